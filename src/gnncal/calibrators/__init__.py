@@ -1,0 +1,1 @@
+"""Calibrators: one file a method, all behind ``fit`` and ``predict_proba``."""

@@ -1,0 +1,107 @@
+"""The paper's component ablation: HoTS with one part taken out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.parametric import ParametricTemperature
+from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.structural import (
+    ALPHA,
+    BASE_TEMPERATURE,
+    BETA,
+    StructuralTemperature,
+    softplus_link,
+)
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph
+from gnncal.core.probability import concentration, normalised_entropy
+
+TWO_FLOORS = np.array([BASE_TEMPERATURE.lower, BETA.lower])
+THREE_FLOORS = np.array([BASE_TEMPERATURE.lower, BETA.lower, ALPHA.lower])
+
+
+class EntropyOnly(ParametricTemperature):
+    r"""HoTS without homophily: :math:`T_i = T_\text{base} + \beta \sqrt{2 K \ln K (1 - e_i)}`."""
+
+    parameters = (BASE_TEMPERATURE, BETA)
+    learned: ClassVar = ("base_temperature_", "beta_", "converged_", "n_iter_")
+    base_temperature_: float
+    beta_: float
+
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
+
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        entropy = normalised_entropy(logits).astype(np.float64)
+        return np.stack([np.ones(len(logits)), concentration(entropy, logits.shape[1])], axis=1)
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return covariates @ theta, covariates
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.0, 0.05), (0.3, 0.3), (1.07, 0.98)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.5, 0.5])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return softplus_link(raw, TWO_FLOORS)
+
+
+class HomophilyOnly(StructuralTemperature):
+    r"""HoTS without entropy: :math:`T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha`.
+
+    Parameters are those of :class:`StructuralTemperature`.
+    """
+
+    parameters = (BASE_TEMPERATURE, BETA, ALPHA)
+    learned: ClassVar = ("base_temperature_", "beta_", "alpha_", *StructuralTemperature.learned)
+    base_temperature_: float
+    beta_: float
+    alpha_: float
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        base, beta, alpha = theta
+        ratio = np.exp(-alpha * covariates[:, 1])
+        jacobian = [np.ones_like(ratio), ratio, -beta * covariates[:, 1] * ratio]
+        return base + beta * ratio, np.stack(jacobian, axis=1)
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.5, 0.5, 0.0])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return softplus_link(raw, THREE_FLOORS)
+
+
+class HoTSAlphaOne(StructuralTemperature):
+    r"""HoTS with the oracle exponent :math:`\alpha = 1` of the model it is derived from.
+
+    Parameters are those of :class:`StructuralTemperature`.
+    """
+
+    parameters = (BASE_TEMPERATURE, BETA)
+    learned: ClassVar = ("base_temperature_", "beta_", *StructuralTemperature.learned)
+    base_temperature_: float
+    beta_: float
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        ratio = covariates[:, 0] * np.exp(-covariates[:, 1])
+        jacobian = np.stack([np.ones_like(ratio), ratio], axis=1)
+        return jacobian @ theta, jacobian
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.5, 0.5])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return softplus_link(raw, TWO_FLOORS)

@@ -1,0 +1,150 @@
+"""The contract: logits, labels and a graph in, probabilities out.
+
+``fit`` and ``predict_proba`` check their input; ``_fit`` and ``_predict`` are mathematics only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
+from gnncal.core.data import FitData, check_fit_data, check_graph
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import scaled_probabilities
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit did, for logs and model cards."""
+
+    loss_before: float  # mean cross-entropy of the raw logits on the calibration nodes
+    loss_after: float  # the same after calibration
+    bounds_hit: tuple[str, ...]  # parameters that ended at a bound of their range
+    nodes_per_class: tuple[int, ...]  # calibration nodes of each class
+
+
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of every calibrator."""
+
+    preserves_predictions: ClassVar[bool]
+    needs_graph: ClassVar[bool] = False
+    learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
+    exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
+
+    classes_: IntArray
+    fit_report_: FitReport
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any = None,
+        graph: Graph | None = None,
+        *,
+        nodes: Any = None,
+        train_nodes: Any = None,
+    ) -> Self:
+        """Learn from the labels of the calibration nodes.
+
+        Parameters
+        ----------
+        logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
+        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and
+            ``train_nodes`` are never looked at.
+        graph : the :class:`gnncal.Graph` of these nodes; structure-free methods need none.
+        nodes : calibration nodes, mask or indices, usually the validation split. Default: every
+            node with a label outside ``train_nodes``.
+        train_nodes : nodes the model was trained on, mask or indices.
+        """
+        data = check_fit_data(logits, labels, graph, nodes, train_nodes)
+        if self.needs_graph and graph is None:
+            raise InputError(
+                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
+            )
+        self.classes_ = np.arange(data.n_classes)
+        self.n_features_in_ = data.n_classes
+        self._fit(data)
+        return self
+
+    def predict_proba(
+        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+    ) -> FloatArray:
+        """Calibrated probabilities (n_nodes, n_classes) of every node.
+
+        ``graph`` may be another one than in ``fit``. ``known_labels`` (-1 where unknown) are
+        labels that a graph method may rely on; by default those it relied on in ``fit`` when this
+        is the same graph, else none.
+        """
+        return self._predict(*self._check_prediction(logits, graph, known_labels))
+
+    def predict(self, logits: Any, graph: Graph | None = None) -> IntArray:
+        """The most probable class of each node, shape (n_nodes,)."""
+        return self.classes_[self.predict_proba(logits, graph).argmax(axis=1)]
+
+    def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
+        """Write the fitted calibrator to one safetensors file, atomically and without pickle."""
+        from gnncal.calibrators.persistence import save
+
+        save(self, path, class_names=class_names)
+
+    @abstractmethod
+    def _fit(self, data: FitData) -> None: ...
+
+    @abstractmethod
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray: ...
+
+    def _check_prediction(
+        self, logits: Any, graph: Graph | None, known_labels: Any
+    ) -> tuple[FloatArray, Graph | None, IntArray | None]:
+        check_is_fitted(self, "classes_")
+        checked = check_logits(logits)
+        n_nodes, n_classes = checked.shape
+        if n_nodes == 0:
+            raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
+        if n_classes != len(self.classes_):
+            raise InputError(
+                f"X has {n_classes} features, but {type(self).__name__} is expecting "
+                f"{len(self.classes_)} features as input: one column of logits a class."
+            )
+        warn_if_probabilities(checked)
+        check_graph(graph, n_nodes)
+        if self.needs_graph and graph is None:
+            raise InputError(
+                f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
+            )
+        if known_labels is None:
+            return checked, graph, None
+        return checked, graph, check_known_labels(known_labels, n_nodes, n_classes)
+
+
+class TemperatureCalibrator(Calibrator):
+    """Divides each node's logits by a positive number, so predictions cannot change."""
+
+    preserves_predictions = True
+    temperature_: FloatArray  # (n_nodes,) on the fitted graph
+
+    def predict_temperature(
+        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+    ) -> FloatArray:
+        """The temperature of each node, shape (n_nodes,)."""
+        return self._temperature(*self._check_prediction(logits, graph, known_labels))
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return scaled_probabilities(logits, self._temperature(logits, graph, known_labels))
+
+    @abstractmethod
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray: ...

@@ -1,0 +1,103 @@
+"""Temperatures from a node's own entropy: HTS in the paper's form and in its authors'."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.solvers import Protocol
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph
+from gnncal.core.probability import normalised_entropy
+
+SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
+RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
+
+
+class EntropyScaling(ParametricTemperature):
+    r"""HTS, linear in the entropy, as the HoTS paper writes it.
+
+    .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
+
+    These are exactly the linear functions of e that are positive on [0, 1]. ``protocol="paper"``
+    follows the release: :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`.
+    """
+
+    parameters = (
+        Parameter("certain_temperature", *TEMPERATURE_RANGE, "certain nodes are all correct"),
+        Parameter("uncertain_temperature", *TEMPERATURE_RANGE, "uncertain nodes are all correct"),
+    )
+    learned: ClassVar = (
+        "certain_temperature_", "uncertain_temperature_", "converged_", "n_iter_",
+    )
+    certain_temperature_: float  # T_0, at entropy 0
+    uncertain_temperature_: float  # T_1, at entropy 1
+
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
+
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        entropy = normalised_entropy(logits).astype(np.float64)
+        return np.stack([1.0 - entropy, entropy], axis=1)
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return covariates @ theta, covariates
+
+    def _clamp(self, temperature: FloatArray) -> FloatArray:
+        if self.protocol == "converged":
+            return temperature
+        return np.maximum(temperature, RELEASE_FLOOR)
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.0, 1.0), (3.0, 1.0), (0.3, 0.3)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([1.0, 0.0])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        base, slope = np.logaddexp(0.0, raw[0]) + RELEASE_FLOOR, raw[1]
+        return np.array([base, base + slope]), np.array([[expit(raw[0]), 0], [expit(raw[0]), 1]])
+
+
+class LogEntropyScaling(ParametricTemperature):
+    r"""HTS as its authors define it (Balanya, Maronas, Ramos 2024).
+
+    .. math:: T_i = \mathrm{softplus}(w \ln e_i + b)
+    """
+
+    parameters = (
+        Parameter("slope", -20.0, 20.0, "the temperature falls off a cliff with entropy"),
+        Parameter("intercept", -20.0, 150.0, "every calibration node is predicted correctly"),
+    )
+    learned: ClassVar = ("slope_", "intercept_", "converged_", "n_iter_")
+    slope_: float  # w
+    intercept_: float  # b
+
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
+
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        entropy = normalised_entropy(logits).astype(np.float64)
+        return np.stack([np.log(np.maximum(entropy, SMALLEST_ENTROPY)), np.ones(len(logits))], 1)
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        score = covariates @ theta
+        inside = np.logaddexp(0.0, score) > TEMPERATURE_RANGE[0]
+        temperature = np.maximum(np.logaddexp(0.0, score), TEMPERATURE_RANGE[0])
+        return temperature, (expit(score) * inside)[:, None] * covariates
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.01, 0.1])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return raw, np.eye(2)

@@ -1,0 +1,205 @@
+"""Temperatures that are a formula with a few parameters, and the two ways to fit them."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.solvers import (
+    Protocol,
+    TemperatureLoss,
+    solve_like_the_paper,
+    solve_to_convergence,
+)
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph
+
+TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One fitted number; ``name`` with a trailing underscore is the learned attribute.
+
+    Numbers that must be positive are searched on a logarithmic scale.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    meaning_of_lower: str  # what it says about the data when the fit ends there
+    meaning_of_upper: str = "the search stops here; the true optimum lies beyond"
+
+    def encode(self, value: float) -> float:
+        """The value on the solver's scale."""
+        return float(np.log(value)) if self.lower > 0 else value
+
+    def decode(self, code: float) -> tuple[float, float]:
+        """The value of a solver coordinate, and its derivative by that coordinate."""
+        return (float(np.exp(code)),) * 2 if self.lower > 0 else (float(code), 1.0)
+
+    def bound_hit(self, value: float) -> str | None:
+        """What it means that the fit ended at a bound, if it did."""
+        if value <= self.lower + 1e-5 * abs(self.lower):
+            return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
+        if value >= self.upper - 1e-5 * abs(self.upper):
+            return f"{self.name} = {value:.4g} at its upper bound ({self.meaning_of_upper})"
+        return None
+
+
+class ParametricTemperature(TemperatureCalibrator):
+    """T_i = T(theta, covariates of node i), theta fitted on the calibration cross-entropy.
+
+    A subclass names its parameters, computes covariates from logits and graph once, and gives
+    the formula with its derivatives by theta. Covariates have one row a node, so that a fit works
+    on the calibration rows alone.
+    """
+
+    protocol: Protocol
+    parameters: ClassVar[tuple[Parameter, ...]]
+    converged_: bool
+    n_iter_: int
+
+    @abstractmethod
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        """(n_nodes, n_covariates) float64."""
+
+    @abstractmethod
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """T (n,) and dT/dtheta (n, n_parameters)."""
+
+    @abstractmethod
+    def _starts(self) -> list[tuple[float, ...]]:
+        """Candidate starts of the converged fit."""
+
+    @abstractmethod
+    def _paper_start(self) -> FloatArray:
+        """The unconstrained initial vector of the paper's loop."""
+
+    @abstractmethod
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """theta of an unconstrained vector, and the Jacobian dtheta/draw."""
+
+    def _fit_covariates(self, data: FitData) -> FloatArray:
+        """The covariates of the fitted graph; a hook for methods that learn theirs."""
+        return self._covariates(data.logits, data.graph, None)
+
+    def _clamp(self, temperature: FloatArray) -> FloatArray:
+        """A hook for limits on T that a release applies; none by default."""
+        return temperature
+
+    def _fit(self, data: FitData) -> None:
+        if self.protocol not in ("converged", "paper"):
+            raise InputError(f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.")
+        if self.protocol == "paper" and data.train_nodes.size == 0:
+            raise InputError(
+                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
+            )
+        covariates = self._fit_covariates(data)
+        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
+        if self.protocol == "paper":
+            self._fit_like_the_paper(data, covariates, loss)
+        else:
+            self._fit_to_convergence(covariates[data.nodes], loss)
+        bounds_hit = self._report_bounds() if self.protocol == "converged" else ()
+        self.temperature_ = self._clamped_formula(covariates)
+        ones = np.ones(data.nodes.size)
+        self.fit_report_ = FitReport(
+            loss_before=loss.value(ones),
+            loss_after=loss.value(self.temperature_[data.nodes]),
+            bounds_hit=bounds_hit,
+            nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
+        )
+
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return self._clamped_formula(self._covariates(logits, graph, known_labels))
+
+    def _value_and_gradient(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
+    ) -> tuple[float, FloatArray]:
+        unclamped, jacobian = self._formula(theta, covariates)
+        temperature = self._clamp(unclamped)
+        value, slope = loss.value_and_slope(temperature)
+        slope *= temperature == unclamped  # a clamped temperature does not move
+        return value, slope @ jacobian
+
+    def _clamped_formula(self, covariates: FloatArray) -> FloatArray:
+        return self._clamp(self._formula(self._theta(), covariates)[0])
+
+    def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> None:
+        parameters = self.parameters
+
+        def objective(code: FloatArray) -> tuple[float, FloatArray]:
+            theta, scale = _decode(parameters, code)
+            value, gradient = self._value_and_gradient(theta, covariates, loss)
+            return value, gradient * scale
+
+        starts = [
+            np.array([p.encode(value) for p, value in zip(parameters, start, strict=True)])
+            for start in self._starts()
+        ]
+        bounds = [(p.encode(p.lower), p.encode(p.upper)) for p in parameters]
+        solution = solve_to_convergence(objective, starts, bounds)
+        self._set_theta(_decode(parameters, solution.parameters)[0])
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        if not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__}: the fit stopped before convergence after "
+                f"{solution.n_iter} iterations; check the logits' scale.",
+                GnncalWarning,
+                stacklevel=5,
+            )
+
+    def _fit_like_the_paper(
+        self, data: FitData, covariates: FloatArray, loss: TemperatureLoss
+    ) -> None:
+        train_loss = TemperatureLoss(data.logits[data.train_nodes], data.train_labels)
+        on_nodes, on_train = covariates[data.nodes], covariates[data.train_nodes]
+
+        def objective(raw: FloatArray) -> tuple[float, FloatArray]:
+            theta, link = self._paper_link(raw)
+            value, gradient = self._value_and_gradient(theta, on_nodes, loss)
+            return value, gradient @ link
+
+        def monitor(raw: FloatArray) -> float:
+            theta, _ = self._paper_link(raw)
+            return train_loss.value(self._clamp(self._formula(theta, on_train)[0]))
+
+        solution = solve_like_the_paper(objective, monitor, self._paper_start())
+        self._set_theta(self._paper_link(solution.parameters)[0])
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+
+    def _theta(self) -> FloatArray:
+        return np.array([getattr(self, f"{p.name}_") for p in self.parameters])
+
+    def _set_theta(self, theta: FloatArray) -> None:
+        for parameter, value in zip(self.parameters, theta, strict=True):
+            setattr(self, f"{parameter.name}_", float(value))
+
+    def _report_bounds(self) -> tuple[str, ...]:
+        hits = {p.name: p.bound_hit(v) for p, v in zip(self.parameters, self._theta(), strict=True)}
+        found = {name: message for name, message in hits.items() if message is not None}
+        if found:
+            name = type(self).__name__
+            message = f"{name} stopped with {'; '.join(found.values())}."
+            warnings.warn(message, GnncalWarning, stacklevel=4)
+        return tuple(found)
+
+
+def _decode(
+    parameters: tuple[Parameter, ...], code: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    pairs = [p.decode(value) for p, value in zip(parameters, code, strict=True)]
+    theta, scale = np.array(pairs).T
+    return theta, scale

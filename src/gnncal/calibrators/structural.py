@@ -1,0 +1,200 @@
+"""Temperatures that depend on local homophily: what HoTS and its ablations share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils import check_random_state
+
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.solvers import Protocol
+from gnncal.core.adam import Checkpoint
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph, Side
+from gnncal.core.probability import concentration, normalised_entropy
+from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+from gnncal.homophily.catalogue import NEED_FEATURES, make_estimator
+from gnncal.homophily.predictor import masked_targets
+
+FEWEST_SUPERVISED_NODES = 20  # below, folds of a predictor are noise
+WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
+
+# The paper's floors, softplus(raw) + floor, as lower bounds.
+BASE_TEMPERATURE = Parameter(
+    "base_temperature", 0.1, TEMPERATURE_RANGE[1], "the correction term sets the temperature alone"
+)
+BETA = Parameter("beta", 0.01, TEMPERATURE_RANGE[1], "no correction helps beyond one temperature")
+ALPHA = Parameter("alpha", 0.01, 10.0, "homophily does not change the temperature here")
+
+
+def softplus_link(raw: FloatArray, floors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The paper's parametrisation softplus(raw) + floor, and its Jacobian."""
+    return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
+
+
+class StructuralTemperature(ParametricTemperature):
+    """Estimates h^ once, then fits a formula in the concentration and the homophily signal.
+
+    The covariates are [sqrt(2 K ln K (1 - e_i)), ln(|h~_i| + epsilon)].
+
+    Parameters
+    ----------
+    homophily : ``"support"`` (mean probability that the neighbours give to the node's predicted
+        class), ``"agreement"`` (share of neighbours with the same prediction), ``"cross-fitted"``
+        (the paper's GCN predictor, calibration nodes estimated out of fold), ``"predictor"`` (the
+        paper's, which has seen the calibration labels), or an array of shape (n_nodes,).
+    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped on the
+        training nodes' loss.
+    epsilon : the stabiliser in the denominator.
+    clamp_train_labels : let support and agreement use the training nodes' labels instead of
+        their predictions.
+    side : ``"in"`` averages over nodes that send to a node, ``"out"`` over those it sends to.
+        Default: in for support and agreement, out for the predictor's targets (as released).
+    n_folds : folds of ``"cross-fitted"``.
+    add_self_loops : whether the predictor's graph gets a self-loop at every node that has none.
+    checkpoint : which weights the predictor keeps for its best loss: those that gave it
+        (``"matched"``) or those after the step (``"after-step"``, as released).
+    minimum_certainty : lower limit of 1 - e (released code: 0.001).
+    temperature_range : limits of T (released code: 0.05 to 50).
+    random_state : seed of the predictor's weights and of the folds.
+    """
+
+    needs_graph = True
+    learned: ClassVar = (
+        "homophily_method_",
+        "homophily_weights_",
+        "isolated_homophily_",
+        "clamped_labels_",
+        "graph_fingerprint_",
+        "converged_",
+        "n_iter_",
+    )
+    exempt_from: ClassVar = {}
+    homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
+    homophily_method_: str  # the estimator used, after any fallback
+    homophily_weights_: Weights
+    isolated_homophily_: float  # h^ of nodes without neighbours: the calibration nodes' mean
+    clamped_labels_: IntArray  # (n_nodes,) labels relied on in fit; empty when none
+    graph_fingerprint_: str
+
+    def __init__(
+        self,
+        *,
+        homophily: Any = "support",
+        protocol: Protocol = "converged",
+        epsilon: float = 0.02,
+        clamp_train_labels: bool = False,
+        side: Side | None = None,
+        n_folds: int = 5,
+        add_self_loops: bool = True,
+        checkpoint: Checkpoint = "matched",
+        minimum_certainty: float = 0.0,
+        temperature_range: tuple[float, float] | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.homophily = homophily
+        self.protocol = protocol
+        self.epsilon = epsilon
+        self.clamp_train_labels = clamp_train_labels
+        self.side = side
+        self.n_folds = n_folds
+        self.add_self_loops = add_self_loops
+        self.checkpoint = checkpoint
+        self.minimum_certainty = minimum_certainty
+        self.temperature_range = temperature_range
+        self.random_state = random_state
+
+    def _fit_covariates(self, data: FitData) -> FloatArray:
+        assert data.graph is not None
+        if self.clamp_train_labels and data.train_nodes.size == 0:
+            raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
+        self.homophily_method_ = self._choose_method(data)
+        estimator = self._estimator()
+        self.homophily_weights_ = estimator.learn(data)
+        clamped = data.train_label_vector() if self.clamp_train_labels else np.empty(0, np.int64)
+        self.clamped_labels_ = clamped
+        self.graph_fingerprint_ = data.graph.fingerprint
+        raw = self._estimate(estimator, data.logits, data.graph, None)
+        known = raw[data.nodes][~np.isnan(raw[data.nodes])]
+        self.isolated_homophily_ = float(known.mean()) if known.size else WITHOUT_NEIGHBOURS
+        self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
+        return self._signals(data.logits, self.homophily_)
+
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        assert graph is not None
+        raw = self._estimate(self._estimator(), logits, graph, known_labels)
+        return self._signals(logits, np.where(np.isnan(raw), self.isolated_homophily_, raw))
+
+    def _signals(self, logits: FloatArray, homophily: FloatArray) -> FloatArray:
+        n_classes = logits.shape[1]
+        entropy = normalised_entropy(logits).astype(np.float64)
+        normalised = (n_classes * homophily - 1.0) / (n_classes - 1.0)  # h~
+        numerator = concentration(entropy, n_classes, minimum=self.minimum_certainty)
+        return np.stack([numerator, np.log(np.abs(normalised) + self.epsilon)], axis=1)
+
+    def _estimate(
+        self,
+        estimator: HomophilyEstimator,
+        logits: FloatArray,
+        graph: Graph,
+        known_labels: IntArray | None,
+    ) -> FloatArray:
+        is_fitted_graph = graph.fingerprint == self.graph_fingerprint_
+        if known_labels is None:
+            if is_fitted_graph and self.clamped_labels_.size:
+                known_labels = self.clamped_labels_
+            else:
+                known_labels = np.full(len(logits), -1)
+        situation = Situation(logits, graph, known_labels, is_fitted_graph)
+        return estimator.estimate(self.homophily_weights_, situation)
+
+    def _estimator(self) -> HomophilyEstimator:
+        given = not isinstance(self.homophily, str)
+        return make_estimator(
+            self.homophily if given else self.homophily_method_,
+            side=self.side,
+            n_folds=self.n_folds,
+            add_self_loops=self.add_self_loops,
+            checkpoint=self.checkpoint,
+            seed=self._seed(),
+        )
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _choose_method(self, data: FitData) -> str:
+        """The wanted estimator, or support where that one cannot work."""
+        assert data.graph is not None
+        if not isinstance(self.homophily, str):
+            return "given"
+        if self.homophily not in NEED_FEATURES:
+            return self.homophily
+        reason = None
+        if data.graph.features is None:
+            reason = "the graph has no features"
+        elif self.homophily == "cross-fitted":
+            targets = masked_targets(data.graph, data.known_label_vector(), side=self.side or "out")
+            supervised = int((~np.isnan(targets)).sum())
+            if supervised < FEWEST_SUPERVISED_NODES:
+                reason = f"only {supervised} labelled nodes have a labelled neighbour"
+        if reason is None:
+            return self.homophily
+        warnings.warn(
+            f"homophily={self.homophily!r} cannot be used because {reason}; "
+            "'support' is used instead, which needs neither features nor labels.",
+            GnncalWarning,
+            stacklevel=5,
+        )
+        return "support"
+
+    def _clamp(self, temperature: FloatArray) -> FloatArray:
+        if self.temperature_range is None:
+            return temperature
+        return np.clip(temperature, *self.temperature_range)

@@ -1,0 +1,52 @@
+"""Temperature scaling (Guo et al., ICML 2017): one temperature for the whole graph."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.solvers import Protocol
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph
+
+
+class TemperatureScaling(ParametricTemperature):
+    r"""Divide every logit by the temperature that minimises the mean log loss.
+
+    .. math:: \min_T \; -\tfrac1n \sum_{i \in \text{nodes}} \log \mathrm{softmax}(z_i / T)_{y_i}
+
+    The loss is convex in 1/T, so the converged fit is the global minimum.
+    """
+
+    parameters = (
+        Parameter(
+            "base_temperature",
+            *TEMPERATURE_RANGE,
+            "every calibration node is predicted correctly, or almost",
+            "the logits carry no information about the calibration labels",
+        ),
+    )
+    learned: ClassVar = ("base_temperature_", "converged_", "n_iter_")
+    base_temperature_: float
+
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
+
+    def _covariates(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return np.ones((len(logits), 1))
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return theta[0] * covariates[:, 0], covariates
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.0,)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.ones(1)
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)

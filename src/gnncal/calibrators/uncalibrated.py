@@ -1,0 +1,27 @@
+"""The model as it is: the baseline every calibrator is measured against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+
+
+class Uncalibrated(TemperatureCalibrator):
+    """T = 1 everywhere."""
+
+    def _fit(self, data: FitData) -> None:
+        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
+        self.temperature_ = np.ones(data.n_nodes)
+        value = loss.value(self.temperature_[data.nodes])
+        counts = np.bincount(data.labels, minlength=data.n_classes)
+        self.fit_report_ = FitReport(value, value, (), tuple(counts.tolist()))
+
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return np.ones(len(logits))

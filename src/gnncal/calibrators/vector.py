@@ -1,0 +1,114 @@
+"""Vector scaling (Guo et al., ICML 2017): a scale and a shift for each class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.solvers import (
+    Protocol,
+    TemperatureLoss,
+    solve_like_the_paper,
+    solve_to_convergence,
+)
+from gnncal.core.adam import Objective
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import softmax
+
+BOUND = 50.0  # a separable calibration set would drive the parameters to infinity
+
+
+class VectorScaling(Calibrator):
+    r"""Scale and shift each class's logit; the fit is convex.
+
+    .. math:: p_i = \mathrm{softmax}(w \odot z_i + b)
+
+    ``bias=False`` leaves b at zero, which is what the GATS, GETS and WATS releases call VS.
+    """
+
+    preserves_predictions = False
+    learned: ClassVar = ("weight_", "bias_", "converged_", "n_iter_")
+    exempt_from: ClassVar = {"shift": "w scales a constant added to a row class by class"}
+    weight_: FloatArray  # (n_classes,)
+    bias_: FloatArray  # (n_classes,)
+    converged_: bool
+    n_iter_: int
+
+    def __init__(self, *, bias: bool = True, protocol: Protocol = "converged") -> None:
+        self.bias = bias
+        self.protocol = protocol
+
+    def _fit(self, data: FitData) -> None:
+        objective = self._objective(data.logits[data.nodes], data.labels)
+        start = np.concatenate([np.ones(data.n_classes), np.zeros(data.n_classes)])
+        if self.protocol == "paper":
+            if data.train_nodes.size == 0:
+                raise InputError(
+                    "the paper's protocol stops on the training nodes' loss; pass train_nodes."
+                )
+            on_train = self._objective(data.logits[data.train_nodes], data.train_labels)
+            solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
+        elif self.protocol == "converged":
+            bounds = [(-BOUND, BOUND)] * len(start)
+            solution = solve_to_convergence(objective, [start], bounds)
+        else:
+            raise InputError(f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.")
+        self.weight_, self.bias_ = np.split(solution.parameters, 2)
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        counts = np.bincount(data.labels, minlength=data.n_classes)
+        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
+        self.fit_report_ = FitReport(
+            loss_before=loss.value(np.ones(data.nodes.size)),
+            loss_after=solution.loss,
+            bounds_hit=self._report_bounds(),
+            nodes_per_class=tuple(counts.tolist()),
+        )
+
+    def _objective(self, logits: FloatArray, labels: IntArray) -> Objective:
+        z = logits.astype(np.float64)
+        rows = np.arange(len(labels))
+
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            weight, bias = np.split(theta, 2)
+            scores = weight * z + bias
+            scores -= scores.max(axis=1, keepdims=True)
+            residual = np.exp(scores)
+            total = residual.sum(axis=1)
+            loss = np.mean(np.log(total) - scores[rows, labels])
+            residual /= total[:, None]
+            residual[rows, labels] -= 1.0  # p - onehot(y), the gradient by the scores
+            residual /= len(rows)
+            by_bias = residual.sum(axis=0) if self.bias else np.zeros_like(bias)
+            return float(loss), np.concatenate([np.einsum("ik,ik->k", residual, z), by_bias])
+
+        return objective
+
+    def _report_bounds(self) -> tuple[str, ...]:
+        hit = [
+            f"{name}[{c}]"
+            for name, values in (("weight", self.weight_), ("bias", self.bias_))
+            for c in np.flatnonzero(np.abs(values) >= BOUND - 1e-6)
+        ]
+        if hit:
+            warnings.warn(
+                f"VectorScaling stopped with {', '.join(hit)} at a bound of ±{BOUND:g}: some class "
+                "is missing from the calibration nodes or perfectly separated in them.",
+                GnncalWarning,
+                stacklevel=4,
+            )
+        return tuple(hit)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
+        with np.errstate(over="ignore"):
+            scores = weight * logits + bias
+        limit = np.finfo(scores.dtype).max
+        return softmax(np.clip(scores, -limit, limit, out=scores))

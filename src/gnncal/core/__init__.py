@@ -1,0 +1,1 @@
+"""The ground floor: arrays and their checks, graphs, probabilities, errors."""

@@ -1,0 +1,24 @@
+"""The array types that the whole package speaks in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.integer[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def as_numpy(values: Any) -> npt.NDArray[Any]:
+    """View anything array-like, torch tensors included, as a NumPy array (no copy if possible)."""
+    if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
+        values = values.detach().cpu()
+        if "bfloat16" in str(values.dtype):  # NumPy has no such type
+            values = values.float()
+        if values.layout is not None and "strided" not in str(values.layout):
+            values = values.to_dense()
+        return np.asarray(values.numpy())
+    return np.asarray(values)

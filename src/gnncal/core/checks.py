@@ -1,0 +1,185 @@
+"""Input checks: each returns a clean array or raises one clear sentence before any work."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.errors import GnncalWarning, InputError
+
+ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
+
+
+def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
+    """(n_nodes, n_classes) finite floats; float32 stays float32."""
+    array = _float_matrix(logits, name)
+    if array.shape[1] == 1:
+        raise InputError(
+            f"{name} has one column (1 feature), so one class; at least two are expected. For a "
+            "sigmoid model with logit z, stack [0, z] as two columns."
+        )
+    if len(array) and not _is_finite(array):
+        raise InputError(
+            f"{name} contains NaN or infinity in {_bad_rows(array)} of {len(array)} rows; pass "
+            "finite values (clip or drop those nodes first)."
+        )
+    return array
+
+
+def warn_if_probabilities(logits: FloatArray) -> None:
+    """Warn when every row of the logits could be a probability vector."""
+    if len(logits) and logits.min() >= 0 and logits.max() <= 1:
+        sums = logits.sum(axis=1)
+        if np.abs(sums - 1).max() < ROW_SUM_TOLERANCE:
+            warnings.warn(
+                "every row of logits lies in [0, 1] and sums to one: these look like "
+                "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
+                GnncalWarning,
+                stacklevel=4,
+            )
+
+
+def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
+    """(n_nodes, n_classes) non-negative floats, rows summing to one."""
+    array = _float_matrix(probs, name)
+    if array.shape[1] == 1:
+        raise InputError(
+            f"{name} has one column; pass one column a class, [1 - p, p] for a binary model."
+        )
+    if len(array) == 0:
+        raise InputError(f"{name} has no rows; pass at least one node.")
+    if not _is_finite(array):
+        raise InputError(f"{name} contains NaN or infinity; pass finite probabilities.")
+    if array.min() < 0:
+        raise InputError(
+            f"{name} contains negative values (smallest {array.min():.3g}); pass probabilities, "
+            "not logits: gnncal.softmax(logits)."
+        )
+    worst = float(np.abs(array.sum(axis=1) - 1).max())
+    if worst > ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"rows of {name} do not sum to one (off by up to {worst:.3g}); pass probabilities, "
+            "not logits: gnncal.softmax(logits)."
+        )
+    return array
+
+
+def check_labels(labels: Any, n_nodes: int) -> IntArray:
+    """(n_nodes,) integers; -1 marks an unknown label."""
+    if labels is None:
+        raise InputError("labels is None (requires y to be passed); pass one label per node.")
+    array = as_numpy(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            f"labels has shape {array.shape}; expected one integer per node, shape ({n_nodes},)."
+        )
+    if array.size != n_nodes:
+        raise InputError(
+            f"labels has {array.size} entries but logits has {n_nodes} rows; "
+            "pass one label per node, -1 where unknown."
+        )
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
+        if not (array == np.floor(array)).all():
+            raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise InputError(
+            f"labels has dtype {array.dtype}; expected integers 0..K-1, -1 where unknown "
+            "(encode class names first)."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:
+    """The labels of ``nodes``, all of them in 0..K-1."""
+    used = labels[nodes]
+    bad = (used < 0) | (used >= n_classes)
+    if bad.any():
+        first = int(nodes[np.flatnonzero(bad)[0]])
+        raise InputError(
+            f"{int(bad.sum())} of the {name} have labels outside 0..{n_classes - 1} (node {first} "
+            f"has {int(labels[first])}); logits has {n_classes} columns, so give those nodes a "
+            f"class or leave them out of {name}."
+        )
+    return used
+
+
+def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
+    """A boolean mask or index array as sorted, unique indices."""
+    array = as_numpy(nodes)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} has shape {array.shape}; expected a mask of shape ({n_nodes},) or a list of "
+            "indices. For a mask with several splits pass one column, mask[:, 0]."
+        )
+    if array.dtype == np.bool_:
+        if array.size != n_nodes:
+            raise InputError(
+                f"{name} is a mask of {array.size} entries but there are {n_nodes} nodes."
+            )
+        return np.flatnonzero(array)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} has dtype {array.dtype}; expected a boolean mask or indices.")
+    if array.size and (array.min() < 0 or array.max() >= n_nodes):
+        raise InputError(
+            f"{name} names nodes {int(array.min())}..{int(array.max())} "
+            f"but there are only 0..{n_nodes - 1}."
+        )
+    unique = np.unique(array)
+    if unique.size != array.size:
+        raise InputError(f"{name} names {array.size - unique.size} nodes twice; list each once.")
+    return unique.astype(np.int64, copy=False)
+
+
+def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntArray:
+    """(n_nodes,) labels to clamp at prediction time, -1 where none is known."""
+    labels = check_labels(known_labels, n_nodes)
+    known = np.flatnonzero(labels != -1)
+    check_used_labels(labels, known, n_classes, "known_labels")
+    return labels
+
+
+def _float_matrix(values: Any, name: str) -> FloatArray:
+    if hasattr(values, "tocsr"):
+        raise InputError(f"{name} is a sparse matrix; pass a dense array, one row a node.")
+    array = as_numpy(values)
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {name} must hold real numbers.")
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{name} has dtype {array.dtype}; expected numbers, one column a class ({error})."
+            ) from error
+    if array.ndim != 2:
+        raise InputError(
+            f"{name} has shape {array.shape}; expected two dimensions, one row a node and one "
+            "column a class. Reshape your data (one node: array.reshape(1, -1))."
+        )
+    if array.shape[1] == 0:
+        raise InputError(f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
+                         "is required: one column a class.")
+    if array.dtype == np.float16:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype not in (np.float32, np.float64):
+        return np.ascontiguousarray(array, dtype=np.float64)
+    return np.ascontiguousarray(array)
+
+
+def _is_finite(array: FloatArray) -> bool:
+    # NaN survives min and max, so two passes without an array of booleans decide it.
+    return bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+
+def _bad_rows(array: FloatArray) -> int:
+    return int((~np.isfinite(array)).any(axis=1).sum())

@@ -1,0 +1,73 @@
+"""Softmax, entropy and their relatives, over arrays of shape (n_nodes, n_classes).
+
+Everything keeps the precision of its input: float32 logits give float32 probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_logits, check_probs
+
+LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 is not NaN
+
+
+def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
+    """Rows of exp(z / T), normalised; T is one number or one per node."""
+    scaled = _shifted(check_logits(logits))
+    scaled /= np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
+    np.exp(scaled, out=scaled)
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def scaled_probabilities(logits: FloatArray, temperature: FloatArray | float) -> FloatArray:
+    """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
+    return keep_predictions(softmax(logits, temperature), logits.argmax(axis=1))
+
+
+def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
+    """Undo arg max changes that are pure rounding.
+
+    A monotone map can only tie two classes whose logits differ in the last bits; where such a tie
+    would hand the prediction to an earlier class, the predicted one is raised by one unit in the
+    last place. Anything larger than a tie is left alone.
+    """
+    rows = np.flatnonzero(probs.argmax(axis=1) != predictions)
+    columns = predictions[rows]
+    top = probs[rows].max(axis=1)
+    tied = probs[rows, columns] == top
+    probs[rows[tied], columns[tied]] = np.nextafter(top[tied], np.inf, dtype=probs.dtype)
+    return probs
+
+
+def normalised_entropy(logits: FloatArray) -> FloatArray:
+    """e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]; shape (n_nodes,)."""
+    shifted = _shifted(logits)
+    np.maximum(shifted, LOWEST_SHIFTED_LOGIT, out=shifted)
+    weights = np.exp(shifted)
+    total = weights.sum(axis=1)
+    # H = ln sum_k e^{s_k} - sum_k p_k s_k needs no logarithm of a vanishing probability.
+    entropy = np.log(total) - np.einsum("ik,ik->i", weights, shifted) / total
+    return np.clip(entropy / np.log(logits.shape[1]), 0.0, 1.0)
+
+
+def concentration(entropy: FloatArray, n_classes: int, *, minimum: float = 0.0) -> FloatArray:
+    """sqrt(2 K ln K (1 - e)), the norm of the centred logits near the uniform distribution."""
+    certainty = np.maximum(1.0 - entropy, minimum)
+    return np.sqrt(2.0 * n_classes * np.log(n_classes) * certainty)
+
+
+def logits_from_probabilities(probs: Any) -> FloatArray:
+    """Logits whose softmax gives ``probs``; zeros become the smallest positive number."""
+    checked = check_probs(probs)
+    return np.log(np.maximum(checked, np.finfo(checked.dtype).tiny))
+
+
+def _shifted(logits: FloatArray) -> FloatArray:
+    """A fresh copy with row maximum 0: keeps exp from overflowing and cancels in the ratio."""
+    with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
+        return logits - logits.max(axis=1, keepdims=True)

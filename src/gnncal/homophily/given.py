@@ -1,0 +1,41 @@
+"""Homophily from the user's own array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, as_numpy
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Given(HomophilyEstimator):
+    """One value in [0, 1] for each node of the fitted graph; NaN where unknown."""
+
+    values: Any
+
+    def learn(self, data: FitData) -> Weights:
+        """Check the array and keep it."""
+        values = as_numpy(self.values).astype(np.float64)
+        if values.shape != (data.n_nodes,):
+            raise InputError(
+                f"homophily has shape {values.shape} but there are {data.n_nodes} nodes; "
+                "pass one value a node."
+            )
+        if np.isinf(values).any() or np.nanmin(values) < 0 or np.nanmax(values) > 1:
+            raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
+        return {"homophily": values}
+
+    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+        """The array itself, on the graph it belongs to."""
+        if not situation.is_fitted_graph:
+            raise InputError(
+                "homophily was given as an array for the fitted graph, and this is another graph; "
+                "fit with homophily='support' for predictions on new graphs."
+            )
+        return weights["homophily"].copy()

@@ -1,0 +1,111 @@
+"""The only place where bins are made.
+
+Bins are (lower, upper], the first closed at its lower end, so a confidence of exactly 1.0 lies in
+the last bin. Empty bins have count 0 and NaN averages; they are never drawn as calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_probs, check_used_labels
+from gnncal.core.errors import InputError
+
+Strategy = Literal["uniform", "quantile"]
+Norm = Literal["l1", "l2", "max"]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Nodes sorted into cells: what every binned calibration error is made of."""
+
+    count: IntArray  # (n_cells,)
+    confidence: FloatArray  # (n_cells,) mean confidence, NaN where empty
+    accuracy: FloatArray  # (n_cells,) share of correct nodes, NaN where empty
+
+    @property
+    def gap(self) -> FloatArray:
+        """Confidence minus accuracy: positive where the model is overconfident."""
+        return self.confidence - self.accuracy
+
+
+@dataclass(frozen=True)
+class ReliabilityBins(Cells):
+    """Cells that are intervals of confidence."""
+
+    lower: FloatArray  # (n_bins,)
+    upper: FloatArray  # (n_bins,)
+
+
+def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
+    """Labels 0..K-1 of every row, and probabilities."""
+    checked = check_probs(probs)
+    n_nodes, n_classes = checked.shape
+    all_labels = check_labels(labels, n_nodes)
+    return check_used_labels(all_labels, np.arange(n_nodes), n_classes, "labels"), checked
+
+
+def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, FloatArray]:
+    """The largest probability of each node, and 1.0 where its class is the label."""
+    all_labels, checked = check_outcomes(labels, probs)
+    predictions = checked.argmax(axis=1)
+    confidence = checked[np.arange(len(checked)), predictions].astype(np.float64)
+    return confidence, (predictions == all_labels).astype(np.float64)
+
+
+def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
+    """Edges over [0, 1]: equally wide, or holding equally many values (ties merge bins)."""
+    if n_bins < 1:
+        raise InputError(f"n_bins is {n_bins}; expected at least 1.")
+    if strategy == "uniform":
+        return np.arange(n_bins + 1) / n_bins
+    if strategy == "quantile":
+        inner = np.quantile(values, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
+        return np.unique(np.concatenate([[0.0], inner, [1.0]]))
+    raise InputError(f"strategy is {strategy!r}; expected 'uniform' or 'quantile'.")
+
+
+def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
+    """The bin of each value; a value on an edge belongs below it."""
+    return np.searchsorted(edges[1:-1], values, side="left")
+
+
+def fill_cells(
+    confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int
+) -> Cells:
+    """Averages by cell."""
+    count = np.bincount(cell, minlength=n_cells)
+
+    def mean(values: FloatArray) -> FloatArray:
+        sums = np.bincount(cell, weights=values, minlength=n_cells)
+        return np.divide(sums, count, out=np.full(n_cells, np.nan), where=count > 0)
+
+    return Cells(count, mean(confidence), mean(correct))
+
+
+def reliability_bins(
+    labels: Any, probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform"
+) -> ReliabilityBins:
+    """Confidence against accuracy, bin by bin: the data of a reliability diagram."""
+    confidence, correct = confidence_and_correctness(labels, probs)
+    edges = bin_edges(confidence, n_bins, strategy)
+    cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
+    return ReliabilityBins(
+        cells.count, cells.confidence, cells.accuracy, lower=edges[:-1], upper=edges[1:]
+    )
+
+
+def combine(gap: FloatArray, share: FloatArray, norm: Norm) -> FloatArray:
+    """One error from the gaps of the cells (last axis) and the share of nodes in each."""
+    size = np.abs(np.where(share > 0, gap, 0.0))
+    if norm == "l1":
+        return (share * size).sum(axis=-1)
+    if norm == "l2":
+        return np.sqrt((share * size**2).sum(axis=-1))
+    if norm == "max":
+        return size.max(axis=-1)
+    raise InputError(f"norm is {norm!r}; expected 'l1', 'l2' or 'max'.")

@@ -1,0 +1,125 @@
+"""Calibration errors: how far confidence is from accuracy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.fft import dct, idct
+from scipy.optimize import brentq
+from scipy.stats import norm as normal
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+from gnncal.metrics.binning import (
+    Cells,
+    Norm,
+    Strategy,
+    bin_edges,
+    bin_index,
+    check_outcomes,
+    combine,
+    confidence_and_correctness,
+    fill_cells,
+    reliability_bins,
+)
+
+Debias = Literal["kumar"]
+SMOOTHING_CELLS = 4000  # resolution of the smooth error, far finer than any bandwidth it picks
+
+
+def expected_calibration_error(
+    labels: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    debias: Debias | None = None,
+) -> float:
+    r"""ECE: the mean gap between confidence and accuracy over bins of confidence.
+
+    .. math:: \Big(\sum_b \tfrac{n_b}{n} \, |\mathrm{conf}_b - \mathrm{acc}_b|^q\Big)^{1/q}
+
+    with q = 1 (``norm="l1"``) or 2; ``norm="max"`` is the largest gap.
+
+    ``debias="kumar"`` is the estimator of Kumar, Liang, Ma (NeurIPS 2019). For l2, a bin's squared
+    gap loses its sampling variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias
+    E|gap + noise| - |gap| of normal noise with variance acc (1 - acc) / n_b.
+    """
+    bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
+    if debias is None:
+        return float(combine(bins.gap, bins.count / bins.count.sum(), norm))
+    if debias != "kumar":
+        raise InputError(f"debias is {debias!r}; expected None or 'kumar'.")
+    return _kumar(bins, norm)
+
+
+def maximum_calibration_error(
+    labels: Any, probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform"
+) -> float:
+    """MCE: the largest gap of any bin of confidence."""
+    return expected_calibration_error(
+        labels, probs, n_bins=n_bins, strategy=strategy, norm="max"
+    )
+
+
+def classwise_calibration_error(
+    labels: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+) -> float:
+    """The calibration error of each class's probability against its frequency, class mean."""
+    all_labels, checked = check_outcomes(labels, probs)
+    errors = []
+    for c in range(checked.shape[1]):
+        values = checked[:, c].astype(np.float64)
+        edges = bin_edges(values, n_bins, strategy)
+        hits = (all_labels == c).astype(np.float64)
+        cells = fill_cells(values, hits, bin_index(values, edges), len(edges) - 1)
+        errors.append(combine(cells.gap, cells.count / len(values), norm))
+    return float(np.mean(errors))
+
+
+def smooth_calibration_error(labels: Any, probs: Any) -> float:
+    """SmECE of Blasiok and Nakkiran (ICLR 2024), which needs no bins.
+
+    The residuals (correct - confidence) are smoothed along the confidence axis by a Gaussian
+    reflected at 0 and 1; the error is the integral of their absolute value at the bandwidth that
+    equals it.
+    """
+    confidence, correct = confidence_and_correctness(labels, probs)
+    position = np.minimum((confidence * SMOOTHING_CELLS).astype(np.int64), SMOOTHING_CELLS - 1)
+    residual = (correct - confidence) / len(confidence)
+    mass = np.bincount(position, weights=residual, minlength=SMOOTHING_CELLS)
+    # Reflection makes the cosine transform diagonal: smoothing is one multiplication.
+    spectrum = dct(mass, type=2, norm="ortho")
+    frequency = np.pi * np.arange(SMOOTHING_CELLS)
+
+    def smoothed(bandwidth: float) -> float:
+        damped = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
+        return float(np.abs(idct(damped, type=2, norm="ortho")).sum())
+
+    if smoothed(1.0) >= 1.0:
+        return 1.0
+    return float(brentq(lambda width: smoothed(width) - width, 0.0, 1.0, xtol=1e-9))
+
+
+def _kumar(bins: Cells, norm: Norm) -> float:
+    filled = bins.count > 1  # one node says nothing about its own variance
+    count, gap, accuracy = bins.count[filled], bins.gap[filled], bins.accuracy[filled]
+    share = count / bins.count.sum()
+    variance: FloatArray = accuracy * (1.0 - accuracy)
+    if norm == "l2":
+        return float(np.sqrt(max(0.0, (share * (gap**2 - variance / (count - 1))).sum())))
+    if norm == "l1":
+        spread = np.sqrt(variance / count)
+        size = np.abs(gap)
+        ratio = np.divide(size, spread, out=np.full_like(size, np.inf), where=spread > 0)
+        # Mean of a folded normal distribution around the observed gap.
+        folded = 2 * spread * normal.pdf(ratio) + size * (1.0 - 2.0 * normal.cdf(-ratio))
+        return float(max(0.0, (share * (2 * size - folded)).sum()))
+    raise InputError("debias='kumar' is defined for norm='l1' and 'l2', not for 'max'.")

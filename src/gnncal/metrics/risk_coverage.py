@@ -1,0 +1,53 @@
+"""Selective classification: answer only where confidence is high.
+
+Nodes with equal confidence cannot be told apart, so every curve is the average over the orders of
+tied nodes; relabelling nodes never changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+from gnncal.metrics.binning import confidence_and_correctness
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """Error rate among the most confident nodes, for every number of them."""
+
+    coverage: FloatArray  # (n_nodes,) 1/n, 2/n, ..., 1
+    risk: FloatArray  # (n_nodes,) share of mistakes among that many nodes
+
+
+def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
+    """The risk at each coverage, most confident nodes first."""
+    confidence, correct = confidence_and_correctness(labels, probs)
+    n = len(confidence)
+    values, block = np.unique(-confidence, return_inverse=True)
+    size = np.bincount(block, minlength=len(values))
+    mistakes = np.bincount(block, weights=1.0 - correct, minlength=len(values))
+    ends = np.concatenate([[0], np.cumsum(size)])
+    totals = np.concatenate([[0.0], np.cumsum(mistakes)])
+    kept = np.arange(1, n + 1)
+    return RiskCoverage(kept / n, np.interp(kept, ends, totals) / kept)
+
+
+def aurc(labels: Any, probs: Any) -> float:
+    """Area under the risk-coverage curve: the mean risk over all coverages."""
+    return float(risk_coverage_curve(labels, probs).risk.mean())
+
+
+def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
+    """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage in (0, 1]."""
+    wanted = np.asarray(coverages, dtype=np.float64)
+    if wanted.size == 0 or wanted.min() <= 0 or wanted.max() > 1:
+        raise InputError(f"coverages is {coverages!r}; expected shares in (0, 1].")
+    risk = risk_coverage_curve(labels, probs).risk
+    kept = np.ceil(wanted * len(risk) - 1e-9).astype(np.int64)  # 0.7 * 10 is 7, not 8
+    return 1.0 - risk[kept - 1]

@@ -1,0 +1,55 @@
+"""Proper scores and what happens to predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, as_numpy
+from gnncal.core.errors import InputError
+from gnncal.metrics.binning import check_outcomes
+
+SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
+
+
+def log_losses(labels: Any, probs: Any) -> FloatArray:
+    """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
+    all_labels, checked = check_outcomes(labels, probs)
+    at_label = checked[np.arange(len(checked)), all_labels].astype(np.float64)
+    return -np.log(np.maximum(at_label, SMALLEST_PROBABILITY))
+
+
+def squared_errors(labels: Any, probs: Any) -> FloatArray:
+    """Sum over classes of (p - onehot)^2 for each node; shape (n_nodes,)."""
+    all_labels, checked = check_outcomes(labels, probs)
+    residual = checked.astype(np.float64)
+    residual[np.arange(len(residual)), all_labels] -= 1.0
+    return np.einsum("ik,ik->i", residual, residual)
+
+
+def negative_log_likelihood(labels: Any, probs: Any) -> float:
+    """NLL: the mean of :func:`log_losses`."""
+    return float(log_losses(labels, probs).mean())
+
+
+def brier_score(labels: Any, probs: Any) -> float:
+    """The mean of :func:`squared_errors`, between 0 and 2."""
+    return float(squared_errors(labels, probs).mean())
+
+
+def accuracy(labels: Any, probs: Any) -> float:
+    """Share of nodes whose most probable class is their label."""
+    all_labels, checked = check_outcomes(labels, probs)
+    return float((checked.argmax(axis=1) == all_labels).mean())
+
+
+def prediction_change_rate(before: Any, after: Any) -> float:
+    """Share of nodes whose arg max differs; logits or probabilities on either side."""
+    first, second = as_numpy(before), as_numpy(after)
+    if first.ndim != 2 or first.shape != second.shape:
+        raise InputError(
+            f"before has shape {first.shape} and after {second.shape}; expected the same two "
+            "dimensions, one row a node and one column a class."
+        )
+    return float((first.argmax(axis=1) != second.argmax(axis=1)).mean())

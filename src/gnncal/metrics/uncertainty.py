@@ -1,0 +1,204 @@
+"""How much of a calibration error is noise: its floor under perfect calibration, its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import InputError
+from gnncal.metrics.binning import (
+    Norm,
+    Strategy,
+    bin_edges,
+    bin_index,
+    check_outcomes,
+    combine,
+)
+from gnncal.metrics.groups import _check_groups
+
+Kind = Literal["confidence", "classwise", "groups"]
+NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
+LARGEST_SCALE = 100.0  # an interval never reaches this many times the observed error
+
+
+@dataclass(frozen=True)
+class CalibrationEstimate:
+    """A calibration error beside what chance alone would give."""
+
+    value: float  # the plug-in error
+    floor: float  # its expected value if these very probabilities were perfectly calibrated
+    p_value: float  # how often a perfectly calibrated model would show at least this error
+    low: float  # bias-corrected interval of the error of the underlying population
+    high: float
+    level: float  # of the interval
+    n_nodes: int
+
+
+def estimate_calibration_error(
+    labels: Any,
+    probs: Any,
+    *,
+    kind: Kind = "confidence",
+    groups: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int = 0,
+) -> CalibrationEstimate:
+    """Any binned calibration error with its noise floor and a bootstrap interval.
+
+    ``kind="confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
+    classes, ``"groups"`` :func:`grouped_calibration_error` (``degree_blocks(in_degree)`` gives
+    the degree-stratified one).
+
+    The plug-in error is biased upwards, and resampling it adds the same bias once more, so a
+    percentile interval can lie wholly above the truth. This one asks which true gaps could have
+    produced the observed error: the observed gaps are scaled up and down, resampling noise is
+    added, and the interval holds the scales at which the observed error is not extreme.
+    """
+    if not 0 < level < 1 or n_resamples < 1:
+        raise InputError("level must lie in (0, 1) and n_resamples be at least 1.")
+    layout = _Layout.make(labels, probs, kind, groups, n_bins, strategy)
+    generator = np.random.default_rng(random_state)
+    observed = layout.sums(layout.residual[:, None])  # (n_cells, 1)
+    value = float(layout.error(observed, norm)[0])
+    chance = layout.error(layout.draw_calibrated(n_resamples, generator), norm)
+    noise = layout.draw_resampled(n_resamples, generator) - observed
+    low, high = _interval(layout, observed, noise, value, norm, level)
+    exceeding = (chance >= value - 1e-12).sum()
+    return CalibrationEstimate(
+        value=value,
+        floor=float(chance.mean()),
+        p_value=float((1 + exceeding) / (1 + n_resamples)),
+        low=low,
+        high=high,
+        level=level,
+        n_nodes=layout.n_nodes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Every binned error is a norm of sums of residuals over cells; this holds the cells."""
+
+    confidence: FloatArray  # (m,) one entry a node, or a node and class
+    residual: FloatArray  # (m,) confidence - correctness
+    node: IntArray  # (m,)
+    cells: sparse.csr_array  # (n_cells, m) membership
+    count: FloatArray  # (n_cells,)
+    n_nodes: int
+    n_blocks: int  # the error is the mean over this many equally large blocks of cells
+    probs: FloatArray  # (n_nodes, K), cumulative by class where labels must be drawn
+
+    @classmethod
+    def make(
+        cls, labels: Any, probs: Any, kind: Kind, groups: Any, n_bins: int, strategy: Strategy
+    ) -> _Layout:
+        all_labels, checked = check_outcomes(labels, probs)
+        n_nodes, n_classes = checked.shape
+        if kind == "classwise":
+            confidence = checked.astype(np.float64).T.ravel()  # class by class
+            correct = (all_labels == np.arange(n_classes)[:, None]).astype(np.float64).ravel()
+            node = np.tile(np.arange(n_nodes), n_classes)
+            by_class = confidence.reshape(n_classes, n_nodes)
+            cell = np.concatenate(
+                [
+                    bin_index(values, bin_edges(values, n_bins, strategy)) + c * n_bins
+                    for c, values in enumerate(by_class)
+                ]
+            )
+            n_cells, n_blocks = n_bins * n_classes, n_classes
+        elif kind in ("confidence", "groups"):
+            predictions = checked.argmax(axis=1)
+            node, n_blocks = np.arange(n_nodes), 1
+            confidence = checked[node, predictions].astype(np.float64)
+            correct = (predictions == all_labels).astype(np.float64)
+            if kind == "groups":
+                cell = _check_groups(groups, n_nodes)[1]
+            else:
+                cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
+            n_cells = int(cell.max()) + 1
+        else:
+            raise InputError(
+                f"kind is {kind!r}; expected 'confidence', 'classwise' or 'groups'."
+            )
+        size = len(confidence)
+        cells = sparse.csr_array((np.ones(size), (cell, np.arange(size))), shape=(n_cells, size))
+        count = np.bincount(cell, minlength=n_cells).astype(np.float64)
+        return cls(
+            confidence, confidence - correct, node, cells, count, n_nodes, n_blocks,
+            np.cumsum(checked, axis=1, dtype=np.float64) if kind == "classwise" else checked,
+        )
+
+    def sums(self, residual: FloatArray) -> FloatArray:
+        """Residuals (m, n_draws) summed by cell: (n_cells, n_draws)."""
+        return self.cells @ residual
+
+    def error(self, sums: FloatArray, norm: Norm) -> FloatArray:
+        """The error of each column of cell sums."""
+        count = self.count[:, None]
+        gap = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
+        by_block = gap.T.reshape(sums.shape[1], self.n_blocks, -1)
+        share = (self.count / self.n_nodes).reshape(self.n_blocks, -1)
+        return combine(by_block, share, norm).mean(axis=1)
+
+    def draw_calibrated(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
+        """Cell sums when every label is drawn from the node's own probabilities."""
+        parts = []
+        for width in self._widths(n_draws):
+            chance = generator.random((self.n_nodes, width))
+            if self.n_blocks == 1:
+                hit = chance < self.confidence[:, None]
+            else:
+                drawn = (chance[:, :, None] >= self.probs[:, None, :-1]).sum(axis=2)
+                classes = np.arange(self.n_blocks)[:, None, None]
+                hit = (drawn[None] == classes).reshape(-1, width)
+            parts.append(self.sums(self.confidence[:, None] - hit))
+        return np.concatenate(parts, axis=1)
+
+    def draw_resampled(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
+        """Cell sums of bootstrap samples of the nodes."""
+        parts = []
+        uniform = np.full(self.n_nodes, 1.0 / self.n_nodes)
+        for width in self._widths(n_draws):
+            weights = generator.multinomial(self.n_nodes, uniform, size=width).T
+            parts.append(self.sums(weights[self.node] * self.residual[:, None]))
+        return np.concatenate(parts, axis=1)
+
+    def _widths(self, n_draws: int) -> Iterator[int]:
+        entries = len(self.confidence) * (1 if self.n_blocks == 1 else 2)
+        width = max(1, NUMBERS_PER_BLOCK // entries)
+        for start in range(0, n_draws, width):
+            yield min(width, n_draws - start)
+
+
+def _interval(
+    layout: _Layout,
+    observed: FloatArray,
+    noise: FloatArray,
+    value: float,
+    norm: Norm,
+    level: float,
+) -> tuple[float, float]:
+    if value == 0.0:
+        return 0.0, 0.0
+    tail = (1.0 - level) / 2.0
+
+    def largest_scale(quantile: float) -> float:
+        """The scale of the true gaps at which this quantile of the error is the one observed."""
+
+        def excess(scale: float) -> float:
+            errors = layout.error(scale * observed + noise, norm)
+            return float(np.quantile(errors, quantile)) - value
+
+        return 0.0 if excess(0.0) >= 0 else float(brentq(excess, 0.0, LARGEST_SCALE, xtol=1e-6))
+
+    return value * largest_scale(1.0 - tail), value * largest_scale(tail)
