@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from gnncal.calibrators.parametric import ParametricTemperature
@@ -27,7 +25,6 @@ class EntropyOnly(ParametricTemperature):
     r"""HoTS without homophily: :math:`T_i = T_\text{base} + \beta \sqrt{2 K \ln K (1 - e_i)}`."""
 
     parameters = (BASE_TEMPERATURE, BETA)
-    learned: ClassVar = ("base_temperature_", "beta_", "converged_", "n_iter_")
     base_temperature_: float
     beta_: float
 
@@ -54,13 +51,14 @@ class EntropyOnly(ParametricTemperature):
 
 
 class HomophilyOnly(StructuralTemperature):
-    r"""HoTS without entropy: :math:`T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha`.
+    r"""HoTS without the entropy term.
+
+    .. math:: T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha
 
     Parameters are those of :class:`StructuralTemperature`.
     """
 
     parameters = (BASE_TEMPERATURE, BETA, ALPHA)
-    learned: ClassVar = ("base_temperature_", "beta_", "alpha_", *StructuralTemperature.learned)
     base_temperature_: float
     beta_: float
     alpha_: float
@@ -88,7 +86,6 @@ class HoTSAlphaOne(StructuralTemperature):
     """
 
     parameters = (BASE_TEMPERATURE, BETA)
-    learned: ClassVar = ("base_temperature_", "beta_", *StructuralTemperature.learned)
     base_temperature_: float
     beta_: float
 

@@ -63,6 +63,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         nodes : calibration nodes, mask or indices, usually the validation split. Default: every
             node with a label outside ``train_nodes``.
         train_nodes : nodes the model was trained on, mask or indices.
+
         """
         data = check_fit_data(logits, labels, graph, nodes, train_nodes)
         if self.needs_graph and graph is None:

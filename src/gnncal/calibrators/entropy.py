@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from scipy.special import expit
 
@@ -29,9 +27,6 @@ class EntropyScaling(ParametricTemperature):
     parameters = (
         Parameter("certain_temperature", *TEMPERATURE_RANGE, "certain nodes are all correct"),
         Parameter("uncertain_temperature", *TEMPERATURE_RANGE, "uncertain nodes are all correct"),
-    )
-    learned: ClassVar = (
-        "certain_temperature_", "uncertain_temperature_", "converged_", "n_iter_",
     )
     certain_temperature_: float  # T_0, at entropy 0
     uncertain_temperature_: float  # T_1, at entropy 1
@@ -74,7 +69,6 @@ class LogEntropyScaling(ParametricTemperature):
         Parameter("slope", -20.0, 20.0, "the temperature falls off a cliff with entropy"),
         Parameter("intercept", -20.0, 150.0, "every calibration node is predicted correctly"),
     )
-    learned: ClassVar = ("slope_", "intercept_", "converged_", "n_iter_")
     slope_: float  # w
     intercept_: float  # b
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -35,17 +35,12 @@ class HoTS(StructuralTemperature):
     """
 
     parameters = (BASE_TEMPERATURE, BETA, ALPHA)
-    learned: ClassVar = (
-        "base_temperature_", "beta_", "alpha_", *StructuralTemperature.learned,
-    )
     base_temperature_: float
     beta_: float
     alpha_: float
 
     @classmethod
-    def paper(
-        cls, preset: Literal["text", "release"] = "text", *, random_state: Any = 0
-    ) -> Self:
+    def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: Any = 0) -> Self:
         """The paper's predictor and fitting protocol, as its text or its released code has them.
 
         The release keeps the model's graph as it is, keeps the predictor's weights from after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,8 +64,14 @@ class ParametricTemperature(TemperatureCalibrator):
 
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
+    also_learned: ClassVar[tuple[str, ...]] = ("converged_", "n_iter_")
     converged_: bool
     n_iter_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "parameters" in vars(cls):
+            cls.learned = (*(f"{p.name}_" for p in cls.parameters), *cls.also_learned)
 
     @abstractmethod
     def _covariates(
@@ -87,7 +93,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     @abstractmethod
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """theta of an unconstrained vector, and the Jacobian dtheta/draw."""
+        """Theta of an unconstrained vector, and the Jacobian dtheta/draw."""
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         """The covariates of the fitted graph; a hook for methods that learn theirs."""
@@ -197,9 +203,7 @@ class ParametricTemperature(TemperatureCalibrator):
         return tuple(found)
 
 
-def _decode(
-    parameters: tuple[Parameter, ...], code: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _decode(parameters: tuple[Parameter, ...], code: FloatArray) -> tuple[FloatArray, FloatArray]:
     pairs = [p.decode(value) for p, value in zip(parameters, code, strict=True)]
     theta, scale = np.array(pairs).T
     return theta, scale

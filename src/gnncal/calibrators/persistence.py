@@ -36,7 +36,9 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "n_classes": n_classes,
         "class_names": class_names or getattr(calibrator, "class_names_", None),
         "params": _pack(calibrator.get_params(deep=False), "params", tensors),
-        "learned": _pack({n: getattr(calibrator, n) for n in calibrator.learned}, "learned", tensors),
+        "learned": _pack(
+            {n: getattr(calibrator, n) for n in calibrator.learned}, "learned", tensors
+        ),
         "fit_report": [getattr(report, name) for name in FitReport.__dataclass_fields__],
     }
     payload = to_bytes(tensors, metadata={HEADER: json.dumps(header)})
@@ -102,7 +104,7 @@ def _read_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
 
 def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:
     """Replace arrays by references into ``tensors``; what is left is JSON."""
-    packed = {}
+    packed: dict[str, Any] = {}
     for name, value in values.items():
         key = f"{prefix}.{name}"
         if isinstance(value, np.ndarray):
@@ -123,10 +125,10 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, Any]) -> dict[
 
 
 def _unpack(packed: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in packed.items():
         if isinstance(value, dict):
-            (kind, content), = value.items()
+            ((kind, content),) = value.items()
             if kind == "tensor":
                 value = tensors[content]
             else:

@@ -84,7 +84,5 @@ def solve_like_the_paper(
     objective: Objective, monitor: Callable[[FloatArray], float], start: FloatArray
 ) -> Solution:
     """Adam on the calibration nodes, stopped and checkpointed on the training nodes' loss."""
-    run = adam(
-        objective, start, monitor=monitor, max_epochs=PAPER_EPOCHS, patience=PAPER_PATIENCE
-    )
+    run = adam(objective, start, monitor=monitor, max_epochs=PAPER_EPOCHS, patience=PAPER_PATIENCE)
     return Solution(run.parameters, objective(run.parameters)[0], run.n_epochs, run.stopped_early)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -62,19 +62,18 @@ class StructuralTemperature(ParametricTemperature):
     minimum_certainty : lower limit of 1 - e (released code: 0.001).
     temperature_range : limits of T (released code: 0.05 to 50).
     random_state : seed of the predictor's weights and of the folds.
+
     """
 
     needs_graph = True
-    learned: ClassVar = (
+    also_learned = (
+        *ParametricTemperature.also_learned,
         "homophily_method_",
         "homophily_weights_",
         "isolated_homophily_",
         "clamped_labels_",
         "graph_fingerprint_",
-        "converged_",
-        "n_iter_",
     )
-    exempt_from: ClassVar = {}
     homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
     homophily_method_: str  # the estimator used, after any fallback
     homophily_weights_: Weights

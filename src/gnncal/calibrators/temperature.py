@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
@@ -28,7 +26,6 @@ class TemperatureScaling(ParametricTemperature):
             "the logits carry no information about the calibration labels",
         ),
     )
-    learned: ClassVar = ("base_temperature_", "converged_", "n_iter_")
     base_temperature_: float
 
     def __init__(self, *, protocol: Protocol = "converged") -> None:

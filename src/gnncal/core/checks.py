@@ -167,8 +167,10 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
             "column a class. Reshape your data (one node: array.reshape(1, -1))."
         )
     if array.shape[1] == 0:
-        raise InputError(f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
-                         "is required: one column a class.")
+        raise InputError(
+            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
+            "is required: one column a class."
+        )
     if array.dtype == np.float16:
         return np.ascontiguousarray(array, dtype=np.float32)
     if array.dtype not in (np.float32, np.float64):

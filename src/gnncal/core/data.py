@@ -74,7 +74,7 @@ def check_fit_data(
     if nodes is None:
         eligible = all_labels >= 0
         eligible[train] = False
-        chosen = np.flatnonzero(eligible)
+        chosen: IntArray = np.flatnonzero(eligible)
         if chosen.size == 0:
             raise InputError(
                 "no node outside train_nodes has a label >= 0; calibration needs labelled nodes "

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.errors import InputError
 
 Side = Literal["in", "out"]
-Features = FloatArray | sparse.csr_array
+Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 
 
@@ -39,6 +39,7 @@ class Graph:
     edge_index : (2, n_edges) integers, NumPy or torch. Messages flow from row 0 to row 1.
     n_nodes : default: the number of feature rows, or the largest node named plus one.
     features : (n_nodes, n_features), dense or SciPy sparse.
+
     """
 
     n_nodes: int
@@ -225,9 +226,7 @@ def _check_features(features: Any) -> Features:
         if matrix.dtype.kind not in "fiub":
             raise InputError(f"features has dtype {matrix.dtype}; expected numbers.")
         if matrix.ndim != 2:
-            raise InputError(
-                f"features has shape {matrix.shape}; expected (n_nodes, n_features)."
-            )
+            raise InputError(f"features has shape {matrix.shape}; expected (n_nodes, n_features).")
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float32)
         values = matrix

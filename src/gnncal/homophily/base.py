@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 
-Weights = dict[str, FloatArray]
+Weights = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)

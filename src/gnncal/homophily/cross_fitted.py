@@ -41,9 +41,7 @@ class CrossFitted(HomophilyEstimator):
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
         """Out of fold at the calibration nodes of the fitted graph, the mean elsewhere."""
         learned = {n: w for n, w in weights.items() if n not in ("nodes", "folds")}
-        propagation = Propagation(
-            situation.graph, add_self_loops=self.predictor.add_self_loops
-        )
+        propagation = Propagation(situation.graph, add_self_loops=self.predictor.add_self_loops)
         runs = [
             self.predictor.run({name: stack[fold] for name, stack in learned.items()}, propagation)
             for fold in range(len(learned["input_weight"]))

@@ -95,9 +95,7 @@ def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> Float
     def column(c: int) -> FloatArray:
         return (known_labels == c).astype(np.float64)
 
-    return neighbour_class_share(
-        graph, known_labels, column, side=side, counted=known_labels >= 0
-    )
+    return neighbour_class_share(graph, known_labels, column, side=side, counted=known_labels >= 0)
 
 
 class Propagation:

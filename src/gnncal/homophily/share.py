@@ -31,7 +31,7 @@ def neighbour_class_share(
     oriented = graph if side == "in" else graph.reversed
     sums = _neighbour_sums(oriented, classes, column)
     if counted is None:
-        counts = oriented.neighbour_counts().astype(np.float64)
+        counts: FloatArray = oriented.neighbour_counts().astype(np.float64)
     else:
         everywhere = np.zeros(graph.n_nodes, dtype=np.int64)
         counts = _neighbour_sums(oriented, everywhere, lambda _: counted.astype(np.float64))

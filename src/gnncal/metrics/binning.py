@@ -74,9 +74,7 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
     return np.searchsorted(edges[1:-1], values, side="left")
 
 
-def fill_cells(
-    confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int
-) -> Cells:
+def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
     """Averages by cell."""
     count = np.bincount(cell, minlength=n_cells)
 

@@ -59,9 +59,7 @@ def maximum_calibration_error(
     labels: Any, probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform"
 ) -> float:
     """MCE: the largest gap of any bin of confidence."""
-    return expected_calibration_error(
-        labels, probs, n_bins=n_bins, strategy=strategy, norm="max"
-    )
+    return expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy, norm="max")
 
 
 def classwise_calibration_error(

@@ -44,9 +44,7 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = 10) -> IntArray:
     return rank // -(-degree.size // n_blocks)
 
 
-def degree_stratified_ece(
-    labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = 10
-) -> float:
+def degree_stratified_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = 10) -> float:
     """The grouped error over degree blocks (what the GETS release reports as ECE)."""
     return grouped_calibration_error(labels, probs, degree_blocks(in_degree, n_blocks=n_blocks))
 

@@ -127,14 +127,18 @@ class _Layout:
                 cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
             n_cells = int(cell.max()) + 1
         else:
-            raise InputError(
-                f"kind is {kind!r}; expected 'confidence', 'classwise' or 'groups'."
-            )
+            raise InputError(f"kind is {kind!r}; expected 'confidence', 'classwise' or 'groups'.")
         size = len(confidence)
         cells = sparse.csr_array((np.ones(size), (cell, np.arange(size))), shape=(n_cells, size))
         count = np.bincount(cell, minlength=n_cells).astype(np.float64)
         return cls(
-            confidence, confidence - correct, node, cells, count, n_nodes, n_blocks,
+            confidence,
+            confidence - correct,
+            node,
+            cells,
+            count,
+            n_nodes,
+            n_blocks,
             np.cumsum(checked, axis=1, dtype=np.float64) if kind == "classwise" else checked,
         )
 

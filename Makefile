@@ -1,0 +1,48 @@
+# Every command sets itself up: a machine with Python 3.11 and pip is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.PHONY: demo test check format bench bench-estimators clean
+
+demo: $(VENV)/.demo
+	$(BIN)/gnncal demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras; a change of pyproject.toml installs again.
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[plot]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) torch
+	$(PIP) --editable '.[dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) torch
+	$(PIP) --editable '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo-output build dist

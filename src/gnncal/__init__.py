@@ -1,0 +1,98 @@
+"""gnncal: confidence of graph neural networks that one can trust.
+
+>>> calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=val, train_nodes=train)
+>>> probs = calibrator.predict_proba(logits, graph)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gnncal import metrics as metrics
+    from gnncal import simulation as simulation
+    from gnncal.bundles import read_bundle as read_bundle
+    from gnncal.calibrators.ablations import EntropyOnly as EntropyOnly
+    from gnncal.calibrators.ablations import HomophilyOnly as HomophilyOnly
+    from gnncal.calibrators.ablations import HoTSAlphaOne as HoTSAlphaOne
+    from gnncal.calibrators.base import Calibrator as Calibrator
+    from gnncal.calibrators.base import FitReport as FitReport
+    from gnncal.calibrators.base import TemperatureCalibrator as TemperatureCalibrator
+    from gnncal.calibrators.catalogue import get_calibrator as get_calibrator
+    from gnncal.calibrators.catalogue import list_calibrators as list_calibrators
+    from gnncal.calibrators.ensemble import (
+        EnsembleTemperatureScaling as EnsembleTemperatureScaling,
+    )
+    from gnncal.calibrators.entropy import EntropyScaling as EntropyScaling
+    from gnncal.calibrators.entropy import LogEntropyScaling as LogEntropyScaling
+    from gnncal.calibrators.hots import HoTS as HoTS
+    from gnncal.calibrators.persistence import load as load
+    from gnncal.calibrators.temperature import TemperatureScaling as TemperatureScaling
+    from gnncal.calibrators.uncalibrated import Uncalibrated as Uncalibrated
+    from gnncal.calibrators.vector import VectorScaling as VectorScaling
+    from gnncal.core.errors import GnncalWarning as GnncalWarning
+    from gnncal.core.errors import InputError as InputError
+    from gnncal.core.errors import MissingExtraError as MissingExtraError
+    from gnncal.core.graph import Graph as Graph
+    from gnncal.core.probability import logits_from_probabilities as logits_from_probabilities
+    from gnncal.core.probability import softmax as softmax
+    from gnncal.evaluation import compare as compare
+    from gnncal.evaluation import evaluate as evaluate
+    from gnncal.interop import from_dgl as from_dgl
+    from gnncal.interop import from_networkx as from_networkx
+    from gnncal.interop import from_pyg as from_pyg
+    from gnncal.interop import from_scipy as from_scipy
+
+__version__ = "0.1.0"
+
+# Loaded on first use: scikit-learn and SciPy take a second or two, which `import gnncal`
+# should not cost. The block above says the same to type checkers; a test compares the two.
+_HOME = {
+    "metrics": "",
+    "simulation": "",
+    "read_bundle": "bundles",
+    "EntropyOnly": "calibrators.ablations",
+    "HomophilyOnly": "calibrators.ablations",
+    "HoTSAlphaOne": "calibrators.ablations",
+    "Calibrator": "calibrators.base",
+    "FitReport": "calibrators.base",
+    "TemperatureCalibrator": "calibrators.base",
+    "get_calibrator": "calibrators.catalogue",
+    "list_calibrators": "calibrators.catalogue",
+    "EnsembleTemperatureScaling": "calibrators.ensemble",
+    "EntropyScaling": "calibrators.entropy",
+    "LogEntropyScaling": "calibrators.entropy",
+    "HoTS": "calibrators.hots",
+    "load": "calibrators.persistence",
+    "TemperatureScaling": "calibrators.temperature",
+    "Uncalibrated": "calibrators.uncalibrated",
+    "VectorScaling": "calibrators.vector",
+    "GnncalWarning": "core.errors",
+    "InputError": "core.errors",
+    "MissingExtraError": "core.errors",
+    "Graph": "core.graph",
+    "logits_from_probabilities": "core.probability",
+    "softmax": "core.probability",
+    "compare": "evaluation",
+    "evaluate": "evaluation",
+    "from_dgl": "interop",
+    "from_networkx": "interop",
+    "from_pyg": "interop",
+    "from_scipy": "interop",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gnncal' has no attribute {name!r}")
+    home = _HOME[name]
+    value = (
+        getattr(import_module(f"gnncal.{home}"), name) if home else import_module(f"gnncal.{name}")
+    )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""Bundles: everything one calibration run needs, read from a file or a folder."""
+
+from gnncal.bundles.bundle import Bundle, read_bundle, read_probabilities, write_probabilities
+
+__all__ = ["Bundle", "read_bundle", "read_probabilities", "write_probabilities"]

@@ -1,0 +1,131 @@
+"""What a run needs and what it gives back, whatever the file format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_logits, check_nodes
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Logits, labels, graph and splits of one graph."""
+
+    logits: FloatArray  # (n_nodes, n_classes)
+    labels: IntArray  # (n_nodes,) -1 where unknown
+    graph: Graph
+    train_nodes: IntArray
+    nodes: IntArray  # calibration nodes, the validation split
+    test_nodes: IntArray  # labelled nodes to evaluate on; may be empty
+    node_ids: npt.NDArray[Any] | None = None  # (n_nodes,) the user's own names
+    class_names: list[str] | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        logits: Any,
+        labels: Any,
+        graph: Graph,
+        train: Any,
+        val: Any,
+        test: Any,
+        node_ids: npt.NDArray[Any] | None,
+        class_names: list[str] | None,
+    ) -> Bundle:
+        """Check shapes and splits; without a test split, test on the other labelled nodes."""
+        logits = check_logits(logits)
+        n_nodes, n_classes = logits.shape
+        all_labels = check_labels(labels, n_nodes)
+        train_nodes = check_nodes([] if train is None else train, n_nodes, name="train_mask")
+        nodes = check_nodes(val, n_nodes, name="val_mask")
+        if test is None:
+            rest = all_labels >= 0
+            rest[train_nodes] = rest[nodes] = False
+            test_nodes: IntArray = np.flatnonzero(rest)
+        else:
+            test_nodes = check_nodes(test, n_nodes, name="test_mask")
+            test_nodes = test_nodes[all_labels[test_nodes] >= 0]
+        if class_names is not None and len(class_names) != n_classes:
+            raise InputError(
+                f"class_names has {len(class_names)} names but logits has {n_classes} columns."
+            )
+        if node_ids is not None and len(node_ids) != n_nodes:
+            raise InputError(f"node_ids has {len(node_ids)} entries for {n_nodes} nodes.")
+        return cls(logits, all_labels, graph, train_nodes, nodes, test_nodes, node_ids, class_names)
+
+
+def read_bundle(path: str | Path) -> Bundle:
+    """An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``."""
+    from gnncal.bundles import npz, parquet
+
+    path = Path(path)
+    if path.is_dir():
+        return parquet.read(path)
+    if not path.exists():
+        raise InputError(f"there is no file or folder {path}.")
+    return npz.read(path)
+
+
+def write_probabilities(
+    folder: Path,
+    bundle: Bundle,
+    probs: FloatArray,
+    temperature: FloatArray | None,
+    *,
+    as_parquet: bool,
+) -> Path:
+    """``probabilities.npz`` or ``probabilities.parquet``; returns the file."""
+    from gnncal.bundles import npz, parquet
+
+    writer = parquet.write_probabilities if as_parquet else npz.write_probabilities
+    return writer(folder, bundle, probs, temperature)
+
+
+def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
+    """Probabilities for the bundle's nodes, in its order; rows are matched by id where there is."""
+    from gnncal.bundles import npz, parquet
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; pass a probabilities file.")
+    reader = parquet.read_probabilities if path.suffix == ".parquet" else npz.read_probabilities
+    probs, ids = reader(path)
+    if len(probs) != len(bundle.logits):
+        raise InputError(
+            f"{path} has {len(probs)} rows but the input has {len(bundle.logits)} nodes."
+        )
+    if ids is not None and bundle.node_ids is not None:
+        return probs[rows_of(bundle.node_ids, ids, f"{path}")]
+    return probs
+
+
+def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
+    """Position in ``ids`` of each wanted id; both may be numbers or strings."""
+    if wanted.dtype.kind != ids.dtype.kind and {wanted.dtype.kind, ids.dtype.kind} != {"i", "u"}:
+        raise InputError(
+            f"{where}: ids of type {wanted.dtype} cannot be looked up among ids of type "
+            f"{ids.dtype}; use one type."
+        )
+    order = np.argsort(ids, kind="stable")
+    ranked = ids[order]
+    twice = np.flatnonzero(ranked[1:] == ranked[:-1])
+    if twice.size:
+        raise InputError(f"{where}: the id {ranked[twice[0]]!r} stands more than once.")
+    if not len(ranked):
+        raise InputError(f"{where}: there are no ids.")
+    position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
+    missing = np.flatnonzero(ranked[position] != wanted)
+    if missing.size:
+        raise InputError(
+            f"{where}: {missing.size} ids are not among the nodes (first: {wanted[missing[0]]!r})."
+        )
+    return order[position]

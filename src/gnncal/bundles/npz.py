@@ -1,0 +1,140 @@
+"""Bundles as one ``.npz`` file.
+
+Arrays: ``logits`` (n, K), ``labels`` (n,), ``edge_index`` (2, E), ``val_mask``, optionally
+``train_mask``, ``test_mask`` (masks or indices), features ``x`` or the CSR parts ``x_data``,
+``x_indices``, ``x_indptr``, ``x_shape``, and ``node_ids`` (n,), ``class_names`` (K,).
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from gnncal.bundles.bundle import Bundle
+from gnncal.calibrators.persistence import write_atomically
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_probs
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+
+Arrays = dict[str, npt.NDArray[Any]]
+REQUIRED = ("logits", "labels", "edge_index", "val_mask")
+
+
+def read(path: Path) -> Bundle:
+    """The bundle in an ``.npz`` file."""
+    arrays = _load(path)
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(sorted(arrays))}.")
+    if arrays["logits"].ndim != 2:
+        shape = arrays["logits"].shape
+        raise InputError(f"logits has shape {shape}; expected one row a node, one column a class.")
+    names = arrays.get("class_names")
+    return Bundle.checked(
+        logits=arrays["logits"],
+        labels=arrays["labels"],
+        graph=Graph(arrays["edge_index"], len(arrays["logits"]), _features(path, arrays)),
+        train=arrays.get("train_mask"),
+        val=arrays["val_mask"],
+        test=arrays.get("test_mask"),
+        node_ids=arrays.get("node_ids"),
+        class_names=None if names is None else [str(name) for name in names],
+    )
+
+
+def write_bundle(path: Path, bundle: Bundle) -> None:
+    """The reverse of :func:`read`."""
+    arrays: Arrays = {
+        "logits": bundle.logits,
+        "labels": bundle.labels,
+        "edge_index": bundle.graph.edge_index,
+        "train_mask": bundle.train_nodes,
+        "val_mask": bundle.nodes,
+        "test_mask": bundle.test_nodes,
+    }
+    features = bundle.graph.features
+    if isinstance(features, sparse.csr_array):
+        arrays |= {
+            "x_data": features.data,
+            "x_indices": features.indices,
+            "x_indptr": features.indptr,
+            "x_shape": np.array(features.shape),
+        }
+    elif features is not None:
+        arrays["x"] = features
+    _save(path, arrays, bundle)
+
+
+def write_probabilities(
+    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
+) -> Path:
+    """``probabilities.npz``: probs, prediction, confidence, temperature, ids and class names."""
+    predictions = probs.argmax(axis=1)
+    arrays: Arrays = {
+        "probs": probs,
+        "prediction": predictions,
+        "confidence": probs[np.arange(len(probs)), predictions],
+    }
+    if temperature is not None:
+        arrays["temperature"] = temperature
+    path = folder / "probabilities.npz"
+    _save(path, arrays, bundle)
+    return path
+
+
+def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
+    """The array ``probs`` and, where there are, the ids."""
+    arrays = _load(path)
+    if "probs" not in arrays:
+        raise InputError(f"{path} has no array 'probs'; it has {', '.join(sorted(arrays))}.")
+    return check_probs(arrays["probs"]), arrays.get("node_ids")
+
+
+def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
+    if bundle.node_ids is not None:
+        arrays["node_ids"] = bundle.node_ids
+    if bundle.class_names is not None:
+        arrays["class_names"] = np.array(bundle.class_names)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_atomically(path, buffer.getvalue())
+
+
+def _load(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not hasattr(file, "files"):
+                raise InputError(
+                    f"{path} holds a single array; expected an .npz with named arrays."
+                )
+            return {name: file[name] for name in file.files}
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path} cannot be read as .npz ({error}); write it with np.savez and plain arrays."
+        ) from error
+
+
+def _features(path: Path, arrays: Arrays) -> Any:
+    if "x" in arrays:
+        return arrays["x"]
+    parts = ("x_data", "x_indices", "x_indptr", "x_shape")
+    present = [name for name in parts if name in arrays]
+    if not present:
+        return None
+    if len(present) < len(parts):
+        missing = ", ".join(name for name in parts if name not in arrays)
+        raise InputError(f"{path} has {', '.join(present)} but lacks {missing}.")
+    data, indices, indptr, shape = (arrays[name] for name in parts)
+    try:
+        return sparse.csr_array((data, indices, indptr), shape=tuple(int(n) for n in shape))
+    except ValueError as error:
+        raise InputError(f"the CSR parts of x in {path} do not fit together ({error}).") from error

@@ -1,0 +1,151 @@
+"""Bundles as a folder of Parquet files.
+
+``nodes.parquet`` has the columns id, label (null or -1 where unknown), split (train, val, test or
+null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in the
+schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
+names.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.bundles.bundle import Bundle, rows_of
+from gnncal.calibrators.persistence import write_atomically
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_probs
+from gnncal.core.errors import InputError, require
+from gnncal.core.graph import Graph
+
+SPLITS = ("train", "val", "test")
+
+
+def read(folder: Path) -> Bundle:
+    """The bundle in a folder."""
+    nodes = _read_table(folder / "nodes.parquet", ["id", "label", "split"])
+    edges = _read_table(folder / "edges.parquet", ["src", "dst"])
+    logits = _numbered_columns(nodes, "z", folder / "nodes.parquet")
+    ids = _column(nodes, "id")
+    where = f"{folder / 'edges.parquet'}"
+    edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
+    names = _class_names(nodes)
+    masks = _splits(nodes, folder)
+    return Bundle.checked(
+        logits=logits,
+        labels=_labels(nodes, names, folder),
+        graph=Graph(edge_index, len(ids)),
+        train=masks["train"],
+        val=masks["val"],
+        test=masks["test"] if masks["test"].any() else None,
+        node_ids=ids,
+        class_names=names,
+    )
+
+
+def write_probabilities(
+    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
+) -> Path:
+    """``probabilities.parquet``: id, prediction, confidence, temperature, p0..pK-1."""
+    pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
+    predictions = probs.argmax(axis=1)
+    rows = np.arange(len(probs))
+    columns: dict[str, Any] = {
+        "id": rows if bundle.node_ids is None else bundle.node_ids,
+        "prediction": predictions,
+        "confidence": probs[rows, predictions],
+    }
+    if temperature is not None:
+        columns["temperature"] = temperature
+    columns |= {f"p{c}": probs[:, c] for c in range(probs.shape[1])}
+    table = pa.table(columns)
+    if bundle.class_names is not None:
+        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    path = folder / "probabilities.parquet"
+    write_atomically(path, sink.getvalue().to_pybytes())
+    return path
+
+
+def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
+    """The columns p0..pK-1 and the ids."""
+    table = _read_table(path, ["id"])
+    return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
+
+
+def _read_table(path: Path, columns: list[str]) -> Any:
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    if not path.is_file():
+        raise InputError(f"there is no file {path}.")
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise InputError(
+            f"{path} lacks the columns {', '.join(missing)}; it has "
+            f"{', '.join(table.column_names)}."
+        )
+    return table
+
+
+def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
+    names = [
+        n for n in table.column_names if n[: len(prefix)] == prefix and n[len(prefix) :].isdigit()
+    ]
+    expected = [f"{prefix}{c}" for c in range(len(names))]
+    if not names or sorted(names) != sorted(expected):
+        raise InputError(
+            f"{path} needs the columns {prefix}0, {prefix}1, ... without gaps; it has "
+            f"{', '.join(table.column_names)}."
+        )
+    return np.stack([table[name].to_numpy() for name in expected], axis=1)
+
+
+def _column(table: Any, name: str) -> npt.NDArray[Any]:
+    if table[name].null_count:
+        raise InputError(f"the column {name} has {table[name].null_count} nulls; fill them in.")
+    values = np.asarray(table[name].to_numpy())
+    return values.astype(str) if values.dtype == object else values
+
+
+def _class_names(table: Any) -> list[str] | None:
+    metadata = table.schema.metadata or {}
+    if b"class_names" not in metadata:
+        return None
+    return [str(name) for name in json.loads(metadata[b"class_names"])]
+
+
+def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
+    column = table["label"].to_pylist()
+    if not any(isinstance(value, str) for value in column):
+        return np.array([-1 if value is None else value for value in column])
+    if names is None:
+        raise InputError(
+            f"labels in {folder / 'nodes.parquet'} are names but the file does not say which z "
+            "column each class has; add schema metadata class_names, a JSON list in column order."
+        )
+    code: dict[str | None, int] = {name: c for c, name in enumerate(names)}
+    unknown = sorted({str(value) for value in column if value is not None and value not in code})
+    if unknown:
+        raise InputError(f"the label {unknown[0]!r} is not among the class names {names}.")
+    return np.array([code.get(value, -1) for value in column])
+
+
+def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
+    values = np.array(table["split"].to_pylist(), dtype=object)
+    unknown = sorted({str(v) for v in values if v is not None and v not in SPLITS})
+    if unknown:
+        raise InputError(
+            f"the column split of {folder / 'nodes.parquet'} has {unknown[0]!r}; "
+            f"expected {', '.join(SPLITS)} or null."
+        )
+    return {split: values == split for split in SPLITS}

@@ -1,0 +1,53 @@
+"""``gnncal evaluate``: every metric on the test nodes, before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnncal.cli.terminal import out, print_json
+from gnncal.core.errors import InputError
+
+
+def evaluate(
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
+    ],
+    probabilities: Annotated[
+        Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+) -> None:
+    """Print all metrics of INPUT's logits, and of calibrated probabilities beside them."""
+    from gnncal.bundles import read_bundle, read_probabilities
+    from gnncal.core.probability import softmax
+    from gnncal.evaluation import compare
+    from gnncal.evaluation import evaluate as measure
+    from gnncal.report.tables import comparison_lines, evaluation_table
+
+    bundle = read_bundle(source)
+    test = bundle.test_nodes
+    if test.size == 0:
+        raise InputError(
+            f"{source} has no labelled test nodes; give labels to nodes outside train and val."
+        )
+    truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
+    raw = softmax(bundle.logits[test])
+    before = measure(truth, raw, in_degree=degree)
+    after = comparison = None
+    if probabilities is not None:
+        probs = read_probabilities(probabilities, bundle)[test]
+        if probs.shape != raw.shape:
+            raise InputError(
+                f"{probabilities} has {probs.shape[1]} classes but the logits have {raw.shape[1]}."
+            )
+        after = measure(truth, probs, in_degree=degree)
+        comparison = compare(truth, raw, probs)
+    if json:
+        print_json({"before": before, "after": after, "difference": comparison})
+        return
+    out.print(evaluation_table(before, after))
+    if comparison is not None:
+        out.print("\n".join(comparison_lines(comparison)), highlight=False)

@@ -1,0 +1,38 @@
+"""``gnncal``: the program."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gnncal import __version__
+from gnncal.cli.calibrate import calibrate
+from gnncal.cli.demo import demo
+from gnncal.cli.evaluate import evaluate
+from gnncal.cli.terminal import friendly
+
+app = typer.Typer(
+    name="gnncal",
+    help="Trustworthy confidence for graph neural networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for verb in (demo, calibrate, evaluate):
+    app.command()(friendly(verb))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Trustworthy confidence for graph neural networks."""

@@ -1,0 +1,98 @@
+"""How the command line speaks: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+
+out = Console()
+err = Console(stderr=True)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def friendly(verb: Callable[P, R]) -> Callable[P, R]:
+    """Bad input ends with one line on stderr and exit code 2; warnings become notes."""
+
+    @wraps(verb)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        def note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            print(f"note: {message}", file=sys.stderr)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", GnncalWarning)
+            warnings.showwarning = note
+            try:
+                return verb(*args, **kwargs)
+            except (InputError, MissingExtraError) as error:
+                print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            except OSError as error:
+                print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        raise typer.Exit(2)
+
+    return wrapped
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    print(to_json(value))
+
+
+def to_json(value: Any) -> str:
+    """JSON of records, arrays and numbers; what JSON cannot say (NaN, infinity) is null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder whose files move to ``target`` only if the block succeeds."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} is a file; --out expects a folder.")
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"there is no folder {parent}; create it or choose another --out.")
+    staging = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}."))
+    try:
+        yield staging
+        staging.chmod(0o755)
+        if target.exists():
+            for file in sorted(staging.iterdir()):
+                os.replace(file, target / file.name)
+        else:
+            os.replace(staging, target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

@@ -1,0 +1,72 @@
+"""Graphs from the libraries people already use. None of them is imported here."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gnncal.core.arrays import as_numpy
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph
+
+
+def from_pyg(data: Any) -> Graph:
+    """A graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``."""
+    edge_index = getattr(data, "edge_index", None)
+    if edge_index is None:
+        raise InputError(
+            f"the {type(data).__name__} has no edge_index; for a transposed sparse adjacency pass "
+            "gnncal.from_scipy(adj_t.to_scipy().T)."
+        )
+    if getattr(data, "edge_weight", None) is not None:
+        _warn_about_weights("edge_weight")
+    return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
+
+
+def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
+    """A graph from a homogeneous ``DGLGraph``; features from ``ndata[feature_key]``."""
+    senders, receivers = (as_numpy(end) for end in graph.edges())
+    if "w" in graph.edata or "weight" in graph.edata:
+        _warn_about_weights("edata")
+    edges = np.stack([senders, receivers])
+    return Graph(edges, int(graph.num_nodes()), graph.ndata.get(feature_key))
+
+
+def from_networkx(graph: Any) -> Graph:
+    """A graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
+
+    An undirected graph gives both directions of each edge; parallel edges of a multigraph count.
+    """
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
+    edges = pairs.reshape(-1, 2).T
+    if not graph.is_directed():
+        proper = edges[0] != edges[1]  # a self-loop is its own reverse
+        edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
+    if any("weight" in attributes for _, _, attributes in graph.edges(data=True)):
+        _warn_about_weights("weight")
+    return Graph(edges, len(number))
+
+
+def from_scipy(adjacency: Any, *, features: Any = None) -> Graph:
+    """A graph from a square sparse matrix: entry (i, j) is an edge from i to j."""
+    if not sparse.issparse(adjacency):
+        raise InputError(
+            f"adjacency is a {type(adjacency).__name__}; expected a SciPy sparse matrix."
+        )
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise InputError(f"adjacency has shape {adjacency.shape}; expected a square matrix.")
+    entries = sparse.coo_array(adjacency)
+    entries.eliminate_zeros()
+    if entries.nnz and not (entries.data == 1).all():
+        _warn_about_weights("entries other than 1")
+    return Graph(np.stack(entries.coords), adjacency.shape[0], features)
+
+
+def _warn_about_weights(what: str) -> None:
+    warnings.warn(
+        f"edge weights ({what}) are ignored: every edge counts once.", GnncalWarning, stacklevel=3
+    )

@@ -1,0 +1,1 @@
+"""Rendering: records in, tables and pictures out. Nothing is computed here."""
