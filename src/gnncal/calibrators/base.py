@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
 from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.errors import InputError
@@ -88,7 +88,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict(self, logits: Any, graph: Graph | None = None) -> IntArray:
         """The most probable class of each node, shape (n_nodes,)."""
-        return self.classes_[self.predict_proba(logits, graph).argmax(axis=1)]
+        probs = self.predict_proba(logits, graph)
+        return self.classes_[probs.argmax(axis=1)]
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
         """Write the fitted calibrator to one safetensors file, atomically and without pickle."""
@@ -108,15 +109,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self, logits: Any, graph: Graph | None, known_labels: Any
     ) -> tuple[FloatArray, Graph | None, IntArray | None]:
         check_is_fitted(self, "classes_")
+        shape = as_numpy(logits).shape
+        if len(shape) == 2 and shape[1] != len(self.classes_):
+            raise InputError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
+                f"{len(self.classes_)} features as input: one column of logits a class."
+            )
         checked = check_logits(logits)
         n_nodes, n_classes = checked.shape
         if n_nodes == 0:
             raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
-        if n_classes != len(self.classes_):
-            raise InputError(
-                f"X has {n_classes} features, but {type(self).__name__} is expecting "
-                f"{len(self.classes_)} features as input: one column of logits a class."
-            )
         warn_if_probabilities(checked)
         check_graph(graph, n_nodes)
         if self.needs_graph and graph is None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
+from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, name_of
+from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
 
 FORMAT_VERSION = 1
@@ -22,27 +25,25 @@ HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
 
 def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(calibrator, "classes_")
+    check_is_fitted(calibrator, "fit_report_")
+    if type(calibrator) not in CALIBRATORS.values():
+        raise InputError(
+            f"{type(calibrator).__name__} is not one of gnncal's calibrators, so load() would not "
+            f"find it; those that can be saved are {', '.join(CALIBRATORS)}."
+        )
     n_classes = len(calibrator.classes_)
-    if class_names is not None and len(class_names) != n_classes:
-        raise InputError(f"class_names has {len(class_names)} names for {n_classes} classes.")
     tensors: dict[str, np.ndarray[Any, Any]] = {}
-    report = calibrator.fit_report_
+    learned = {name: getattr(calibrator, name) for name in calibrator.learned}
     header = {
         "format": FORMAT_VERSION,
         "calibrator": name_of(calibrator),
         "n_classes": n_classes,
-        "class_names": class_names or getattr(calibrator, "class_names_", None),
+        "class_names": _check_class_names(calibrator, class_names, n_classes),
         "params": _pack(calibrator.get_params(deep=False), "params", tensors),
-        "learned": _pack(
-            {n: getattr(calibrator, n) for n in calibrator.learned}, "learned", tensors
-        ),
-        "fit_report": [getattr(report, name) for name in FitReport.__dataclass_fields__],
+        "learned": _pack(learned, "learned", tensors),
+        "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
     }
-    payload = to_bytes(tensors, metadata={HEADER: json.dumps(header)})
-    write_atomically(Path(path), payload)
+    write_atomically(Path(path), to_bytes(tensors, metadata={HEADER: json.dumps(header)}))
 
 
 def load(path: str | Path) -> Calibrator:
@@ -52,86 +53,104 @@ def load(path: str | Path) -> Calibrator:
         raise InputError(f"there is no file {path}; pass one written by calibrator.save().")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+            header = _read_header(file.metadata() or {})
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+        return _rebuild(header, tensors)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path} is not a whole safetensors file ({error}); save the calibrator again."
+            f"{path} is damaged or no safetensors file ({type(error).__name__}: {error}); save the "
+            "calibrator again."
         ) from error
-    header = _read_header(path, metadata)
-    calibrator = get_calibrator(header["calibrator"], **_unpack(header["params"], tensors))
-    calibrator.classes_ = np.arange(header["n_classes"])
-    calibrator.n_features_in_ = header["n_classes"]
-    for name, value in _unpack(header["learned"], tensors).items():
-        setattr(calibrator, name, value)
-    before, after, bounds, counts = header["fit_report"]
-    calibrator.fit_report_ = FitReport(before, after, tuple(bounds), tuple(counts))
-    if header["class_names"] is not None:
-        calibrator.class_names_ = header["class_names"]
-    return calibrator
 
 
 def write_atomically(path: Path, payload: bytes) -> None:
     """Write beside the target and move into place, so that no half file is ever seen."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(payload)
-        Path(temporary).chmod(0o644)
+        temporary.write_bytes(payload)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _read_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+def _check_class_names(
+    calibrator: Calibrator, class_names: list[str] | None, n_classes: int
+) -> list[str] | None:
+    if class_names is None:
+        class_names = getattr(calibrator, "class_names_", None)  # those of a loaded calibrator
+    if class_names is not None and len(class_names) != n_classes:
+        raise InputError(
+            f"class_names has {len(class_names)} names for {n_classes} classes; pass one a class."
+        )
+    return None if class_names is None else [str(name) for name in class_names]
+
+
+def _read_header(metadata: dict[str, str]) -> dict[str, Any]:
     if HEADER not in metadata:
-        raise InputError(f"{path} was not written by gnncal; pass a calibrator's file.")
+        raise InputError("this was not written by gnncal; pass a file of calibrator.save().")
     header: dict[str, Any] = json.loads(metadata[HEADER])
     if header["format"] > FORMAT_VERSION:
         raise InputError(
-            f"{path} has format {header['format']}, newer than this gnncal's {FORMAT_VERSION}; "
-            "upgrade gnncal to read it."
+            f"its format is {header['format']}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
+            "gnncal to read it."
         )
     if header["calibrator"] not in CALIBRATORS:
         raise InputError(
-            f"{path} holds a {header['calibrator']!r}, which this gnncal does not know; "
-            "upgrade gnncal to read it."
+            f"it holds a {header['calibrator']!r}, which this gnncal does not know; upgrade "
+            "gnncal to read it."
         )
     return header
 
 
-def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Replace arrays by references into ``tensors``; what is left is JSON."""
-    packed: dict[str, Any] = {}
-    for name, value in values.items():
-        key = f"{prefix}.{name}"
-        if isinstance(value, np.ndarray):
-            tensors[key] = np.ascontiguousarray(value)
-            packed[name] = {"tensor": key}
-        elif isinstance(value, dict):
-            packed[name] = {"dict": _pack(value, key, tensors)}
-        elif isinstance(value, tuple):
-            packed[name] = {"tuple": list(value)}
-        elif value is None or isinstance(value, bool | int | float | str):
-            packed[name] = value
-        else:
-            raise InputError(
-                f"the parameter {name!r} is a {type(value).__name__}, which cannot be saved; "
-                "use numbers, strings or NumPy arrays."
-            )
-    return packed
+def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Calibrator:
+    calibrator = get_calibrator(header["calibrator"], **_unpack(header["params"], tensors))
+    calibrator.classes_ = np.arange(header["n_classes"])
+    calibrator.n_features_in_ = header["n_classes"]
+    learned = _unpack(header["learned"], tensors)
+    if set(learned) != set(calibrator.learned):
+        raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
+    for name, value in learned.items():
+        setattr(calibrator, name, value)
+    calibrator.fit_report_ = FitReport(**_unpack(header["fit_report"], tensors))
+    names = _check_class_names(calibrator, header["class_names"], header["n_classes"])
+    if names is not None:
+        calibrator.class_names_ = names
+    return calibrator
 
 
-def _unpack(packed: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in packed.items():
-        if isinstance(value, dict):
-            ((kind, content),) = value.items()
-            if kind == "tensor":
-                value = tensors[content]
-            else:
-                value = _unpack(content, tensors) if kind == "dict" else tuple(content)
-        values[name] = value
-    return values
+def _pack(value: Any, key: str, tensors: dict[str, Any]) -> Any:
+    """JSON for ``value``; arrays go to ``tensors`` and leave a reference."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {"dict": {name: _pack(v, f"{key}.{name}", tensors) for name, v in value.items()}}
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
+    if isinstance(value, np.ndarray | list) or hasattr(value, "detach"):
+        array = as_numpy(value)
+        if array.dtype.kind in "biuf" and array.itemsize <= 8:
+            # safetensors writes the buffer as it lies in memory, whatever the strides.
+            tensors[key] = np.asarray(array, order="C")
+            return {"tensor": key}
+    raise InputError(
+        f"{key} is a {type(value).__name__}, which cannot be saved; use numbers, strings or "
+        "arrays of numbers."
+    )
+
+
+def _unpack(packed: Any, tensors: dict[str, Any]) -> Any:
+    """The reverse of :func:`_pack`."""
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {name: _unpack(value, tensors) for name, value in content.items()}
+    return tuple(_unpack(value, tensors) for value in content)

@@ -18,10 +18,11 @@ from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.probability import concentration, normalised_entropy
 from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
-from gnncal.homophily.catalogue import NEED_FEATURES, make_estimator
+from gnncal.homophily.catalogue import make_estimator
 from gnncal.homophily.predictor import masked_targets
 
-FEWEST_SUPERVISED_NODES = 20  # below, folds of a predictor are noise
+FEWEST_SUPERVISED_NODES = {"predictor": 1, "cross-fitted": 20}  # with fewer, folds are noise
+FEW_CALIBRATION_NODES = 50  # below, one temperature generalises better than a structural law
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 
 # The paper's floors, softplus(raw) + floor, as lower bounds.
@@ -112,6 +113,14 @@ class StructuralTemperature(ParametricTemperature):
         assert data.graph is not None
         if self.clamp_train_labels and data.train_nodes.size == 0:
             raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
+        if data.nodes.size < FEW_CALIBRATION_NODES:
+            warnings.warn(
+                f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
+                f"{FEW_CALIBRATION_NODES} a structure-free method such as 'entropy-only' or 'ts' "
+                "usually does better.",
+                GnncalWarning,
+                stacklevel=4,
+            )
         self.homophily_method_ = self._choose_method(data)
         estimator = self._estimator()
         self.homophily_weights_ = estimator.learn(data)
@@ -173,15 +182,15 @@ class StructuralTemperature(ParametricTemperature):
         assert data.graph is not None
         if not isinstance(self.homophily, str):
             return "given"
-        if self.homophily not in NEED_FEATURES:
+        if self.homophily not in FEWEST_SUPERVISED_NODES:
             return self.homophily
         reason = None
         if data.graph.features is None:
             reason = "the graph has no features"
-        elif self.homophily == "cross-fitted":
+        else:
             targets = masked_targets(data.graph, data.known_label_vector(), side=self.side or "out")
             supervised = int((~np.isnan(targets)).sum())
-            if supervised < FEWEST_SUPERVISED_NODES:
+            if supervised < FEWEST_SUPERVISED_NODES[self.homophily]:
                 reason = f"only {supervised} labelled nodes have a labelled neighbour"
         if reason is None:
             return self.homophily

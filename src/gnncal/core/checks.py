@@ -18,7 +18,7 @@ def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
     array = _float_matrix(logits, name)
     if array.shape[1] == 1:
         raise InputError(
-            f"{name} has one column (1 feature), so one class; at least two are expected. For a "
+            f"{name} has one column (n_features=1), so one class; at least two are expected. For a "
             "sigmoid model with logit z, stack [0, z] as two columns."
         )
     if len(array) and not _is_finite(array):
@@ -70,7 +70,10 @@ def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
 def check_labels(labels: Any, n_nodes: int) -> IntArray:
     """(n_nodes,) integers; -1 marks an unknown label."""
     if labels is None:
-        raise InputError("labels is None (requires y to be passed); pass one label per node.")
+        raise InputError(
+            "labels is missing (requires y to be passed, but the target y is None); pass one "
+            "label per node, -1 where unknown."
+        )
     array = as_numpy(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -91,8 +94,8 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
         raise InputError(
-            f"labels has dtype {array.dtype}; expected integers 0..K-1, -1 where unknown "
-            "(encode class names first)."
+            f"Unknown label type: labels has dtype {array.dtype}; expected integers 0..K-1, -1 "
+            "where unknown (encode class names first)."
         )
     return array.astype(np.int64, copy=False)
 

@@ -15,7 +15,6 @@ from gnncal.homophily.predictor import Predictor
 from gnncal.homophily.support import Support
 
 ESTIMATORS = ("support", "agreement", "cross-fitted", "predictor")
-NEED_FEATURES = ("cross-fitted", "predictor")
 
 
 def make_estimator(

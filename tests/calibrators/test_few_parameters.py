@@ -1,0 +1,181 @@
+"""Temperature, vector, ensemble and entropy scaling against their definitions."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize, minimize_scalar
+
+import gnncal
+from gnncal.calibrators.solvers import TemperatureLoss
+
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+
+
+def draw(n, n_classes, seed, temperature=2.0, bias=0.0):
+    generator = np.random.default_rng(seed)
+    logits = 3 * generator.normal(size=(n, n_classes))
+    truth = gnncal.softmax(logits / temperature + bias)
+    labels = (generator.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+    return logits, labels
+
+
+def mean_log_loss(labels, probs):
+    return -np.mean(np.log(probs[np.arange(len(labels)), labels]))
+
+
+def test_temperature_of_four_nodes_by_hand():
+    # Logits (1, 0), three times right and once wrong: the best confidence is 3/4, so 1/T = ln 3.
+    logits = np.tile([1.0, 0.0], (4, 1))
+    calibrator = gnncal.TemperatureScaling().fit(logits, np.array([0, 0, 0, 1]))
+    assert calibrator.base_temperature_ == pytest.approx(1 / math.log(3), rel=1e-6)
+    assert calibrator.fit_report_.loss_before == pytest.approx(
+        math.log(1 + math.e) - 0.75, rel=1e-12
+    )
+
+
+@given(st.integers(0, 10**6), st.floats(0.3, 5.0))
+def test_temperature_scaling_finds_the_minimum_that_a_scalar_search_finds(seed, temperature):
+    logits, labels = draw(200, 4, seed, temperature)
+    calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    best = minimize_scalar(
+        lambda u: mean_log_loss(labels, gnncal.softmax(logits, math.exp(u))),
+        bounds=(-4, 4),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    assert math.log(calibrator.base_temperature_) == pytest.approx(best.x, abs=1e-4)
+
+
+@given(st.integers(0, 10**6))
+def test_the_slope_of_the_loss_equals_finite_differences(seed):
+    logits, labels = draw(5, 3, seed)
+    loss = TemperatureLoss(logits, labels)
+    temperature = np.random.default_rng(seed).uniform(0.5, 3, 5)
+    value, slope = loss.value_and_slope(temperature)
+    assert value == pytest.approx(loss.value(temperature))
+    np.testing.assert_allclose(slope, approx_fprime(temperature, loss.value, 1e-7), atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
+    logits, labels = draw(400, 3, 0, bias=np.array([0.5, -0.5, 0.0]))
+    calibrator = gnncal.VectorScaling(bias=bias).fit(logits, labels)
+
+    def loss(theta):
+        scores = theta[:3] * logits + (theta[3:] if bias else 0.0)
+        return mean_log_loss(labels, gnncal.softmax(scores))
+
+    best = minimize(loss, np.array([1.0] * 3 + [0.0] * 3), method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(calibrator.weight_, best.x[:3], atol=1e-4)
+    assert calibrator.fit_report_.loss_after == pytest.approx(best.fun, abs=1e-8)
+    assert (calibrator.bias_ != 0).any() == bias
+    np.testing.assert_allclose(
+        calibrator.predict_proba(logits),
+        gnncal.softmax(calibrator.weight_ * logits + calibrator.bias_),
+    )
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_the_gradient_of_vector_scaling_equals_finite_differences(seed, bias):
+    logits, labels = draw(20, 3, seed)
+    objective = gnncal.VectorScaling(bias=bias)._objective(logits, labels)
+    theta = np.random.default_rng(seed).normal(size=6)
+    expected = approx_fprime(theta, lambda t: objective(t)[0], 1e-7)
+    expected[3:] *= bias
+    np.testing.assert_allclose(objective(theta)[1], expected, atol=1e-5)
+
+
+def test_vector_scaling_of_separable_nodes_stops_at_a_bound():
+    logits = 0.01 * draw(100, 3, 1)[0]
+    with pytest.warns(gnncal.GnncalWarning, match=r"VectorScaling stopped with .* at a bound"):
+        calibrator = gnncal.VectorScaling(bias=False).fit(logits, logits.argmax(axis=1))
+    assert calibrator.fit_report_.bounds_hit == ("weight[0]", "weight[1]", "weight[2]")
+
+
+def test_a_class_that_is_missing_from_the_calibration_nodes_becomes_improbable_not_impossible():
+    logits, labels = draw(100, 3, 1)
+    keep = labels != 2
+    probs = gnncal.VectorScaling().fit(logits[keep], labels[keep]).predict_proba(logits)
+    assert 0 < probs[:, 2].max() < 0.01
+
+
+@given(st.integers(0, 10**6))
+def test_ensemble_weights_are_the_best_on_the_simplex(seed):
+    logits, labels = draw(150, 3, seed)
+    labels[:15] = np.random.default_rng(seed).integers(0, 3, 15)  # noise that w_3 can absorb
+    calibrator = gnncal.EnsembleTemperatureScaling().fit(logits, labels)
+    assert calibrator.weights_.sum() == pytest.approx(1.0)
+    assert (calibrator.weights_ >= 0).all()
+    parts = [
+        gnncal.softmax(logits, calibrator.base_temperature_),
+        gnncal.softmax(logits),
+        np.full(logits.shape, 1 / 3),
+    ]
+
+    def loss(weights):
+        return mean_log_loss(labels, sum(w * p for w, p in zip(weights, parts, strict=True)))
+
+    grid = [
+        loss((a, b, 1 - a - b)) for a in np.linspace(0, 1, 21) for b in np.linspace(0, 1 - a, 21)
+    ]
+    assert calibrator.fit_report_.loss_after <= min(grid) + 1e-6
+    np.testing.assert_allclose(
+        calibrator.predict_proba(logits),
+        sum(w * p for w, p in zip(calibrator.weights_, parts, strict=True)),
+        atol=1e-9,
+    )
+
+
+def entropy(logits):
+    p = gnncal.softmax(logits)
+    return -(p * np.log(p)).sum(axis=1) / math.log(logits.shape[1])
+
+
+def test_entropy_scaling_is_linear_in_the_entropy():
+    logits, labels = draw(500, 4, 3)
+    calibrator = gnncal.EntropyScaling().fit(logits, labels)
+    e = entropy(logits)
+    expected = (1 - e) * calibrator.certain_temperature_ + e * calibrator.uncertain_temperature_
+    np.testing.assert_allclose(calibrator.temperature_, expected, rtol=1e-9)
+
+
+def test_log_entropy_scaling_is_softplus_of_the_log_entropy():
+    logits, labels = draw(500, 4, 3)
+    calibrator = gnncal.LogEntropyScaling().fit(logits, labels)
+    expected = np.log1p(np.exp(calibrator.slope_ * np.log(entropy(logits)) + calibrator.intercept_))
+    np.testing.assert_allclose(calibrator.temperature_, expected, rtol=1e-6)
+
+
+def test_entropy_scaling_under_the_papers_protocol_is_the_released_form():
+    logits, labels = draw(900, 4, 5)
+    calibrator = gnncal.EntropyScaling(protocol="paper")
+    calibrator.fit(logits, labels, nodes=np.arange(300), train_nodes=np.arange(300, 900))
+    # softplus(1) + 0.1 = 1.413 at the start, and T never below 0.1
+    theta, _ = calibrator._paper_link(calibrator._paper_start())
+    np.testing.assert_allclose(theta, [1.413262, 1.413262], rtol=1e-6)
+    calibrator.certain_temperature_, calibrator.uncertain_temperature_ = 1.0, -5.0
+    assert calibrator.predict_temperature(logits).min() == pytest.approx(0.1)
+
+
+def test_the_papers_loop_freezes_a_sharp_start():
+    # Training nodes fitted too well: their loss rises as T grows from 1, so the first checkpoint
+    # is restored although the calibration nodes want T = 2.5.
+    logits, labels = draw(2000, 5, 0, temperature=2.5)
+    labels[1000:] = logits[1000:].argmax(axis=1)
+    split = {"nodes": np.arange(1000), "train_nodes": np.arange(1000, 2000)}
+    frozen = gnncal.TemperatureScaling(protocol="paper").fit(logits, labels, **split)
+    free = gnncal.TemperatureScaling().fit(logits, labels, **split)
+    assert frozen.base_temperature_ == pytest.approx(1.01, abs=0.005)
+    assert frozen.n_iter_ == 51
+    assert free.base_temperature_ == pytest.approx(2.5, rel=0.1)
+
+
+def test_whether_predictions_are_preserved_is_visible_from_the_class():
+    changing = {
+        n for n in gnncal.list_calibrators() if not gnncal.get_calibrator(n).preserves_predictions
+    }
+    assert changing == {"vs"}
+    assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)

@@ -1,0 +1,101 @@
+"""Bad input gets one clear sentence before any work."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gnncal
+
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+LOGITS = np.random.default_rng(0).normal(size=(6, 3))
+LABELS = np.append(LOGITS.argmax(axis=1)[:5], -1)
+LABELS[[1, 3]] = [2, 1]  # mistakes, so that a temperature exists
+GRAPH = gnncal.Graph([[0, 1], [1, 2]], 6)
+
+
+def with_value(value):
+    logits = LOGITS.copy()
+    logits[2, 1] = value
+    return logits
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"logits": with_value(np.nan)}, "NaN or infinity in 1 of 6 rows"),
+        ({"logits": with_value(np.inf)}, "NaN or infinity"),
+        ({"logits": LOGITS[:, 0]}, r"shape \(6,\); expected two dimensions"),
+        ({"logits": LOGITS[:, :1]}, r"stack \[0, z\]"),
+        ({"logits": LOGITS[:0], "labels": LABELS[:0]}, "no nodes"),
+        ({"logits": LOGITS.astype(complex)}, "Complex"),
+        ({"logits": sparse.csr_array(LOGITS)}, "sparse matrix"),
+        ({"logits": LOGITS.astype(str)[:, :2].astype(object) + "x"}, "expected numbers"),
+        ({"labels": LABELS[:4]}, "4 entries but logits has 6 rows"),
+        ({"labels": np.tile(LABELS, (2, 1))}, r"shape \(2, 6\)"),
+        ({"labels": None}, "labels is missing"),
+        ({"labels": LABELS + 0.5}, "fractions"),
+        ({"labels": np.where(LABELS < 0, np.nan, LABELS)}, "-1 where a label is unknown"),
+        ({"labels": LABELS.astype(str)}, "encode class names"),
+        ({"labels": np.where(np.arange(6) == 2, 7, LABELS)}, r"outside 0..2 \(node 2 has 7\)"),
+        ({"nodes": [0, 5]}, r"outside 0..2 \(node 5 has -1\)"),
+        ({"nodes": []}, "nodes is empty"),
+        ({"nodes": np.zeros(6, bool)}, "nodes is empty"),
+        ({"nodes": np.ones(5, bool)}, "mask of 5 entries but there are 6"),
+        ({"nodes": [0, 9]}, "names nodes 0..9"),
+        ({"nodes": [-1]}, "names nodes -1"),
+        ({"nodes": [0, 0]}, "twice"),
+        ({"nodes": [0.0]}, "boolean mask or indices"),
+        ({"nodes": np.ones((6, 2), bool)}, r"mask\[:, 0\]"),
+        ({"nodes": [0, 1], "train_nodes": [1, 2]}, r"share 1 nodes \(first: 1\)"),
+        ({"train_nodes": [0, 1, 2, 3, 4]}, "no node outside train_nodes has a label"),
+        ({"graph": gnncal.Graph([[0], [1]], 4)}, "graph has 4 nodes but logits has 6 rows"),
+        ({"graph": np.array([[0], [1]])}, "graph is a ndarray; pass a gnncal.Graph"),
+    ],
+)
+def test_bad_fits_are_refused_with_a_reason(changes, message):
+    arguments = {"logits": LOGITS, "labels": LABELS, "graph": GRAPH, **changes}
+    with pytest.raises(gnncal.InputError, match=message):
+        gnncal.TemperatureScaling().fit(**arguments)
+
+
+def test_an_input_error_is_a_value_error():
+    assert issubclass(gnncal.InputError, ValueError)
+
+
+def test_nodes_default_to_every_labelled_node_outside_train_nodes():
+    by_default = gnncal.TemperatureScaling().fit(LOGITS, LABELS, train_nodes=[0])
+    by_hand = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=[1, 2, 3, 4], train_nodes=[0])
+    assert by_default.base_temperature_ == by_hand.base_temperature_
+    assert sum(by_default.fit_report_.nodes_per_class) == 4
+
+
+def test_masks_and_indices_say_the_same():
+    mask = np.array([True, False, True, True, False, False])
+    masked = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=mask)
+    listed = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=[3, 0, 2])
+    assert masked.base_temperature_ == listed.base_temperature_
+
+
+def test_logits_that_look_like_probabilities_get_a_warning():
+    with pytest.warns(gnncal.GnncalWarning, match="logits_from_probabilities"):
+        gnncal.Uncalibrated().fit(gnncal.softmax(LOGITS), LABELS)
+
+
+def test_predicting_with_other_classes_or_another_graph_is_refused():
+    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH)
+    with pytest.raises(gnncal.InputError, match="X has 2 features, but HoTS is expecting 3"):
+        calibrator.predict_proba(LOGITS[:, :2], GRAPH)
+    with pytest.raises(gnncal.InputError, match="graph has 6 nodes but logits has 4"):
+        calibrator.predict_proba(LOGITS[:4], GRAPH)
+    with pytest.raises(gnncal.InputError, match="known_labels have labels outside"):
+        calibrator.predict_proba(LOGITS, GRAPH, known_labels=np.full(6, 8))
+
+
+def test_unknown_names_and_parameters_are_refused():
+    with pytest.raises(gnncal.InputError, match="no calibrator 'magic'; choose one of"):
+        gnncal.get_calibrator("magic")
+    with pytest.raises(gnncal.InputError, match="ts has no parameter 'depth'; it takes protocol"):
+        gnncal.get_calibrator("ts", depth=3)
+    assert gnncal.list_calibrators()[0] == "uncalibrated"
+    for name in gnncal.list_calibrators():
+        assert isinstance(gnncal.get_calibrator(name), gnncal.Calibrator)

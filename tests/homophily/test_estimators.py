@@ -1,0 +1,100 @@
+"""Homophily estimates against one-edge-at-a-time reimplementations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import gnncal
+from gnncal.homophily import ESTIMATORS, make_estimator, share
+from gnncal.homophily.base import Situation
+from gnncal.homophily.predictor import masked_targets
+from tests.strategies import tasks
+
+OPTIONS = {
+    "side": None, "n_folds": 5, "add_self_loops": True, "checkpoint": "matched", "seed": 0,
+}  # fmt: skip
+
+
+def average_over_neighbours(task, side, value):
+    """Mean of value(node, neighbour) over the edges of each node; None leaves an edge out."""
+    found = [[] for _ in task.labels]
+    for sender, receiver in task.edges.T:
+        node, neighbour = (receiver, sender) if side == "in" else (sender, receiver)
+        if node != neighbour and (v := value(node, neighbour)) is not None:
+            found[node].append(v)
+    return np.array([np.mean(values) if values else np.nan for values in found])
+
+
+def known_labels(task):
+    known = np.full(len(task.labels), -1)
+    known[task.train_nodes] = task.labels[task.train_nodes]
+    return known
+
+
+@pytest.mark.parametrize("side", ["in", "out"])
+@given(task=tasks())
+def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
+    probs, known = gnncal.softmax(task.logits), known_labels(task)
+    predicted = task.logits.argmax(axis=1)
+
+    def value(node, neighbour):
+        if known[neighbour] >= 0:
+            return float(known[neighbour] == predicted[node])
+        return probs[neighbour, predicted[node]]
+
+    estimator = make_estimator("support", **{**OPTIONS, "side": side})
+    found = estimator.estimate({}, Situation(task.logits, task.graph, known, True))
+    np.testing.assert_allclose(found, average_over_neighbours(task, side, value), atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["in", "out"])
+@given(task=tasks())
+def test_agreement_is_the_share_of_equal_predictions(side, task):
+    known = known_labels(task)
+    votes = np.where(known >= 0, known, task.logits.argmax(axis=1))
+    predicted = task.logits.argmax(axis=1)
+    expected = average_over_neighbours(task, side, lambda i, j: float(votes[j] == predicted[i]))
+    estimator = make_estimator("agreement", **{**OPTIONS, "side": side})
+    found = estimator.estimate({}, Situation(task.logits, task.graph, known, True))
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("side", ["in", "out"])
+@given(task=tasks())
+def test_targets_count_labelled_neighbours_only(side, task):
+    known = known_labels(task)
+
+    def value(node, neighbour):
+        return float(known[node] == known[neighbour]) if known[neighbour] >= 0 else None
+
+    expected = average_over_neighbours(task, side, value)
+    expected[known < 0] = np.nan
+    np.testing.assert_allclose(masked_targets(task.graph, known, side=side), expected)
+
+
+@given(task=tasks())
+def test_blocks_of_edges_do_not_change_the_share(task):
+    known = known_labels(task)
+    whole = masked_targets(task.graph, known, side="in")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(share, "EDGES_PER_BLOCK", 3)
+        np.testing.assert_array_equal(masked_targets(task.graph, known, side="in"), whole)
+
+
+def test_support_by_hand():
+    # Node 2 hears 0 (p = .9, .1) and 1 (p = .4, .6) and predicts class 0: (.9 + .4) / 2.
+    logits = np.log([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
+    graph = gnncal.Graph([[0, 1, 2], [2, 2, 2]])
+    situation = Situation(logits, graph, np.full(3, -1), True)
+    found = make_estimator("support", **OPTIONS).estimate({}, situation)
+    np.testing.assert_allclose(found, [np.nan, np.nan, 0.65])
+    # The label of node 0 is known to be 1: it no longer supports class 0.
+    situation = Situation(logits, graph, np.array([1, -1, -1]), True)
+    found = make_estimator("support", **OPTIONS).estimate({}, situation)
+    np.testing.assert_allclose(found[2], 0.2)
+
+
+def test_names_and_arrays_are_the_only_estimators():
+    assert ESTIMATORS == ("support", "agreement", "cross-fitted", "predictor")
+    with pytest.raises(gnncal.InputError, match="expected one of support, agreement"):
+        make_estimator("oracle", **OPTIONS)

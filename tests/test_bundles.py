@@ -1,0 +1,355 @@
+"""What goes into a bundle comes out of it, and what cannot be read is refused in one sentence."""
+
+import json
+import re
+import sys
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import gnncal
+from gnncal.bundles import read_probabilities, write_probabilities
+from gnncal.bundles.npz import write_bundle
+
+N, K = 120, 3
+NAMES = ["cat", "dog", "naïve fish"]
+
+
+def example(**changes):
+    """The arrays of an .npz bundle; a change to None leaves an array out."""
+    generator = np.random.default_rng(7)
+    labels = generator.integers(K, size=N)
+    logits = generator.normal(size=(N, K)) * 2
+    logits[np.arange(N), labels] += 2
+    part = np.arange(N) % 4
+    arrays = {
+        "logits": logits,
+        "labels": labels,
+        "edge_index": generator.integers(N - 3, size=(2, 4 * N)),  # the last nodes are isolated
+        "train_mask": part == 0,
+        "val_mask": part == 1,
+        "test_mask": part >= 2,
+        "x": generator.normal(size=(N, 5)).astype(np.float32),
+        "node_ids": np.array([f"node-{i}" for i in generator.permutation(N)]),
+        "class_names": np.array(NAMES),
+    }
+    return {name: array for name, array in (arrays | changes).items() if array is not None}
+
+
+def write_npz(path, **changes):
+    np.savez(path, **example(**changes))
+    return path
+
+
+def write_parquet(folder, *, metadata=True, **changes):
+    """The same bundle as a folder; rows of both files are shuffled, ids are the only link."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    arrays = example()
+    split = np.select([arrays[f"{s}_mask"] for s in ("train", "val", "test")], [0, 1, 2])
+    ids, order = arrays["node_ids"], np.random.default_rng(1).permutation(N)
+    nodes = {
+        "id": ids,
+        "label": arrays["labels"],
+        "split": np.array(["train", "val", "test"])[split],
+    }
+    nodes |= {f"z{c}": arrays["logits"][:, c] for c in range(K)}
+    edges = {"src": ids[arrays["edge_index"][0]], "dst": ids[arrays["edge_index"][1]]}
+    nodes |= {name: value for name, value in changes.items() if name not in edges}
+    edges |= {name: value for name, value in changes.items() if name in edges}
+    table = pa.table({name: value for name, value in nodes.items() if value is not None})
+    if metadata:
+        names = json.dumps(NAMES) if metadata is True else metadata
+        table = table.replace_schema_metadata({"class_names": names})
+    folder.mkdir()
+    pq.write_table(table.take(order), folder / "nodes.parquet")
+    pq.write_table(
+        pa.table({name: value for name, value in edges.items() if value is not None}),
+        folder / "edges.parquet",
+    )
+    return folder
+
+
+def assert_same(one, other):
+    for name in ("logits", "labels", "train_nodes", "nodes", "test_nodes", "node_ids"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.graph.fingerprint == other.graph.fingerprint
+    assert one.class_names == other.class_names
+
+
+CSR = sparse.random_array((N, 40), density=0.05, format="csr", rng=np.random.default_rng(3))
+CSR_PARTS = {
+    "x_data": CSR.data,
+    "x_indices": CSR.indices,
+    "x_indptr": CSR.indptr,
+    "x_shape": np.array(CSR.shape),
+}
+
+
+@pytest.mark.parametrize("changes", [{}, {"x": None, **CSR_PARTS}, {"x": None}, {"node_ids": None}])
+def test_a_written_bundle_reads_back_the_same(tmp_path, changes):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz", **changes))
+    write_bundle(tmp_path / "out.npz", bundle)
+    again = gnncal.read_bundle(tmp_path / "out.npz")
+    assert_same(bundle, again)
+    before, after = bundle.graph.features, again.graph.features
+    assert type(before) is type(after)
+    if before is not None:
+        difference = before - after
+        assert abs(difference).max() == 0
+
+
+def test_masks_and_indices_say_the_same(tmp_path):
+    splits = {s: np.flatnonzero(m) for s, m in example().items() if s.endswith("_mask")}
+    masks = gnncal.read_bundle(write_npz(tmp_path / "masks.npz"))
+    assert_same(masks, gnncal.read_bundle(write_npz(tmp_path / "indices.npz", **splits)))
+
+
+def test_without_a_test_mask_every_other_labelled_node_is_tested(tmp_path):
+    labels = example()["labels"]
+    labels[100:] = -1
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz", test_mask=None, labels=labels))
+    expected = [i for i in range(100) if i % 4 >= 2]
+    np.testing.assert_array_equal(bundle.test_nodes, expected)
+    unlabelled = gnncal.read_bundle(write_npz(tmp_path / "in.npz", labels=labels))
+    np.testing.assert_array_equal(unlabelled.test_nodes, expected)
+
+
+@pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.array([b"a", b"b", b"c"])])
+def test_class_names_are_text(tmp_path, names):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz", class_names=names))
+    assert bundle.class_names == ["a", "b", "c"]
+
+
+def named(labels):
+    return np.array(NAMES)[labels]
+
+
+@pytest.mark.parametrize("labels", [example()["labels"], named(example()["labels"])])
+def test_a_folder_means_the_same_as_a_file(tmp_path, labels):
+    file = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
+    folder = gnncal.read_bundle(write_parquet(tmp_path / "folder", label=labels))
+    row = {name: i for i, name in enumerate(file.node_ids)}
+    at = np.array([row[name] for name in folder.node_ids])
+    np.testing.assert_array_equal(folder.logits, file.logits[at])
+    np.testing.assert_array_equal(folder.labels, file.labels[at])
+    for split in ("train_nodes", "nodes", "test_nodes"):
+        np.testing.assert_array_equal(
+            np.sort(at[getattr(folder, split)]), getattr(file, split), err_msg=split
+        )
+    edges = gnncal.Graph(at[folder.graph.edge_index], N)
+    assert edges.fingerprint == file.graph.fingerprint
+    assert folder.class_names == file.class_names == NAMES
+
+
+def test_null_labels_are_unknown_and_null_splits_unused(tmp_path):
+    labels = [None if i % 4 == 2 else int(label) for i, label in enumerate(example()["labels"])]
+    split = [("train", "val", None, "test")[i % 4] for i in range(N)]
+    bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", label=labels, split=split))
+    assert (bundle.labels == -1).sum() == N // 4
+    for nodes in (bundle.train_nodes, bundle.nodes, bundle.test_nodes):
+        assert nodes.size == N // 4
+        assert (bundle.labels[nodes] >= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["int64", "dictionary", "large_string"])
+def test_ids_may_be_numbers_or_any_kind_of_text(tmp_path, kind):
+    pa = pytest.importorskip("pyarrow")
+    ids = np.arange(N)[::-1] * 7
+    edge_index = example()["edge_index"]
+
+    def encode(values):
+        if kind == "int64":
+            return pa.array(values)
+        text = pa.array(values.astype(str))
+        return text.dictionary_encode() if kind == "dictionary" else text.cast(kind)
+
+    ends = {"src": encode(ids[edge_index[0]]), "dst": encode(ids[edge_index[1]])}
+    bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", id=encode(ids), **ends))
+    at = (N - 1) - bundle.node_ids.astype(int) // 7
+    expected = gnncal.Graph(edge_index, N).fingerprint
+    assert gnncal.Graph(at[bundle.graph.edge_index], N).fingerprint == expected
+
+
+def test_a_folder_may_have_no_edges(tmp_path):
+    bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", src=[], dst=[]))
+    assert (bundle.graph.n_nodes, bundle.graph.n_edges) == (N, 0)
+
+
+@pytest.mark.parametrize("as_parquet", [False, True])
+def test_probabilities_are_matched_by_id_whatever_their_order(tmp_path, as_parquet):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
+    probs = gnncal.softmax(bundle.logits)
+    order = np.random.default_rng(0).permutation(N)
+    shuffled = replace(bundle, node_ids=bundle.node_ids[order])
+    path = write_probabilities(tmp_path, shuffled, probs[order], None, as_parquet=as_parquet)
+    np.testing.assert_array_equal(read_probabilities(path, bundle), probs)
+
+
+def test_probabilities_without_ids_keep_their_order(tmp_path):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
+    probs = gnncal.softmax(bundle.logits)
+    np.savez(tmp_path / "own.npz", probs=probs)
+    np.testing.assert_array_equal(read_probabilities(tmp_path / "own.npz", bundle), probs)
+
+
+def nan_logits():
+    logits = example()["logits"]
+    logits[4, 1] = np.nan
+    return logits
+
+
+def other_label(node, label):
+    labels = example()["labels"]
+    labels[node] = label
+    return labels
+
+
+BAD_ARRAYS = {
+    "logits missing": ({"logits": None}, "lacks logits"),
+    "edge_index missing": ({"edge_index": None}, "lacks edge_index"),
+    "val_mask missing": ({"val_mask": None}, "lacks val_mask"),
+    "NaN logits": ({"logits": nan_logits()}, "NaN or infinity in 1 of 120 rows"),
+    "flat logits": ({"logits": np.ones(N)}, "one row a node"),
+    "one class": ({"logits": np.ones((N, 1))}, "stack [0, z]"),
+    "text logits": ({"logits": np.full((N, K), "high")}, "expected numbers"),
+    "pickled logits": ({"logits": np.full((N, K), None)}, "plain arrays"),
+    "labels of another graph": ({"labels": np.zeros(N + 1, int)}, "121 entries"),
+    "label of a test node": ({"labels": other_label(2, K)}, "outside 0..2 (node 2 has 3)"),
+    "float edge_index": ({"edge_index": np.ones((2, 9))}, "integer node numbers"),
+    "transposed edge_index": ({"edge_index": np.ones((9, 2), int)}, "Transpose"),
+    "edges name missing nodes": ({"edge_index": np.full((2, 9), N)}, "names node 120"),
+    "negative edges": ({"edge_index": np.full((2, 9), -1)}, "numbered from 0"),
+    "short mask": ({"val_mask": np.ones(N - 1, bool)}, "val_mask is a mask of 119"),
+    "empty val_mask": ({"val_mask": np.zeros(N, bool)}, "val_mask is empty"),
+    "train meets val": ({"train_mask": np.arange(N) < 9}, "train_mask and val_mask share"),
+    "val meets test": ({"test_mask": np.arange(N) < 9}, "share"),
+    "float mask": ({"test_mask": np.ones(N)}, "boolean mask or indices"),
+    "features of another graph": ({"x": np.ones((N - 1, 4))}, "119 rows"),
+    "NaN features": ({"x": np.full((N, 4), np.nan)}, "features contains NaN"),
+    "half a CSR matrix": ({"x": None, "x_data": CSR.data}, "lacks x_indices"),
+    "wild CSR index": ({"x": None, **CSR_PARTS, "x_indices": CSR.indices + 99}, "fit together"),
+    "float CSR index": ({"x": None, **CSR_PARTS, "x_indices": CSR.data}, "integers"),
+    "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
+    "too few names": ({"class_names": np.array(["a", "b"])}, "3 different names"),
+    "one string of names": ({"class_names": np.array("a,b,c")}, "3 different names"),
+    "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "3 different names"),
+    "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),
+    "an id twice": ({"node_ids": np.minimum(np.arange(N), N - 2)}, "119 different ids"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARRAYS)
+def test_a_bad_file_is_refused_with_the_reason(tmp_path, case):
+    changes, message = BAD_ARRAYS[case]
+    with pytest.raises(gnncal.InputError, match=re.escape(message)):
+        gnncal.read_bundle(write_npz(tmp_path / "in.npz", **changes))
+
+
+BAD_TABLES = {
+    "no ids": ({"id": None}, "lacks the columns id"),
+    "an id twice": ({"id": np.minimum(np.arange(N), N - 2).astype(str)}, "more than once"),
+    "null ids": ({"id": [None, *map(str, range(1, N))]}, "1 nulls"),
+    "ids as bytes": ({"id": [b"\xff"] * N}, "numbers or text"),
+    "ids of two types": ({"id": np.arange(N)}, "use one type"),
+    "unknown id": ({"src": ["nobody"], "dst": ["nobody"]}, "1 ids are not among the nodes"),
+    "no dst": ({"dst": None}, "lacks the columns dst"),
+    "unknown split": ({"split": ["dev"] * N}, "has 'dev'"),
+    "nobody in val": ({"split": ["train"] * N}, "val_mask is empty"),
+    "a gap in z": ({"z1": None}, "without gaps"),
+    "null logits": ({"z1": [None] * N}, "NaN or infinity"),
+    "text logits": ({"z1": ["high"] * N}, "expected numbers"),
+    "unknown name": ({"label": ["cow"] * N}, "'cow' is not among"),
+    "labels as lists": ({"label": [[1], [1, 2]] * (N // 2)}, "integers or class names"),
+    "names without a list": ({"metadata": False, "label": ["cat"] * N}, "add schema metadata"),
+    "names no JSON": ({"metadata": "cat, dog"}, "JSON list"),
+    "names no list": ({"metadata": "7"}, "JSON list"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_bad_folder_is_refused_with_the_reason(tmp_path, case):
+    changes, message = BAD_TABLES[case]
+    with pytest.raises(gnncal.InputError, match=re.escape(message)):
+        gnncal.read_bundle(write_parquet(tmp_path / "in", **changes))
+
+
+def test_what_is_not_there_or_no_bundle_is_refused(tmp_path):
+    np.save(tmp_path / "array.npy", np.ones(3))
+    (tmp_path / "empty.npz").touch()
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(gnncal.InputError, match="no file or folder"):
+        gnncal.read_bundle(tmp_path / "absent.npz")
+    with pytest.raises(gnncal.InputError, match=r"no file .*nodes\.parquet"):
+        gnncal.read_bundle(tmp_path)
+    with pytest.raises(gnncal.InputError, match="single array"):
+        gnncal.read_bundle(tmp_path / "array.npy")
+    for name in ("empty.npz", "text.npz"):
+        with pytest.raises(gnncal.InputError, match=r"cannot be read as \.npz"):
+            gnncal.read_bundle(tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("intact")
+    return write_npz(folder / "in.npz"), write_parquet(folder / "in")
+
+
+@settings(max_examples=100)
+@given(
+    st.booleans(),
+    st.booleans(),
+    st.floats(0, 1, exclude_max=True),
+    st.integers(min_value=1, max_value=255),
+)
+def test_a_damaged_bundle_is_read_or_refused_never_a_crash(intact, as_folder, cut, at, flip):
+    source = intact[1] / "nodes.parquet" if as_folder else intact[0]
+    whole = source.read_bytes()
+    damaged, position = bytearray(whole), int(at * len(whole))
+    damaged[position] ^= flip
+    source.write_bytes(damaged[:position] if cut else damaged)
+    with suppress(gnncal.InputError):
+        gnncal.read_bundle(intact[as_folder])
+    source.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        (np.full((N - 1, K), 1 / K), "119 rows but the input has 120"),
+        (np.full((N, K), 0.5), "do not sum to one"),
+        (np.full((N, K), np.nan), "NaN"),
+    ],
+)
+def test_probabilities_of_another_kind_are_refused(tmp_path, probs, message):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
+    np.savez(tmp_path / "probs.npz", probs=probs)
+    with pytest.raises(gnncal.InputError, match=message):
+        read_probabilities(tmp_path / "probs.npz", bundle)
+
+
+def test_probabilities_of_other_nodes_are_refused(tmp_path):
+    bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
+    others = replace(bundle, node_ids=np.array([f"other-{i}" for i in range(N)]))
+    path = write_probabilities(
+        tmp_path, others, gnncal.softmax(bundle.logits), None, as_parquet=False
+    )
+    with pytest.raises(gnncal.InputError, match="120 ids are not among the nodes"):
+        read_probabilities(path, bundle)
+    np.savez(tmp_path / "none.npz", p=np.ones(3))
+    with pytest.raises(gnncal.InputError, match="no array 'probs'; it has p"):
+        read_probabilities(tmp_path / "none.npz", bundle)
+    with pytest.raises(gnncal.InputError, match="no file"):
+        read_probabilities(tmp_path / "absent.npz", bundle)
+
+
+def test_without_pyarrow_a_folder_names_the_extra(tmp_path, monkeypatch):
+    folder = write_parquet(tmp_path / "in")
+    for module in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(gnncal.MissingExtraError, match=re.escape("gnncal[parquet]")):
+        gnncal.read_bundle(folder)
