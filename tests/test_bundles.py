@@ -278,6 +278,13 @@ def test_a_bad_folder_is_refused_with_the_reason(tmp_path, case):
         gnncal.read_bundle(write_parquet(tmp_path / "in", **changes))
 
 
+def test_text_that_is_no_unicode_is_refused(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    ids = pa.array([b"\xff%d" % i for i in range(N)]).view(pa.string())
+    with pytest.raises(gnncal.InputError, match="cannot be read as Parquet"):
+        gnncal.read_bundle(write_parquet(tmp_path / "in", id=ids))
+
+
 def test_what_is_not_there_or_no_bundle_is_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.ones(3))
     (tmp_path / "empty.npz").touch()

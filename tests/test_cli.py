@@ -1,5 +1,6 @@
 """The program end to end: results on stdout, one line for what is wrong, nothing left behind."""
 
+import errno
 import json
 import os
 import subprocess
@@ -228,6 +229,21 @@ def test_results_replace_their_like_and_leave_other_files_alone(tmp_path):
     assert (out / "mine.txt").read_text() == "mine"
     assert json.loads((out / "summary.json").read_text())["method"] == "hots"
     assert sorted(os.listdir(tmp_path)) == ["in.npz", "out"]
+
+
+def test_an_existing_folder_may_be_a_volume_of_its_own(tmp_path, monkeypatch):
+    source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
+    out.mkdir()
+    rename = os.replace
+
+    def rename_within_the_volume(old, new):
+        if Path(old).is_relative_to(out) != Path(new).is_relative_to(out):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "replace", rename_within_the_volume)
+    assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
+    assert {p.name for p in out.iterdir()} == OUTPUTS
 
 
 def test_paths_are_printed_as_they_are(tmp_path):

@@ -73,13 +73,13 @@ def test_the_same_random_state_gives_the_same_evaluation():
 def test_paired_interval_by_hand():
     # Brier scores 2 (1 - p)^2 of the label's p: before 0.5, 0.5, 0.5; after 0.32, 0.18, 0.72.
     # Differences -0.18, -0.32, 0.22: mean -7/75, variance with n - 1 = 2
-    # (0.0867^2 + 0.2267^2 + 0.3133^2) / 2 = 0.0785333, margin 1.96 sqrt(0.0785333 / 3) = 0.317115.
+    # (0.0867^2 + 0.2267^2 + 0.3133^2) / 2 = 0.0785333, margin 1.96 sqrt(0.0785333 / 3) = 0.317113.
     before = np.full((3, 2), 0.5)
     after = np.array([[0.6, 0.4], [0.3, 0.7], [0.4, 0.6]])
     comparison = gnncal.compare([0, 1, 0], before, after)
     assert comparison.brier.mean == pytest.approx(-7 / 75)
-    assert comparison.brier.low == pytest.approx(-7 / 75 - 0.317115, abs=1e-6)
-    assert comparison.brier.high == pytest.approx(-7 / 75 + 0.317115, abs=1e-6)
+    assert comparison.brier.low == pytest.approx(-7 / 75 - 0.317113, abs=1e-6)
+    assert comparison.brier.high == pytest.approx(-7 / 75 + 0.317113, abs=1e-6)
     # ln(1/2) less ln p: means the log ratios of 0.6, 0.7, 0.4 to 1/2.
     assert comparison.nll.mean == pytest.approx(-math.log(0.6 * 0.7 * 0.4 / 0.125) / 3)
     # The tied rows of before predict class 0: nodes 1 and 2 change.

@@ -18,7 +18,8 @@ def from_pyg(data: Any) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
         raise InputError(
-            f"the {type(data).__name__} has no edge_index; for a transposed sparse adjacency pass "
+            f"the {type(data).__name__} has no edge_index; convert a HeteroData with "
+            "to_homogeneous(), and a transposed sparse adjacency with "
             "gnncal.from_scipy(adj_t.to_scipy().T)."
         )
     if getattr(data, "edge_weight", None) is not None:
@@ -46,7 +47,7 @@ def from_networkx(graph: Any) -> Graph:
     if not graph.is_directed():
         proper = edges[0] != edges[1]  # a self-loop is its own reverse
         edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
-    if any("weight" in attributes for _, _, attributes in graph.edges(data=True)):
+    if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
         _warn_about_weights("weight")
     return Graph(edges, len(number))
 

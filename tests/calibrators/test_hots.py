@@ -235,6 +235,23 @@ def test_a_bad_homophily_is_refused(problem, homophily, message):
         gnncal.HoTS(homophily=homophily).fit(logits, sample.labels, sample.graph, nodes=nodes)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 0.0},
+        {"side": "up"},
+        {"n_folds": 1},
+        {"checkpoint": "best"},
+        {"minimum_certainty": -1},
+        {"temperature_range": (0.0, 5.0)},
+    ],
+)
+def test_a_bad_parameter_is_refused(problem, options):
+    sample, logits, nodes, _ = problem
+    with pytest.raises(gnncal.InputError, match=f"{next(iter(options))} is"):
+        gnncal.HoTS(**options).fit(logits, sample.labels, sample.graph, nodes=nodes)
+
+
 def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS(clamp_train_labels=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_logits, check_nodes
+from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
@@ -47,19 +48,27 @@ class Bundle:
         all_labels = check_labels(labels, n_nodes)
         train_nodes = check_nodes([] if train is None else train, n_nodes, name="train_mask")
         nodes = check_nodes(val, n_nodes, name="val_mask")
+        if nodes.size == 0:
+            raise InputError("val_mask is empty; calibration needs labelled validation nodes.")
         if test is None:
             rest = all_labels >= 0
             rest[train_nodes] = rest[nodes] = False
             test_nodes: IntArray = np.flatnonzero(rest)
         else:
             test_nodes = check_nodes(test, n_nodes, name="test_mask")
-            test_nodes = test_nodes[all_labels[test_nodes] >= 0]
-        if class_names is not None and len(class_names) != n_classes:
+        _check_disjoint(train_mask=train_nodes, val_mask=nodes, test_mask=test_nodes)
+        test_nodes = test_nodes[all_labels[test_nodes] >= 0]
+        check_used_labels(all_labels, test_nodes, n_classes, "test nodes")
+        if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
             raise InputError(
-                f"class_names has {len(class_names)} names but logits has {n_classes} columns."
+                f"class_names is {class_names}; logits has {n_classes} columns, so pass "
+                f"{n_classes} different names."
             )
-        if node_ids is not None and len(node_ids) != n_nodes:
-            raise InputError(f"node_ids has {len(node_ids)} entries for {n_nodes} nodes.")
+        if node_ids is not None and not np.unique(node_ids).shape == node_ids.shape == (n_nodes,):
+            raise InputError(
+                f"node_ids has shape {node_ids.shape} and {np.unique(node_ids).size} different "
+                f"ids; expected {n_nodes}, one a node."
+            )
         return cls(logits, all_labels, graph, train_nodes, nodes, test_nodes, node_ids, class_names)
 
 
@@ -108,8 +117,20 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
     return probs
 
 
+def _check_disjoint(**splits: IntArray) -> None:
+    for (name, nodes), (other, others) in combinations(splits.items(), 2):
+        shared = np.intersect1d(nodes, others)
+        if shared.size:
+            raise InputError(
+                f"{name} and {other} share {shared.size} nodes (first: {int(shared[0])}); keep "
+                "training, calibration and test nodes apart."
+            )
+
+
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
     """Position in ``ids`` of each wanted id; both may be numbers or strings."""
+    if not wanted.size:
+        return np.empty(0, dtype=np.int64)
     if wanted.dtype.kind != ids.dtype.kind and {wanted.dtype.kind, ids.dtype.kind} != {"i", "u"}:
         raise InputError(
             f"{where}: ids of type {wanted.dtype} cannot be looked up among ids of type "

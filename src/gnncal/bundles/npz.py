@@ -8,7 +8,6 @@ Arrays: ``logits`` (n, K), ``labels`` (n,), ``edge_index`` (2, E), ``val_mask``,
 from __future__ import annotations
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ def read(path: Path) -> Bundle:
         val=arrays["val_mask"],
         test=arrays.get("test_mask"),
         node_ids=arrays.get("node_ids"),
-        class_names=None if names is None else [str(name) for name in names],
+        class_names=None if names is None else [_text(name) for name in names.flat],
     )
 
 
@@ -109,18 +108,15 @@ def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
 
 def _load(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise InputError(
-                    f"{path} holds a single array; expected an .npz with named arrays."
-                )
-            return {name: file[name] for name in file.files}
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        content = np.load(path, allow_pickle=False)
+        if not isinstance(content, np.ndarray):
+            with content as file:
+                return {name: file[name] for name in file.files}
+    except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
         raise InputError(
             f"{path} cannot be read as .npz ({error}); write it with np.savez and plain arrays."
         ) from error
+    raise InputError(f"{path} holds a single array; expected an .npz with named arrays.")
 
 
 def _features(path: Path, arrays: Arrays) -> Any:
@@ -134,7 +130,15 @@ def _features(path: Path, arrays: Arrays) -> Any:
         missing = ", ".join(name for name in parts if name not in arrays)
         raise InputError(f"{path} has {', '.join(present)} but lacks {missing}.")
     data, indices, indptr, shape = (arrays[name] for name in parts)
+    if any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
+        raise InputError(f"x_indices, x_indptr and x_shape in {path} must hold integers.")
     try:
-        return sparse.csr_array((data, indices, indptr), shape=tuple(int(n) for n in shape))
-    except ValueError as error:
+        matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)  # else a wild index would read foreign memory
+    except (TypeError, ValueError) as error:
         raise InputError(f"the CSR parts of x in {path} do not fit together ({error}).") from error
+    return matrix
+
+
+def _text(name: Any) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)

@@ -33,7 +33,7 @@ def read(folder: Path) -> Bundle:
     ids = _column(nodes, "id")
     where = f"{folder / 'edges.parquet'}"
     edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
-    names = _class_names(nodes)
+    names = _class_names(nodes, folder)
     masks = _splits(nodes, folder)
     return Bundle.checked(
         logits=logits,
@@ -81,12 +81,12 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
 
 def _read_table(path: Path, columns: list[str]) -> Any:
     pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
     if not path.is_file():
         raise InputError(f"there is no file {path}.")
     try:
         table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table.validate(full=True)  # text that is no UTF-8 would fail later
+    except Exception as error:  # a broken file makes Arrow raise almost anything
         raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
     missing = [name for name in columns if name not in table.column_names]
     if missing:
@@ -114,18 +114,32 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
     if table[name].null_count:
         raise InputError(f"the column {name} has {table[name].null_count} nulls; fill them in.")
     values = np.asarray(table[name].to_numpy())
-    return values.astype(str) if values.dtype == object else values
+    if values.dtype != object:
+        return values
+    if not all(isinstance(value, str) for value in values):
+        raise InputError(f"the column {name} is of type {table[name].type}; use numbers or text.")
+    return values.astype(str)
 
 
-def _class_names(table: Any) -> list[str] | None:
+def _class_names(table: Any, folder: Path) -> list[str] | None:
     metadata = table.schema.metadata or {}
     if b"class_names" not in metadata:
         return None
-    return [str(name) for name in json.loads(metadata[b"class_names"])]
+    try:
+        names = json.loads(metadata[b"class_names"])
+    except ValueError:
+        names = None
+    if not isinstance(names, list):
+        raise InputError(f"class_names in {folder / 'nodes.parquet'} is not a JSON list of names.")
+    return [str(name) for name in names]
 
 
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     column = table["label"].to_pylist()
+    if not all(value is None or isinstance(value, int | float | str) for value in column):
+        raise InputError(
+            f"the column label is of type {table['label'].type}; use integers or class names."
+        )
     if not any(isinstance(value, str) for value in column):
         return np.array([-1 if value is None else value for value in column])
     if names is None:

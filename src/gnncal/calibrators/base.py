@@ -70,9 +70,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
             )
+        self._fit(data)
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
-        self._fit(data)
         return self
 
     def predict_proba(

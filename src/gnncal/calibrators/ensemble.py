@@ -40,7 +40,6 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _fit(self, data: FitData) -> None:
         scaling = TemperatureScaling(protocol=self.protocol)
-        scaling.classes_ = self.classes_
         scaling._fit(data)
         self.base_temperature_ = scaling.base_temperature_
         parts = self._parts(data.logits[data.nodes].astype(np.float64))

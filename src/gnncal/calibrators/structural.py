@@ -111,6 +111,7 @@ class StructuralTemperature(ParametricTemperature):
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
+        self._check_parameters()
         if self.clamp_train_labels and data.train_nodes.size == 0:
             raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
         if data.nodes.size < FEW_CALIBRATION_NODES:
@@ -122,7 +123,8 @@ class StructuralTemperature(ParametricTemperature):
                 stacklevel=4,
             )
         self.homophily_method_ = self._choose_method(data)
-        estimator = self._estimator()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        estimator = self._estimator(seed)
         self.homophily_weights_ = estimator.learn(data)
         clamped = data.train_label_vector() if self.clamp_train_labels else np.empty(0, np.int64)
         self.clamped_labels_ = clamped
@@ -163,7 +165,7 @@ class StructuralTemperature(ParametricTemperature):
         situation = Situation(logits, graph, known_labels, is_fitted_graph)
         return estimator.estimate(self.homophily_weights_, situation)
 
-    def _estimator(self) -> HomophilyEstimator:
+    def _estimator(self, seed: int = 0) -> HomophilyEstimator:
         given = not isinstance(self.homophily, str)
         return make_estimator(
             self.homophily if given else self.homophily_method_,
@@ -171,11 +173,30 @@ class StructuralTemperature(ParametricTemperature):
             n_folds=self.n_folds,
             add_self_loops=self.add_self_loops,
             checkpoint=self.checkpoint,
-            seed=self._seed(),
+            seed=seed,
         )
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _check_parameters(self) -> None:
+        low, high = self.temperature_range or (1.0, 1.0)
+        for holds, message in (
+            (self.epsilon > 0, f"epsilon is {self.epsilon}; expected a positive number."),
+            (self.side in (None, "in", "out"), f"side is {self.side!r}; expected 'in' or 'out'."),
+            (self.n_folds >= 2, f"n_folds is {self.n_folds}; expected at least 2."),
+            (
+                self.checkpoint in ("matched", "after-step"),
+                f"checkpoint is {self.checkpoint!r}; expected 'matched' or 'after-step'.",
+            ),
+            (
+                0 <= self.minimum_certainty <= 1,
+                f"minimum_certainty is {self.minimum_certainty}; expected a number in [0, 1].",
+            ),
+            (
+                0 < low <= high,
+                f"temperature_range is {self.temperature_range}; expected 0 < low <= high.",
+            ),
+        ):
+            if not holds:
+                raise InputError(message)
 
     def _choose_method(self, data: FitData) -> str:
         """The wanted estimator, or support where that one cannot work."""

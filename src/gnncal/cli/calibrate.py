@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import err, out, print_json, staged_folder, to_json
+from gnncal.cli.terminal import (
+    err,
+    note,
+    out,
+    print_json,
+    print_written,
+    staged_folder,
+    to_json,
+)
 
 
 def calibrate(
@@ -43,8 +51,8 @@ def calibrate(
                 nodes=bundle.nodes,
                 train_nodes=bundle.train_nodes,
             )
-        notes = [str(warning.message) for warning in caught]
-        probs = calibrator.predict_proba(bundle.logits, bundle.graph)
+            probs = calibrator.predict_proba(bundle.logits, bundle.graph)
+        notes = list(dict.fromkeys(str(warning.message) for warning in caught))
         temperature = getattr(calibrator, "temperature_", None)
         assert temperature is not None or not isinstance(calibrator, TemperatureCalibrator)
         written = write_probabilities(
@@ -78,18 +86,17 @@ def calibrate(
             comparison = compare(truth, raw, probs[test])
             summary["test"] = {"before": before, "after": after, "difference": comparison}
         (staging / "summary.json").write_text(to_json(summary) + "\n")
-    for note in notes:
-        err.print(f"note: {note}", highlight=False, markup=False)
+    for message in notes:
+        note(message)
     if json:
         print_json(summary)
         return
     report = calibrator.fit_report_
     out.print(
         f"{method}: mean log loss on {len(bundle.nodes):,} calibration nodes "
-        f"{report.loss_before:.4f} -> {report.loss_after:.4f}",
-        highlight=False,
+        f"{report.loss_before:.4f} -> {report.loss_after:.4f}"
     )
     if test.size:
         out.print(evaluation_table(before, after))
-        out.print("\n".join(comparison_lines(comparison)), highlight=False)
-    out.print(f"written to {folder}: {', '.join(summary['files'])}", highlight=False)
+        out.print("\n".join(comparison_lines(comparison)))
+    print_written(folder, summary["files"])

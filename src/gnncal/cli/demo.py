@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import track
 
-from gnncal.cli.terminal import err, out, print_json, staged_folder, to_json
+from gnncal.cli.terminal import (
+    err,
+    note,
+    out,
+    print_json,
+    print_written,
+    staged_folder,
+    to_json,
+)
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from gnncal.core.arrays import FloatArray, IntArray
+    from gnncal.evaluation import Evaluation
     from gnncal.simulation import GraphSample
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
 TRAIN_SHARE, CALIBRATION_SHARE = 0.04, 0.12
-ORACLE = "hots with true h"
+ORACLE = "hots, true h"
 
 
 def demo(
@@ -41,29 +52,36 @@ def demo(
     from gnncal.bundles.npz import write_bundle, write_probabilities
     from gnncal.calibrators.catalogue import get_calibrator, list_calibrators
     from gnncal.evaluation import compare, evaluate
-    from gnncal.metrics import grouped_calibration_error, reliability_bins
+    from gnncal.metrics import (
+        expected_calibration_error,
+        grouped_calibration_error,
+        reliability_bins,
+    )
     from gnncal.report.figures import save_reliability
-    from gnncal.report.tables import Row, best_marked, difference_text, interval_text
+    from gnncal.report.tables import difference_text
     from gnncal.simulation import CSBM
 
     if nodes < 500:
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500 to say anything.")
+    if seed < 0:
+        raise InputError(f"--seed is {seed}; expected 0 or more.")
     generator = np.random.default_rng(seed)
     order = generator.permutation(nodes)
-    train, val, test = np.split(
-        order, [int(TRAIN_SHARE * nodes), int((TRAIN_SHARE + CALIBRATION_SHARE) * nodes)]
-    )
+    cuts = [int(TRAIN_SHARE * nodes), int((TRAIN_SHARE + CALIBRATION_SHARE) * nodes)]
+    train, val, test = (np.sort(part) for part in np.split(order, cuts))
     homophily = np.where(generator.random(nodes) < 0.5, LOW, HIGH)
     model = CSBM(mean_degree=15, separation=1.0, n_features=48)
     with staged_folder(folder) as staging:
         sample = model.sample(homophily, random_state=seed)
-        logits = _train_linear_gcn(sample, train)
+        logits = _train_linear_gcn(sample, train, model.n_classes)
         methods = {name: get_calibrator(name) for name in list_calibrators()}
         methods[ORACLE] = get_calibrator("hots", homophily=sample.homophily)
         truth, degree = sample.labels[test], sample.graph.in_degree[test]
         results, by_homophily = {}, {}
         probs: dict[str, FloatArray] = {}
-        for name in track(methods, "calibrating", console=err, disable=not err.is_terminal):
+        for name in track(
+            methods, "calibrating", console=err, transient=True, disable=not err.is_terminal
+        ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GnncalWarning)
                 methods[name].fit(logits, sample.labels, sample.graph, nodes=val, train_nodes=train)
@@ -79,19 +97,43 @@ def demo(
         methods["hots"].save(staging / "calibrator.safetensors")
         summary = {"methods": results, "gap_by_homophily": by_homophily, "hots_against_ts": gain}
         (staging / "results.json").write_text(to_json(summary) + "\n")
-        panels = {
-            name: reliability_bins(truth, probs[name][test])
-            for name in ("uncalibrated", "ts", "hots")
+        groups = {
+            "all test nodes": np.ones(len(test), dtype=bool),
+            f"homophily {LOW}": sample.homophily[test] == LOW,
+            f"homophily {HIGH}": sample.homophily[test] == HIGH,
+        }
+        rows = {
+            title: {
+                f"{name}: ECE {100 * expected_calibration_error(truth[group], chosen):.1f} %": (
+                    reliability_bins(truth[group], chosen)
+                )
+                for name in ("uncalibrated", "ts", "hots")
+                for chosen in [probs[name][test][group]]
+            }
+            for title, group in groups.items()
         }
         try:
-            save_reliability(panels, staging / "reliability.png")
-            drawing = "reliability.png, "
+            save_reliability(rows, staging / "reliability.png")
         except MissingExtraError as error:
-            err.print(f"note: no diagram. {error}", highlight=False, markup=False)
-            drawing = ""
+            note(f"no diagram: {error}")
+        files = sorted(file.name for file in staging.iterdir())
     if json:
         print_json(summary)
         return
+    title = f"{len(test):,} test nodes, {len(val):,} for calibration"
+    out.print(_table(title, results, by_homophily))
+    out.print(
+        "* lowest of those that need no true h\n"
+        "by chance: the ECE that perfect calibration would show on these nodes\n"
+        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
+        f"hots against ts: NLL {difference_text(gain.nll)}, paired 95 % interval"
+    )
+    print_written(folder, files)
+
+
+def _table(title: str, results: dict[str, Evaluation], by_homophily: dict[str, float]) -> Table:
+    from gnncal.report.tables import Row, best_marked, interval_text
+
     rows = []
     for name, result in results.items():
         cells = (
@@ -105,30 +147,17 @@ def demo(
         scores = (None, result.ece.value, None, None, by_homophily[name], result.nll)
         ranked = name not in ("uncalibrated", ORACLE)
         rows.append(Row(name, cells, scores if ranked else (None,) * len(cells)))
-    columns = ("acc. %", "ECE %", "95 %", "floor", "gap by h %", "NLL")
-    out.print(best_marked(f"{len(test):,} test nodes, {len(val):,} for calibration", columns, rows))
-    out.print(
-        "95 %: interval of the ECE. floor: the ECE that perfect calibration shows by chance. gap "
-        f"by h: |confidence - accuracy| among nodes of homophily {LOW} and {HIGH}, averaged.",
-        highlight=False,
-    )
-    out.print(
-        f"NLL, hots minus ts, paired 95 %: {difference_text(gain.nll)}; predictions changed: "
-        f"{100 * gain.prediction_change_rate:.0f} %",
-        highlight=False,
-    )
-    out.print(
-        f"written to {folder}: bundle.npz, probabilities.npz, calibrator.safetensors, "
-        f"{drawing}results.json",
-        highlight=False,
-    )
+    columns = ("acc %", "ECE %", "95 % interval", "by chance", "gap by h", "NLL")
+    return best_marked(title, columns, rows)
 
 
-def _train_linear_gcn(sample: GraphSample, train: IntArray) -> FloatArray:
+def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> FloatArray:
     """Logits of softmax regression on the mean over a node and its senders, (n_nodes, K)."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
+    if np.unique(sample.labels[train]).size < n_classes:
+        raise InputError("some class has no training node; take more --nodes or another --seed.")
     graph = sample.graph
     features = graph.features
     assert features is not None

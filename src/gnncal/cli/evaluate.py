@@ -50,4 +50,4 @@ def evaluate(
         return
     out.print(evaluation_table(before, after))
     if comparison is not None:
-        out.print("\n".join(comparison_lines(comparison)), highlight=False)
+        out.print("\n".join(comparison_lines(comparison)))

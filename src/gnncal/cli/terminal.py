@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from dataclasses import asdict, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from uuid import uuid4
 
 import numpy as np
 import typer
@@ -21,7 +21,7 @@ from rich.console import Console
 
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 
-out = Console()
+out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
 
 P = ParamSpec("P")
@@ -33,22 +33,35 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        def note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-            print(f"note: {message}", file=sys.stderr)
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
-            warnings.showwarning = note
+            warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
                 return verb(*args, **kwargs)
-            except (InputError, MissingExtraError) as error:
-                print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-            except OSError as error:
-                print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+            except (
+                BrokenPipeError
+            ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
+                raise
+            except (InputError, MissingExtraError, OSError) as error:
+                _print_line("error", error)
         raise typer.Exit(2)
 
     return wrapped
+
+
+def note(message: Warning | str) -> None:
+    """Something worth knowing, as one line on stderr."""
+    _print_line("note", message)
+
+
+def _print_line(kind: str, message: object) -> None:
+    print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def print_written(folder: Path, files: list[str]) -> None:
+    """Where the results are, unwrapped so that the path can be copied."""
+    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -85,11 +98,12 @@ def staged_folder(target: Path) -> Iterator[Path]:
     parent = target.absolute().parent
     if not parent.is_dir():
         raise InputError(f"there is no folder {parent}; create it or choose another --out.")
-    staging = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}."))
+    # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
+    staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
+    staging.mkdir()
     try:
         yield staging
-        staging.chmod(0o755)
-        if target.exists():
+        if target.is_dir():
             for file in sorted(staging.iterdir()):
                 os.replace(file, target / file.name)
         else:

@@ -139,7 +139,9 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
         )
     unique = np.unique(array)
     if unique.size != array.size:
-        raise InputError(f"{name} names {array.size - unique.size} nodes twice; list each once.")
+        is_mask = array.size == n_nodes and array.max() <= 1
+        hint = "it looks like a mask, so pass astype(bool)" if is_mask else "list each once"
+        raise InputError(f"{name} names {array.size - unique.size} nodes twice; {hint}.")
     return unique.astype(np.int64, copy=False)
 
 

@@ -20,7 +20,7 @@ class Given(HomophilyEstimator):
     values: Any
 
     def learn(self, data: FitData) -> Weights:
-        """Check the array and keep it."""
+        """Nothing to learn; check the array."""
         values = as_numpy(self.values).astype(np.float64)
         if values.shape != (data.n_nodes,):
             raise InputError(
@@ -29,7 +29,7 @@ class Given(HomophilyEstimator):
             )
         if np.isinf(values).any() or np.nanmin(values) < 0 or np.nanmax(values) > 1:
             raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
-        return {"homophily": values}
+        return {}
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
         """The array itself, on the graph it belongs to."""
@@ -38,4 +38,4 @@ class Given(HomophilyEstimator):
                 "homophily was given as an array for the fitted graph, and this is another graph; "
                 "fit with homophily='support' for predictions on new graphs."
             )
-        return weights["homophily"].copy()
+        return as_numpy(self.values).astype(np.float64)

@@ -64,8 +64,8 @@ def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray
     if strategy == "uniform":
         return np.arange(n_bins + 1) / n_bins
     if strategy == "quantile":
-        inner = np.quantile(values, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
-        return np.unique(np.concatenate([[0.0], inner, [1.0]]))
+        last = -(-np.arange(1, n_bins) * len(values) // n_bins) - 1  # ceil(k n / n_bins) values
+        return np.unique(np.concatenate([[0.0], np.sort(values)[last], [1.0]]))
     raise InputError(f"strategy is {strategy!r}; expected 'uniform' or 'quantile'.")
 
 

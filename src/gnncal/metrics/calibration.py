@@ -45,7 +45,8 @@ def expected_calibration_error(
 
     ``debias="kumar"`` is the estimator of Kumar, Liang, Ma (NeurIPS 2019). For l2, a bin's squared
     gap loses its sampling variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias
-    E|gap + noise| - |gap| of normal noise with variance acc (1 - acc) / n_b.
+    E|gap + noise| - |gap| of normal noise with variance acc (1 - acc) / n_b. Bins of one node,
+    whose variance is unknown, count as zero.
     """
     bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
     if debias is None:
@@ -107,7 +108,7 @@ def smooth_calibration_error(labels: Any, probs: Any) -> float:
 
 
 def _kumar(bins: Cells, norm: Norm) -> float:
-    filled = bins.count > 1  # one node says nothing about its own variance
+    filled = bins.count > 1
     count, gap, accuracy = bins.count[filled], bins.gap[filled], bins.accuracy[filled]
     share = count / bins.count.sum()
     variance: FloatArray = accuracy * (1.0 - accuracy)
@@ -120,4 +121,4 @@ def _kumar(bins: Cells, norm: Norm) -> float:
         # Mean of a folded normal distribution around the observed gap.
         folded = 2 * spread * normal.pdf(ratio) + size * (1.0 - 2.0 * normal.cdf(-ratio))
         return float(max(0.0, (share * (2 * size - folded)).sum()))
-    raise InputError("debias='kumar' is defined for norm='l1' and 'l2', not for 'max'.")
+    raise InputError(f"norm is {norm!r}; debias='kumar' is defined for 'l1' and 'l2' only.")

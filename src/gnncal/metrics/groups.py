@@ -23,7 +23,7 @@ class GroupCells(Cells):
 def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
     """Confidence and accuracy within each group; ``groups`` has one value a node."""
     confidence, correct = confidence_and_correctness(labels, probs)
-    values, cell = _check_groups(groups, len(confidence))
+    values, cell = check_groups(groups, len(confidence))
     cells = fill_cells(confidence, correct, cell, len(values))
     return GroupCells(cells.count, cells.confidence, cells.accuracy, values)
 
@@ -39,6 +39,8 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = 10) -> IntArray:
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number a node.")
+    if n_blocks < 1:
+        raise InputError(f"n_blocks is {n_blocks}; expected at least 1.")
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
     return rank // -(-degree.size // n_blocks)
@@ -49,11 +51,13 @@ def degree_stratified_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: 
     return grouped_calibration_error(labels, probs, degree_blocks(in_degree, n_blocks=n_blocks))
 
 
-def _check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]:
+def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]:
+    """The groups' values, sorted, and the index of each node's group among them."""
     array = as_numpy(groups)
     if array.shape != (n_nodes,):
         raise InputError(
-            f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value a node."
+            f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value (a "
+            "group, a degree) a node."
         )
     values, cell = np.unique(array, return_inverse=True)
     return values, cell

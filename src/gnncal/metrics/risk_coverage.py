@@ -46,8 +46,8 @@ def aurc(labels: Any, probs: Any) -> float:
 def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
     """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage in (0, 1]."""
     wanted = np.asarray(coverages, dtype=np.float64)
-    if wanted.size == 0 or wanted.min() <= 0 or wanted.max() > 1:
+    if wanted.size == 0 or not ((wanted > 0) & (wanted <= 1)).all():
         raise InputError(f"coverages is {coverages!r}; expected shares in (0, 1].")
     risk = risk_coverage_curve(labels, probs).risk
-    kept = np.ceil(wanted * len(risk) - 1e-9).astype(np.int64)  # 0.7 * 10 is 7, not 8
-    return 1.0 - risk[kept - 1]
+    kept = np.ceil(wanted * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
+    return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]

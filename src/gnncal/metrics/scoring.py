@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, as_numpy
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_logits
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import check_outcomes
 
@@ -46,10 +47,10 @@ def accuracy(labels: Any, probs: Any) -> float:
 
 def prediction_change_rate(before: Any, after: Any) -> float:
     """Share of nodes whose arg max differs; logits or probabilities on either side."""
-    first, second = as_numpy(before), as_numpy(after)
-    if first.ndim != 2 or first.shape != second.shape:
+    first, second = check_logits(before, name="before"), check_logits(after, name="after")
+    if first.shape != second.shape or len(first) == 0:
         raise InputError(
-            f"before has shape {first.shape} and after {second.shape}; expected the same two "
-            "dimensions, one row a node and one column a class."
+            f"before has shape {first.shape} and after {second.shape}; expected the same rows, at "
+            "least one, and the same columns."
         )
     return float((first.argmax(axis=1) != second.argmax(axis=1)).mean())

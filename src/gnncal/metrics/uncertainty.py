@@ -20,11 +20,11 @@ from gnncal.metrics.binning import (
     check_outcomes,
     combine,
 )
-from gnncal.metrics.groups import _check_groups
+from gnncal.metrics.groups import check_groups
 
 Kind = Literal["confidence", "classwise", "groups"]
 NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
-LARGEST_SCALE = 100.0  # an interval never reaches this many times the observed error
+SMALLEST_ERROR = 1e-12  # anything below is rounding
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,23 @@ def estimate_calibration_error(
     The plug-in error is biased upwards, and resampling it adds the same bias once more, so a
     percentile interval can lie wholly above the truth. This one asks which true gaps could have
     produced the observed error: the observed gaps are scaled up and down, resampling noise is
-    added, and the interval holds the scales at which the observed error is not extreme.
+    added, and the interval holds the errors at which the observed one is not extreme. Its upper
+    end is never below the one that an error typical of no true gaps would give, so a lucky sample
+    does not pass for a certain one.
     """
     if not 0 < level < 1 or n_resamples < 1:
-        raise InputError("level must lie in (0, 1) and n_resamples be at least 1.")
+        raise InputError(
+            f"level is {level} and n_resamples {n_resamples}; expected a level in (0, 1) and at "
+            "least one resample."
+        )
     layout = _Layout.make(labels, probs, kind, groups, n_bins, strategy)
     generator = np.random.default_rng(random_state)
     observed = layout.sums(layout.residual[:, None])  # (n_cells, 1)
     value = float(layout.error(observed, norm)[0])
     chance = layout.error(layout.draw_calibrated(n_resamples, generator), norm)
-    noise = layout.draw_resampled(n_resamples, generator) - observed
-    low, high = _interval(layout, observed, noise, value, norm, level)
-    exceeding = (chance >= value - 1e-12).sum()
+    noise = layout.draw_noise(n_resamples, generator)
+    low, high = _interval(layout, observed, noise, norm, level)
+    exceeding = (chance >= value - SMALLEST_ERROR).sum()
     return CalibrationEstimate(
         value=value,
         floor=float(chance.mean()),
@@ -104,6 +109,8 @@ class _Layout:
     ) -> _Layout:
         all_labels, checked = check_outcomes(labels, probs)
         n_nodes, n_classes = checked.shape
+        if groups is not None and kind != "groups":
+            raise InputError(f"groups is given but kind is {kind!r}; pass kind='groups'.")
         if kind == "classwise":
             confidence = checked.astype(np.float64).T.ravel()  # class by class
             correct = (all_labels == np.arange(n_classes)[:, None]).astype(np.float64).ravel()
@@ -122,7 +129,7 @@ class _Layout:
             confidence = checked[node, predictions].astype(np.float64)
             correct = (predictions == all_labels).astype(np.float64)
             if kind == "groups":
-                cell = _check_groups(groups, n_nodes)[1]
+                cell = check_groups(groups, n_nodes)[1]
             else:
                 cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
             n_cells = int(cell.max()) + 1
@@ -168,12 +175,12 @@ class _Layout:
             parts.append(self.sums(self.confidence[:, None] - hit))
         return np.concatenate(parts, axis=1)
 
-    def draw_resampled(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums of bootstrap samples of the nodes."""
+    def draw_noise(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
+        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes."""
         parts = []
-        uniform = np.full(self.n_nodes, 1.0 / self.n_nodes)
         for width in self._widths(n_draws):
-            weights = generator.multinomial(self.n_nodes, uniform, size=width).T
+            weights = generator.standard_normal((self.n_nodes, width))
+            weights -= weights.mean(axis=0)
             parts.append(self.sums(weights[self.node] * self.residual[:, None]))
         return np.concatenate(parts, axis=1)
 
@@ -185,24 +192,27 @@ class _Layout:
 
 
 def _interval(
-    layout: _Layout,
-    observed: FloatArray,
-    noise: FloatArray,
-    value: float,
-    norm: Norm,
-    level: float,
+    layout: _Layout, observed: FloatArray, noise: FloatArray, norm: Norm, level: float
 ) -> tuple[float, float]:
-    if value == 0.0:
+    def errors(sums: FloatArray) -> FloatArray:
+        return layout.error(sums, norm)
+
+    value = float(errors(observed)[0])
+    direction = observed if value > SMALLEST_ERROR else noise.std(axis=1, keepdims=True)
+    if not direction.any():
         return 0.0, 0.0
+    direction = direction / errors(direction)  # gaps whose error is one
+
+    def true_error(quantile: float, seen: float) -> float:
+        """The true error at which this quantile of the plug-in error is the one seen."""
+
+        def excess(true: float) -> float:
+            return float(np.quantile(errors(true * direction + noise), quantile)) - seen
+
+        if excess(0.0) >= 0:
+            return 0.0
+        return float(brentq(excess, 0.0, 1.0)) if excess(1.0) > 0 else 1.0
+
     tail = (1.0 - level) / 2.0
-
-    def largest_scale(quantile: float) -> float:
-        """The scale of the true gaps at which this quantile of the error is the one observed."""
-
-        def excess(scale: float) -> float:
-            errors = layout.error(scale * observed + noise, norm)
-            return float(np.quantile(errors, quantile)) - value
-
-        return 0.0 if excess(0.0) >= 0 else float(brentq(excess, 0.0, LARGEST_SCALE, xtol=1e-6))
-
-    return value * largest_scale(1.0 - tail), value * largest_scale(tail)
+    typical = float(np.median(errors(noise)))
+    return true_error(1.0 - tail, value), true_error(tail, max(value, typical))

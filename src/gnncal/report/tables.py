@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from gnncal.evaluation import Comparison, Difference, Evaluation
 
@@ -22,7 +23,7 @@ class Row:
 
 def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:
     """A table with the lowest score of each column marked by a star."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = _plain_table(title)
     table.add_column("method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -31,12 +32,21 @@ def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Tabl
         for i in range(len(columns))
     ]
     for row in rows:
-        cells = [
-            f"[bold green]{cell}*[/]" if score is not None and score == best else f"{cell} "
-            for cell, score, best in zip(row.cells, row.scores, lowest, strict=True)
-        ]
-        table.add_row(row.name, *cells)
+        cells = zip(row.cells, row.scores, lowest, strict=True)
+        table.add_row(row.name, *(_marked(*cell) for cell in cells))
     return table
+
+
+def _plain_table(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
+
+
+def _marked(cell: str, score: float | None, lowest: float | None) -> Text:
+    if lowest is None:
+        return Text(cell)
+    return Text(f"{cell}*", "bold green") if score == lowest else Text(f"{cell} ")
 
 
 def ece_text(evaluation: Evaluation) -> str:
@@ -56,8 +66,7 @@ def difference_text(difference: Difference) -> str:
 
 def evaluation_table(before: Evaluation, after: Evaluation | None) -> Table:
     """Every metric, before and after calibration."""
-    title = f"{before.n_nodes:,} test nodes"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = _plain_table(f"{before.n_nodes:,} test nodes")
     table.add_column("metric")
     sides = [before] if after is None else [before, after]
     for name in ("before", "after")[: len(sides)]:
@@ -71,7 +80,7 @@ def evaluation_table(before: Evaluation, after: Evaluation | None) -> Table:
         "class-wise ECE %": [f"{100 * e.classwise_calibration_error:.2f}" for e in sides],
         "smooth ECE %": [f"{100 * e.smooth_calibration_error:.2f}" for e in sides],
         "degree-stratified ECE %": [
-            "–" if e.degree_stratified_ece is None else f"{100 * e.degree_stratified_ece:.2f}"
+            "-" if e.degree_stratified_ece is None else f"{100 * e.degree_stratified_ece:.2f}"
             for e in sides
         ],
         "NLL": [f"{e.nll:.4f}" for e in sides],

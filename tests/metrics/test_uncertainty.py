@@ -1,0 +1,283 @@
+"""The noise floor and the interval of a calibration error, by hand and by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gnncal import metrics
+from gnncal.core.errors import InputError
+
+from .outcomes import draw_labels, law, outcomes, simulate, top_label
+
+estimate = metrics.estimate_calibration_error
+
+
+def plain(labels, probs, kind, groups, **setting):
+    """The same error without its uncertainty."""
+    if kind == "groups":
+        return metrics.grouped_calibration_error(labels, probs, groups)
+    if kind == "classwise":
+        return metrics.classwise_calibration_error(labels, probs, **setting)
+    return metrics.expected_calibration_error(labels, probs, **setting)
+
+
+@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
+@law
+@given(
+    outcomes(),
+    st.integers(1, 12),
+    st.sampled_from(["uniform", "quantile"]),
+    st.sampled_from(["l1", "l2", "max"]),
+)
+def test_the_value_is_the_plain_error_and_the_rest_lies_in_its_range(
+    kind, case, n_bins, strategy, norm
+):
+    # Few nodes, many bins and tied values: quantile bins merge, often differently by class.
+    groups = None
+    setting = {"n_bins": n_bins, "strategy": strategy, "norm": norm}
+    if kind == "groups":
+        groups, setting = np.arange(len(case[0])) % 3, {}
+    record = estimate(*case, kind=kind, groups=groups, n_resamples=30, level=0.9, **setting)
+    assert record.value == pytest.approx(plain(*case, kind, groups, **setting), abs=1e-12)
+    assert 0.0 <= record.floor <= 1.0 + 1e-12
+    assert 1 / 31 <= record.p_value <= 1.0
+    assert 0.0 <= record.low <= record.high + 1e-9 <= 1.0 + 1e-9
+    assert record.n_nodes == len(case[0])
+
+
+def test_classes_with_different_numbers_of_quantile_bins_stay_apart():
+    # Class 0 is tied to one bin (mean 0.5, frequency 1/2: no gap); classes 1 and 2 have two bins,
+    # {0.1, 0.2} and {0.3, 0.4}. Class 1: |0.15 - 1/2| and |0.35 - 0|, class 2: |0.15 - 0| and
+    # |0.35 - 1/2|, each bin with half the nodes.
+    probs = np.array([[0.5, 0.1, 0.4], [0.5, 0.2, 0.3], [0.5, 0.3, 0.2], [0.5, 0.4, 0.1]])
+    labels = [1, 2, 0, 0]
+    expected = (0.0 + 0.35 + 0.15) / 3
+    setting = {"n_bins": 2, "strategy": "quantile"}
+    assert metrics.classwise_calibration_error(labels, probs, **setting) == pytest.approx(expected)
+    record = estimate(labels, probs, kind="classwise", **setting)
+    assert record.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["confidence", "groups"])
+def test_floor_of_one_node_by_hand(kind):
+    # |0.8 - 1| with chance 0.8, |0.8 - 0| with chance 0.2: 2 * 0.8 * 0.2 = 0.32.
+    groups = [0] if kind == "groups" else None
+    record = estimate(*top_label([0.8], [1]), kind=kind, groups=groups, n_resamples=20_000)
+    assert record.floor == pytest.approx(0.32, abs=0.006)  # 3.5 standard errors of 0.24 / sqrt(n)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_floor_and_p_value_of_one_bin_by_hand(norm):
+    # Hits are Bin(4, 1/2): the gap is 1/2 with chance 2/16, 1/4 with 8/16 and 0 with 6/16, so its
+    # mean is 1/16 + 1/8. Three hits of four show 1/4, which chance reaches 10 times in 16.
+    case = top_label([0.5] * 4, [1, 1, 1, 0])
+    record = estimate(*case, norm=norm, n_resamples=20_000)
+    assert record.floor == pytest.approx(3 / 16, abs=0.005)
+    assert record.p_value == pytest.approx(10 / 16, abs=0.012)
+
+
+def test_classwise_floor_draws_one_label_for_all_classes():
+    # Probabilities (1/2, 1/4, 1/4) of one node: class 0 misses by 1/2 whatever happens, the others
+    # by 3/4 with chance 1/4 and 1/4 with chance 3/4, 3/8 on average. Mean (1/2 + 3/8 + 3/8) / 3.
+    record = estimate([0], [[0.5, 0.25, 0.25]], kind="classwise", n_resamples=20_000)
+    assert record.floor == pytest.approx(1.25 / 3, abs=0.004)
+    # One label hits one class, so the error takes two values: 1/3 (label 0), 1/2 (others).
+    assert record.p_value == 1.0
+    missed = estimate([1], [[0.5, 0.25, 0.25]], kind="classwise", n_resamples=20_000)
+    assert missed.value == pytest.approx(1 / 2)
+    assert missed.p_value == pytest.approx(1 / 2, abs=0.014)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
+def test_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities(kind, strategy):
+    labels, probs = simulate(120, n_classes=3, sharpness=0.5)
+    probs[:40] = probs[0]  # ties that merge quantile bins
+    groups = np.arange(120) % 5 if kind == "groups" else None
+    setting = {} if kind == "groups" else {"strategy": strategy, "n_bins": 8}
+    generator = np.random.default_rng(1)
+    drawn = [
+        plain(draw_labels(probs, generator), probs, kind, groups, **setting) for _ in range(600)
+    ]
+    record = estimate(labels, probs, kind=kind, groups=groups, n_resamples=2000, **setting)
+    standard_error = np.std(drawn) * np.sqrt(1 / 600 + 1 / 2000)
+    assert abs(record.floor - np.mean(drawn)) < 3.5 * standard_error
+    share = np.mean(np.array(drawn) >= record.value)
+    assert record.p_value == pytest.approx(share, abs=0.06)
+
+
+@pytest.mark.parametrize("kind", ["confidence", "classwise"])
+def test_four_times_the_nodes_halve_the_floor(kind):
+    labels, probs = simulate(400)
+    few = estimate(labels, probs, kind=kind, n_bins=5)
+    many = estimate(np.tile(labels, 4), np.tile(probs, (4, 1)), kind=kind, n_bins=5)
+    assert few.floor / many.floor == pytest.approx(2.0, rel=0.08)
+
+
+# Simulations: confidence uniform over (1/2, 1), fifteen bins, of which eight are reached.
+TRUE_ACCURACY = {
+    "calibrated": lambda confidence: confidence,
+    "overconfident": lambda confidence: confidence - 0.15,
+    "too sharp": lambda confidence: 0.5 + 0.5 * (confidence - 0.5),
+}
+
+
+def draw_sample(accuracy, generator, n_nodes=150):
+    confidence = 0.5 + 0.5 * generator.random(n_nodes)
+    return top_label(confidence, generator.random(n_nodes) < accuracy(confidence))
+
+
+def true_error(accuracy):
+    """The binned error of the population: labels replaced by their probability of a hit."""
+    confidence = 0.5 + 0.5 * (np.arange(200_000) + 0.5) / 200_000
+    bins = np.searchsorted(np.arange(1, 15) / 15, confidence)
+    return np.abs(np.bincount(bins, weights=confidence - accuracy(confidence))).sum() / 200_000
+
+
+@pytest.mark.parametrize("truth", TRUE_ACCURACY)
+def test_intervals_cover_the_error_of_the_population(truth):
+    accuracy = TRUE_ACCURACY[truth]
+    target = true_error(accuracy)
+    generator = np.random.default_rng(0)
+    covered = []
+    for seed in range(150):
+        record = estimate(*draw_sample(accuracy, generator), n_resamples=200, random_state=seed)
+        covered.append(record.low <= target + 1e-12 and target <= record.high)
+    assert np.mean(covered) >= 0.85  # over 1000 samples: 0.96, 0.90, 0.94
+
+
+def test_percentile_bootstrap_would_miss_the_error_of_a_calibrated_model():
+    # Why the interval is not the textbook's: resampling adds the upward bias once more.
+    generator = np.random.default_rng(0)
+    covered = []
+    for _ in range(60):
+        labels, probs = draw_sample(TRUE_ACCURACY["calibrated"], generator)
+        picks = generator.integers(150, size=(100, 150))
+        errors = [metrics.expected_calibration_error(labels[i], probs[i]) for i in picks]
+        covered.append(np.quantile(errors, 0.025) <= 0.0)
+    assert np.mean(covered) < 0.5
+
+
+def test_p_values_of_calibrated_models_are_uniform_or_larger():
+    generator = np.random.default_rng(0)
+    p_values = np.array(
+        [
+            estimate(
+                *draw_sample(TRUE_ACCURACY["calibrated"], generator),
+                n_resamples=200,
+                random_state=seed,
+            ).p_value
+            for seed in range(200)
+        ]
+    )
+    for share in (0.05, 0.2, 0.5, 0.8):
+        margin = 3 * np.sqrt(share * (1 - share) / 200)
+        assert np.mean(p_values <= share) <= share + margin
+    assert np.mean(p_values <= 0.5) > 0.35  # and not so large that nothing is ever found
+
+
+def test_a_large_error_has_the_smallest_p_value_and_an_interval_above_zero():
+    labels, probs = top_label(np.linspace(0.8, 1.0, 200), np.arange(200) % 2)
+    record = estimate(labels, probs, n_resamples=199)
+    assert record.p_value == 1 / 200
+    assert record.floor < 0.1 < record.low
+    assert record.low < 0.4 < record.high  # mean confidence 0.9, accuracy 1/2
+    assert record.low < record.value < record.high
+
+
+def test_interval_of_one_bin_is_the_normal_one():
+    # Far from zero there is no bias: the gap 0.4 -+ 1.96 * 0.5 / sqrt(400), as the
+    # residuals 0.9 and -0.1 have standard deviation 1/2.
+    labels, probs = top_label([0.9] * 400, np.arange(400) % 2)
+    record = estimate(labels, probs, n_resamples=4000)
+    assert record.low == pytest.approx(0.4 - 0.049, abs=0.003)
+    assert record.high == pytest.approx(0.4 + 0.049, abs=0.003)
+
+
+def test_a_lucky_sample_is_not_a_certain_one():
+    # Five hits of ten at confidence 1/2: no gap is seen, yet one standard error is 0.158.
+    record = estimate(*top_label([0.5] * 10, [1, 0] * 5))
+    assert record.value == 0.0
+    assert record.low == 0.0
+    assert record.high > 0.158
+
+
+def test_an_interval_may_reach_hundreds_of_times_the_value():
+    # Accuracy 1/2 at confidence 0.5001: a gap of 0.0001 with a standard error of 0.016.
+    labels, probs = top_label([0.5001] * 1000, [1, 0] * 500)
+    record = estimate(labels, probs, level=0.9999, n_resamples=20_000)
+    assert record.value == pytest.approx(0.0001)
+    assert record.low == 0.0
+    assert 3 * 0.016 < record.high < 6 * 0.016
+
+
+def test_certain_and_correct_predictions_leave_no_doubt():
+    record = estimate([0, 1, 1], np.eye(2)[[0, 1, 1]])
+    assert (record.value, record.floor, record.low, record.high) == (0.0, 0.0, 0.0, 0.0)
+    assert record.p_value == 1.0
+
+
+def test_a_higher_level_widens_the_interval():
+    labels, probs = simulate(200, sharpness=0.5)
+    records = [estimate(labels, probs, level=level) for level in (0.5, 0.9, 0.99, 0.9999)]
+    assert (np.diff([record.low for record in records]) <= 0).all()
+    assert (np.diff([record.high for record in records]) >= 0).all()
+
+
+@pytest.mark.parametrize("level", [0.9, 0.999, 0.999999])
+@law
+@given(outcomes(max_nodes=6), st.integers(0, 5))
+def test_intervals_of_few_nodes_exist_at_any_level(level, case, seed):
+    record = estimate(*case, n_bins=2, level=level, n_resamples=40, random_state=seed)
+    assert 0.0 <= record.low <= record.high + 1e-9 <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
+def test_the_same_random_state_gives_the_same_record(kind):
+    labels, probs = simulate(80)
+    groups = labels if kind == "groups" else None
+    setting = {"kind": kind, "groups": groups, "n_resamples": 50}
+    first = estimate(labels, probs, random_state=3, **setting)
+    assert first == estimate(labels, probs, random_state=3, **setting)
+    other = estimate(labels, probs, random_state=4, **setting)
+    assert other.floor != first.floor
+    assert other.value == first.value
+
+
+def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
+    labels, probs = simulate(100, sharpness=0.6)
+    whole = estimate(labels, probs, kind="classwise")
+    monkeypatch.setattr("gnncal.metrics.uncertainty.NUMBERS_PER_BLOCK", 3000)
+    parts = estimate(labels, probs, kind="classwise")
+    assert parts.value == whole.value
+    assert parts.floor == pytest.approx(whole.floor, rel=0.03)
+    assert parts.low == pytest.approx(whole.low, abs=0.02)
+    assert parts.high == pytest.approx(whole.high, abs=0.02)
+
+
+def test_groups_of_degree_blocks_give_the_degree_stratified_error():
+    labels, probs = simulate(95, sharpness=0.5)
+    degree = np.random.default_rng(0).integers(1, 6, size=95)
+    record = estimate(labels, probs, kind="groups", groups=metrics.degree_blocks(degree))
+    expected = metrics.degree_stratified_ece(labels, probs, degree)
+    assert record.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"kind": "class"}, "kind is 'class'"),
+        ({"kind": "groups"}, "groups has shape"),
+        ({"kind": "groups", "groups": [0, 1, 2]}, "groups has shape"),
+        ({"groups": [0, 1]}, "groups is given but kind is 'confidence'"),
+        ({"level": 0.0}, "level is 0.0"),
+        ({"level": 1.0}, "level is 1.0"),
+        ({"level": 95}, "level is 95"),
+        ({"level": np.nan}, "level is nan"),
+        ({"n_resamples": 0}, "n_resamples 0"),
+    ],
+)
+def test_unusable_settings_are_named(setting, message):
+    with pytest.raises(InputError, match=message):
+        estimate([0, 1], [[0.7, 0.3], [0.4, 0.6]], **setting)

@@ -1,0 +1,120 @@
+"""Pictures show the record they are given, and tables mark the best."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import gnncal
+from gnncal.metrics import ReliabilityBins, reliability_bins
+from gnncal.report.figures import BAR, GAP, GREY, draw_reliability, save_reliability
+from gnncal.report.tables import Row, best_marked, evaluation_table
+
+BINS = ReliabilityBins(
+    count=np.array([0, 10, 0, 30]),
+    confidence=np.array([np.nan, 0.4, np.nan, 0.9]),
+    accuracy=np.array([np.nan, 0.3, np.nan, 1.0]),
+    lower=np.array([0.0, 0.25, 0.5, 0.75]),
+    upper=np.array([0.25, 0.5, 0.75, 1.0]),
+)
+
+
+@pytest.fixture
+def ax():
+    return pytest.importorskip("matplotlib.figure").Figure().subplots()
+
+
+def boxes(ax, label):
+    """(left, right, bottom, top) of every bar that the legend gives this name."""
+    (bars,) = (bars for bars in ax.containers if bars.get_label() == label)
+    extents = [bar.get_bbox() for bar in bars]
+    return np.array([sorted((e.x0, e.x1)) + sorted((e.y0, e.y1)) for e in extents])
+
+
+def test_a_reliability_diagram_has_one_bar_a_filled_bin_and_none_for_empty_ones(ax):
+    draw_reliability(BINS, ax=ax, title="hots")
+    accuracy = [[0.25, 0.5, 0, 0.3], [0.75, 1.0, 0, 1.0]]
+    np.testing.assert_allclose(boxes(ax, "accuracy"), accuracy)
+    gaps = [[0.25, 0.5, 0.3, 0.4], [0.75, 1.0, 0.9, 1.0]]  # over- and underconfident
+    np.testing.assert_allclose(boxes(ax, "gap to mean confidence"), gaps)
+    shares = boxes(ax, "share of nodes")
+    np.testing.assert_allclose(shares[0, 2] / shares[1, 2], 10 / 30)
+    assert len(ax.patches) == 6
+    assert ax.get_title() == "hots"
+
+
+def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeypatch):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    figures = []
+    savefig = figure_module.Figure.savefig
+
+    def remember(figure, *args, **kwargs):
+        figures.append(figure)
+        return savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(figure_module.Figure, "savefig", remember)
+    path = tmp_path / "reliability.png"
+    save_reliability({"all nodes": {"ts: ECE 4.15 %": BINS, "hots: ECE 4.10 %": BINS}}, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    (figure,) = figures
+    assert [ax.get_title() for ax in figure.axes] == ["ts: ECE 4.15 %", "hots: ECE 4.10 %"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["accuracy", "gap to mean confidence", "share of nodes"]
+
+
+def test_diagrams_of_real_probabilities_have_no_empty_bars(ax):
+    generator = np.random.default_rng(0)
+    bins = reliability_bins(
+        generator.integers(3, size=50), gnncal.softmax(generator.normal(size=(50, 3)))
+    )
+    draw_reliability(bins, ax=ax)
+    assert len(boxes(ax, "accuracy")) == (bins.count > 0).sum() < len(bins.count)
+
+
+def luminance(colour):
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_bars_and_gaps_differ_in_lightness_so_that_hue_need_not_be_seen():
+    assert luminance(BAR) - luminance(GAP) > 0.3
+    assert luminance(GREY) - luminance(GAP) > 0.3
+
+
+def test_without_matplotlib_drawing_names_the_extra(tmp_path, monkeypatch):
+    for module in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(gnncal.MissingExtraError, match=re.escape("gnncal[plot]")):
+        save_reliability({"all nodes": {"ts": BINS}}, tmp_path / "reliability.png")
+
+
+def rendered(table, width=80):
+    console = Console(width=width, markup=False)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_a_table_marks_the_lowest_score_of_each_ranked_column():
+    rows = [
+        Row("raw", ("50", "1.0"), (None, None)),
+        Row("ts", ("50", "2.0"), (None, 2.0)),
+        Row("hots", ("50", "1.5"), (None, 1.5)),
+    ]
+    lines = rendered(best_marked("title", ("acc", "ECE"), rows)).splitlines()
+    assert [line.split() for line in lines if "*" in line] == [["hots", "50", "1.5*"]]
+
+
+def test_the_evaluation_table_has_every_metric_within_80_columns():
+    generator = np.random.default_rng(0)
+    labels, degree = generator.integers(3, size=50), generator.integers(9, size=50)
+    measured = gnncal.evaluate(
+        labels, gnncal.softmax(generator.normal(size=(50, 3))), in_degree=degree
+    )
+    text = rendered(evaluation_table(measured, measured))
+    assert "…" not in text
+    for metric in ("accuracy", "ECE", "NLL", "Brier", "AURC", "degree-stratified"):
+        assert metric in text
+    assert len(evaluation_table(measured, None).columns) == 2

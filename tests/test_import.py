@@ -1,0 +1,67 @@
+"""`import gnncal` is light: heavy packages are loaded by those who use them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gnncal
+
+TINY_FIT = """
+import numpy as np, gnncal
+generator = np.random.default_rng(0)
+logits, labels = generator.normal(size=(30, 3)), generator.integers(3, size=30)
+graph = gnncal.Graph(generator.integers(30, size=(2, 90)), 30)
+gnncal.HoTS().fit(logits, labels, graph).predict_proba(logits, graph)
+"""
+
+
+def loaded_by(script, *packages):
+    """Which of the packages a script loads, in an interpreter of its own."""
+    question = f"\nimport sys\nprint(*(name for name in {packages} if name in sys.modules))"
+    command = [sys.executable, "-W", "ignore", "-c", script + question]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_gnncal_loads_nothing_heavy():
+    heavy = ("torch", "matplotlib", "sklearn", "scipy", "pyarrow", "networkx")
+    assert loaded_by("import gnncal", *heavy) == set()
+
+
+def test_fitting_hots_loads_neither_torch_nor_matplotlib():
+    loaded = loaded_by(TINY_FIT, "torch", "matplotlib", "sklearn")
+    assert loaded == {"sklearn"}
+
+
+def test_the_two_tests_above_can_fail():
+    pytest.importorskip("matplotlib")
+    loaded = loaded_by("import gnncal, matplotlib", "torch", "matplotlib")
+    assert loaded == {"matplotlib"}
+
+
+def typed_imports():
+    """Name and module of every import under TYPE_CHECKING in gnncal/__init__.py."""
+    tree = ast.parse(Path(gnncal.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    for statement in block.body:
+        for alias in statement.names:
+            assert alias.asname == alias.name  # `X as X` is how a type checker sees a re-export
+            yield alias.name, statement.module.removeprefix("gnncal").removeprefix(".")
+
+
+def test_type_checkers_and_the_interpreter_see_the_same_names():
+    assert dict(typed_imports()) == gnncal._HOME
+
+
+@pytest.mark.parametrize("name", gnncal.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(gnncal, name) is not None
+    assert name in dir(gnncal)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'HotTS'"):
+        gnncal.HotTS  # noqa: B018

@@ -1,0 +1,56 @@
+"""The README's Python runs as it stands."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnncal
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    pyg = pytest.importorskip("torch_geometric.data")
+    homophily = np.random.default_rng(0).uniform(0.2, 0.95, 600)
+    sample = gnncal.simulation.CSBM().sample(homophily)
+    position = torch.arange(600)
+    data = pyg.Data(
+        x=torch.tensor(sample.graph.features),
+        edge_index=torch.tensor(sample.graph.edge_index.astype(np.int64)),
+        y=torch.tensor(sample.labels),
+        train_mask=position < 200,
+        val_mask=(position >= 200) & (position < 400),
+        test_mask=position >= 400,
+    )
+    logits = 3 * data.x[:, :5]
+    names = {
+        "data": data,
+        "logits": logits,
+        "new_logits": logits[:50],
+        "new_graph": gnncal.Graph([[0, 1], [1, 2]], 50),
+    }
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, names)
+    assert names["probs"].shape == (600, 5)
+    assert names["proof"].prediction_change_rate == 0.0
+
+
+def test_every_calibrator_is_in_the_tables():
+    for page in ("README.md", "docs/methods.md"):
+        text = (ROOT / page).read_text()
+        for name in gnncal.list_calibrators():
+            assert f"`{name}`" in text, (page, name)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), (page.name, target)
