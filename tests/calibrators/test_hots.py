@@ -57,6 +57,8 @@ def test_gradients_equal_finite_differences(name, task):
     loss = TemperatureLoss(task.logits[task.nodes], task.labels[task.nodes])
     theta = np.array([0.8, 0.6, 0.9][: len(calibrator.parameters)])
     _, gradient = calibrator._value_and_gradient(theta, covariates, loss)
+    _, same_gradient, hessian = calibrator._derivatives(theta, covariates, loss)
+    np.testing.assert_allclose(same_gradient, gradient)
     raw = calibrator._paper_start() + 0.1
     _, link = calibrator._paper_link(raw)
     for i in range(len(theta)):
@@ -66,6 +68,8 @@ def test_gradients_equal_finite_differences(name, task):
             calibrator._value_and_gradient(theta + s * step, covariates, loss)[0] for s in (1, -1)
         ]
         assert gradient[i] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-5)
+        ends = [calibrator._derivatives(theta + s * step, covariates, loss)[1] for s in (1, -1)]
+        np.testing.assert_allclose(hessian[i], (ends[0] - ends[1]) / 2e-6, atol=1e-4)
         ends = [calibrator._paper_link(raw + s * step)[0] for s in (1, -1)]
         np.testing.assert_allclose(link[:, i], (ends[0] - ends[1]) / 2e-6, atol=1e-6)
 

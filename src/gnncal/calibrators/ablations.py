@@ -11,6 +11,7 @@ from gnncal.calibrators.structural import (
     BASE_TEMPERATURE,
     BETA,
     StructuralTemperature,
+    power_law_bend,
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray, IntArray
@@ -68,6 +69,9 @@ class HomophilyOnly(StructuralTemperature):
         ratio = np.exp(-alpha * covariates[:, 1])
         jacobian = [np.ones_like(ratio), ratio, -beta * covariates[:, 1] * ratio]
         return base + beta * ratio, np.stack(jacobian, axis=1)
+
+    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+        return power_law_bend(theta, 1.0, covariates[:, 1], weights)
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)]

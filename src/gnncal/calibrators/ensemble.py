@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.solvers import Protocol, Solution, newton
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
@@ -44,10 +43,12 @@ class EnsembleTemperatureScaling(Calibrator):
         self.base_temperature_ = scaling.base_temperature_
         parts = self._parts(data.logits[data.nodes].astype(np.float64))
         at_label = parts[:, np.arange(data.nodes.size), data.labels].T  # (n, 3)
-        self.weights_, loss, self.n_iter_, self.converged_ = _mixture_weights(at_label)
+        solution = _mixture_weights(at_label)
+        self.weights_ = solution.parameters
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         self.fit_report_ = FitReport(
             loss_before=scaling.fit_report_.loss_before,
-            loss_after=loss,
+            loss_after=solution.loss,
             bounds_hit=scaling.fit_report_.bounds_hit,
             nodes_per_class=scaling.fit_report_.nodes_per_class,
         )
@@ -64,22 +65,26 @@ class EnsembleTemperatureScaling(Calibrator):
         return keep_predictions(mixed, logits.argmax(axis=1))
 
 
-def _mixture_weights(at_label: FloatArray) -> tuple[FloatArray, float, int, bool]:
-    """Weights on the simplex that minimise the mean log loss of the mixture; convex."""
+def _mixture_weights(at_label: FloatArray) -> Solution:
+    """Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture.
 
-    def objective(weights: FloatArray) -> tuple[float, FloatArray]:
-        mixed = np.maximum(at_label @ weights, SMALLEST_PROBABILITY)
-        return float(-np.log(mixed).mean()), -(at_label / mixed[:, None]).mean(axis=0)
+    With w = ((1-u)(1-v), (1-u)v, u) the simplex is a box; ``at_label`` (n, 3) holds what each
+    part gives to the labels.
+    """
+    scaled, raw, uniform = at_label.T
 
-    result = minimize(
-        objective,
-        np.array([1.0, 0.0, 0.0]),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0), (0.0, 1.0), (0.0, LARGEST_UNIFORM_WEIGHT)],
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
-    weights = np.clip(result.x, 0.0, 1.0)
-    weights /= weights.sum()
-    return weights, objective(weights)[0], int(result.nit), bool(result.success)
+    def derivatives(code: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        u, v = code
+        sharp = (1.0 - v) * scaled + v * raw
+        mixed = np.maximum((1.0 - u) * sharp + u * uniform, SMALLEST_PROBABILITY)
+        slopes = np.stack([uniform - sharp, (1.0 - u) * (raw - scaled)]) / mixed
+        hessian = slopes @ slopes.T / len(mixed)
+        cross = ((raw - scaled) / mixed).mean()  # the mixture is bilinear in u and v
+        hessian += np.array([[0.0, cross], [cross, 0.0]])
+        return float(-np.log(mixed).mean()), -slopes.mean(axis=1), hessian
+
+    upper = np.array([LARGEST_UNIFORM_WEIGHT, 1.0])
+    found = newton(derivatives, np.array([0.1, 0.3]), np.zeros(2), upper)
+    u, v = found.parameters
+    weights = np.array([(1.0 - u) * (1.0 - v), (1.0 - u) * v, u])
+    return Solution(weights, found.loss, found.n_iter, found.converged)

@@ -87,6 +87,11 @@ class LogEntropyScaling(ParametricTemperature):
         temperature = np.maximum(np.logaddexp(0.0, score), TEMPERATURE_RANGE[0])
         return temperature, (expit(score) * inside)[:, None] * covariates
 
+    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+        slope = expit(covariates @ theta)
+        inside = self._formula(theta, covariates)[0] > TEMPERATURE_RANGE[0]
+        return covariates.T @ ((weights * slope * (1.0 - slope) * inside)[:, None] * covariates)
+
     def _starts(self) -> list[tuple[float, ...]]:
         return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]
 

@@ -11,6 +11,7 @@ from gnncal.calibrators.structural import (
     BASE_TEMPERATURE,
     BETA,
     StructuralTemperature,
+    power_law_bend,
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray
@@ -65,6 +66,10 @@ class HoTS(StructuralTemperature):
         ratio = numerator * np.exp(-alpha * log_signal)
         jacobian = np.stack([np.ones_like(ratio), ratio, -beta * log_signal * ratio], axis=1)
         return base + beta * ratio, jacobian
+
+    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+        numerator, log_signal = covariates.T
+        return power_law_bend(theta, numerator, log_signal, weights)
 
     def _starts(self) -> list[tuple[float, ...]]:
         paper = tuple(float(value) for value in self._paper_link(self._paper_start())[0])

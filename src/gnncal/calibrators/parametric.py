@@ -12,15 +12,17 @@ import numpy as np
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.solvers import (
     Protocol,
+    Solution,
     TemperatureLoss,
+    newton,
     solve_like_the_paper,
-    solve_to_convergence,
 )
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 
+WARM_UP_NODES = 1000  # a larger calibration set is first solved on about that many
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 
 
@@ -83,6 +85,13 @@ class ParametricTemperature(TemperatureCalibrator):
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """T (n,) and dT/dtheta (n, n_parameters)."""
 
+    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+        """Sum over nodes of weights times the second derivatives of T by theta.
+
+        Zero where the formula is linear in theta; a hook for those where it is not.
+        """
+        return np.zeros((len(theta), len(theta)))
+
     @abstractmethod
     def _starts(self) -> list[tuple[float, ...]]:
         """Candidate starts of the converged fit."""
@@ -113,15 +122,15 @@ class ParametricTemperature(TemperatureCalibrator):
         covariates = self._fit_covariates(data)
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         if self.protocol == "paper":
-            self._fit_like_the_paper(data, covariates, loss)
+            loss_after = self._fit_like_the_paper(data, covariates, loss)
         else:
-            self._fit_to_convergence(covariates[data.nodes], loss)
+            loss_after = self._fit_to_convergence(covariates[data.nodes], loss)
         bounds_hit = self._report_bounds() if self.protocol == "converged" else ()
         self.temperature_ = self._clamped_formula(covariates)
         ones = np.ones(data.nodes.size)
         self.fit_report_ = FitReport(
             loss_before=loss.value(ones),
-            loss_after=loss.value(self.temperature_[data.nodes]),
+            loss_after=loss_after,
             bounds_hit=bounds_hit,
             nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
         )
@@ -130,6 +139,18 @@ class ParametricTemperature(TemperatureCalibrator):
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
         return self._clamped_formula(self._covariates(logits, graph, known_labels))
+
+    def _derivatives(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
+    ) -> tuple[float, FloatArray, FloatArray]:
+        unclamped, jacobian = self._formula(theta, covariates)
+        temperature = self._clamp(unclamped)
+        value, slope, curvature = loss.derivatives(temperature)
+        moves = temperature == unclamped
+        slope, curvature = slope * moves, curvature * moves
+        hessian = jacobian.T @ (curvature[:, None] * jacobian)
+        hessian += self._bend(theta, covariates, slope)
+        return value, slope @ jacobian, hessian
 
     def _value_and_gradient(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -143,22 +164,44 @@ class ParametricTemperature(TemperatureCalibrator):
     def _clamped_formula(self, covariates: FloatArray) -> FloatArray:
         return self._clamp(self._formula(self._theta(), covariates)[0])
 
-    def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> None:
+    def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
+        """Set the parameters; returns the loss."""
         parameters = self.parameters
+        logarithmic = np.array([p.lower > 0 for p in parameters])
+        lower, upper, *starts = (
+            np.array([p.encode(value) for p, value in zip(parameters, values, strict=True)])
+            for values in (
+                [p.lower for p in parameters],
+                [p.upper for p in parameters],
+                *self._starts(),
+            )
+        )
 
-        def objective(code: FloatArray) -> tuple[float, FloatArray]:
-            theta, scale = _decode(parameters, code)
-            value, gradient = self._value_and_gradient(theta, covariates, loss)
-            return value, gradient * scale
+        def solve(stride: int, starts: list[FloatArray]) -> Solution:
+            """Newton on every ``stride``-th node, from the most promising start."""
+            rows = covariates[::stride]
+            part = loss.every(stride) if stride > 1 else loss
 
-        starts = [
-            np.array([p.encode(value) for p, value in zip(parameters, start, strict=True)])
-            for start in self._starts()
-        ]
-        bounds = [(p.encode(p.lower), p.encode(p.upper)) for p in parameters]
-        solution = solve_to_convergence(objective, starts, bounds)
+            def derivatives(code: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+                theta, scale = _decode(parameters, code)
+                value, gradient, hessian = self._derivatives(theta, rows, part)
+                by_code = scale * hessian * scale[:, None]
+                by_code[np.diag_indices(len(theta))] += gradient * scale * logarithmic
+                return value, gradient * scale, by_code
+
+            def value(code: FloatArray) -> float:
+                return part.value(self._formula(_decode(parameters, code)[0], rows)[0])
+
+            start = min(starts, key=value) if len(starts) > 1 else starts[0]
+            return newton(derivatives, start, lower, upper)
+
+        n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
+        if stride > 1:  # most steps are taken where they are cheap
+            warm = solve(stride, starts)
+            starts, n_warm_up = [warm.parameters], warm.n_iter
+        solution = solve(1, starts)
         self._set_theta(_decode(parameters, solution.parameters)[0])
-        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        self.converged_, self.n_iter_ = solution.converged, n_warm_up + solution.n_iter
         if not solution.converged:
             warnings.warn(
                 f"{type(self).__name__}: the fit stopped before convergence after "
@@ -166,10 +209,12 @@ class ParametricTemperature(TemperatureCalibrator):
                 GnncalWarning,
                 stacklevel=5,
             )
+        return solution.loss
 
     def _fit_like_the_paper(
         self, data: FitData, covariates: FloatArray, loss: TemperatureLoss
-    ) -> None:
+    ) -> float:
+        """Set the parameters; returns the loss."""
         train_loss = TemperatureLoss(data.logits[data.train_nodes], data.train_labels)
         on_nodes, on_train = covariates[data.nodes], covariates[data.train_nodes]
 
@@ -185,6 +230,7 @@ class ParametricTemperature(TemperatureCalibrator):
         solution = solve_like_the_paper(objective, monitor, self._paper_start())
         self._set_theta(self._paper_link(solution.parameters)[0])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        return solution.loss
 
     def _theta(self) -> FloatArray:
         return np.array([getattr(self, f"{p.name}_") for p in self.parameters])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +14,16 @@ from gnncal.core.adam import Objective, adam
 from gnncal.core.arrays import FloatArray, IntArray
 
 Protocol = Literal["converged", "paper"]
-N_STARTS = 2  # how many of the candidate starts are followed to their minimum
+Derivatives = Callable[
+    [FloatArray], tuple[float, FloatArray, FloatArray]
+]  # loss, gradient, Hessian
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
+MAX_ITERATIONS = 500
+GRADIENT_TOLERANCE = 1e-8
+STEP_TOLERANCE = 1e-9
+LONGEST_STEP = 2.0  # parameters are logarithms: a factor of seven at most
+SMALLEST_CURVATURE = 1e-12
 LOWEST_LOGIT = -1e100  # its square still fits a float64
 
 
@@ -33,7 +41,7 @@ class TemperatureLoss:
     """Mean cross-entropy of softmax(z_i / T_i) over fixed nodes, as a function of T.
 
     With the inverse temperature tau = 1/T, the loss of a node is convex in tau: its slope is
-    E_p[z] - z_y under p = softmax(tau z).
+    E_p[z] - z_y and its curvature Var_p[z], under p = softmax(tau z).
     """
 
     def __init__(self, logits: FloatArray, labels: IntArray) -> None:
@@ -42,42 +50,95 @@ class TemperatureLoss:
         np.maximum(shifted, LOWEST_LOGIT, out=shifted)
         self.shifted = shifted  # (n, K), row maximum 0
         self.at_label = shifted[np.arange(len(labels)), labels]  # (n,)
+        self.ones = np.ones(shifted.shape[1])  # a product with it sums rows faster than sum does
+
+    def every(self, stride: int) -> TemperatureLoss:
+        """The loss of every ``stride``-th node."""
+        part = copy(self)
+        part.shifted = np.ascontiguousarray(self.shifted[::stride])
+        part.at_label = self.at_label[::stride]
+        return part
 
     def value(self, temperature: FloatArray) -> float:
         """The loss alone."""
-        tau = 1.0 / temperature
-        weights = self.shifted * tau[:, None]
-        total = np.exp(weights, out=weights).sum(axis=1)
-        return float(np.mean(np.log(total) - tau * self.at_label))
+        tau, _, total = self._weights(temperature)
+        return self._mean(tau, total)
 
     def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
         """The loss, and its derivative by each node's temperature, shape (n,)."""
+        tau, weights, total = self._weights(temperature)
+        mean = np.einsum("ik,ik->i", weights, self.shifted) / total
+        return self._mean(tau, total), (self.at_label - mean) * tau**2 / len(tau)
+
+    def derivatives(self, temperature: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The loss, and its first and second derivatives by each node's temperature."""
+        tau, weights, total = self._weights(temperature)
+        weights *= self.shifted
+        mean = weights @ self.ones / total
+        variance = np.einsum("ik,ik->i", weights, self.shifted) / total - mean**2
+        slope = (self.at_label - mean) * tau**2
+        curvature = variance * tau**4 - 2.0 * slope * tau
+        return self._mean(tau, total), slope / len(tau), curvature / len(tau)
+
+    def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         tau = 1.0 / temperature
         weights = self.shifted * tau[:, None]
-        total = np.exp(weights, out=weights).sum(axis=1)
-        mean_logit = np.einsum("ik,ik->i", weights, self.shifted) / total
-        slope = (self.at_label - mean_logit) * tau**2 / len(tau)
-        return float(np.mean(np.log(total) - tau * self.at_label)), slope
+        np.exp(weights, out=weights)
+        return tau, weights, weights @ self.ones
+
+    def _mean(self, tau: FloatArray, total: FloatArray) -> float:
+        return float(np.mean(np.log(total) - tau * self.at_label))
 
 
-def solve_to_convergence(
-    objective: Objective,
-    starts: Sequence[FloatArray],
-    bounds: Sequence[tuple[float, float]],
+def newton(
+    derivatives: Derivatives, start: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> Solution:
-    """Follow the most promising starts with bounded L-BFGS and keep the lowest loss.
+    """Newton's method for a handful of bounded parameters. Deterministic.
 
-    Deterministic. Starts are ranked by their loss; equal minima go to the better-ranked start.
+    Coordinates at a bound that want to leave the box are held. On the others the Hessian's
+    eigenvalues are made positive, so that every step goes downhill even where the loss is not
+    convex, and damped until the loss falls.
     """
-    ranked = sorted(starts, key=lambda start: objective(start)[0])[:N_STARTS]
-    options = {"ftol": 1e-12, "gtol": 1e-7, "maxiter": 500}
-    runs = [
-        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        for start in ranked
-    ]
-    best = min(runs, key=lambda run: run.fun)
-    iterations = sum(run.nit for run in runs)
-    return Solution(best.x, float(best.fun), int(iterations), bool(best.success))
+    theta = np.clip(start, lower, upper)
+    loss, gradient, hessian = derivatives(theta)
+    damping = 0.0
+    for iteration in range(MAX_ITERATIONS):
+        held = ((theta <= lower) & (gradient > 0)) | ((theta >= upper) & (gradient < 0))
+        free = np.flatnonzero(~held)
+        if free.size == 0 or np.abs(gradient[free]).max() < GRADIENT_TOLERANCE:
+            return Solution(theta, loss, iteration, converged=True)
+        values, vectors = np.linalg.eigh(hessian[np.ix_(free, free)])
+        values = np.maximum(np.abs(values), SMALLEST_CURVATURE)
+        downhill = vectors.T @ gradient[free]
+        while True:
+            step = np.zeros_like(theta)
+            step[free] = -vectors @ (downhill / (values + damping))
+            step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+            proposal = np.clip(theta + step, lower, upper)
+            if np.abs(proposal - theta).max() < STEP_TOLERANCE:
+                return Solution(theta, loss, iteration, converged=True)
+            new_loss, new_gradient, new_hessian = derivatives(proposal)
+            if new_loss < loss:
+                break
+            damping = max(4.0 * damping, 0.1 * values.max())
+        theta, loss, gradient, hessian = proposal, new_loss, new_gradient, new_hessian
+        damping = 0.0 if damping < 1e-3 * values.max() else damping / 8.0
+    return Solution(theta, loss, MAX_ITERATIONS, converged=False)
+
+
+def lbfgs(objective: Objective, start: FloatArray, bound: float) -> Solution:
+    """L-BFGS for strictly convex losses of many parameters, each within -bound..bound."""
+    result = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-bound, bound)] * len(start),
+        options={"ftol": 0.0, "gtol": 1e-9, "maxiter": 10_000, "maxcor": 20},
+    )
+    # Without a tolerance on the loss, rounding may end the line search at the very minimum.
+    converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6
+    return Solution(result.x, float(result.fun), int(result.nit), converged)
 
 
 def solve_like_the_paper(

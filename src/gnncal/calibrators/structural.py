@@ -38,6 +38,16 @@ def softplus_link(raw: FloatArray, floors: FloatArray) -> tuple[FloatArray, Floa
     return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
 
 
+def power_law_bend(
+    theta: FloatArray, numerator: FloatArray | float, log_signal: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Weighted second derivatives of beta * numerator * exp(-alpha * log_signal) by theta."""
+    _, beta, alpha = theta
+    moment = weights * numerator * np.exp(-alpha * log_signal) * log_signal
+    mixed, bent = -moment.sum(), beta * (moment * log_signal).sum()
+    return np.array([[0.0, 0.0, 0.0], [0.0, 0.0, mixed], [0.0, mixed, bent]])
+
+
 class StructuralTemperature(ParametricTemperature):
     """Estimates h^ once, then fits a formula in the concentration and the homophily signal.
 

@@ -11,8 +11,8 @@ from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.solvers import (
     Protocol,
     TemperatureLoss,
+    lbfgs,
     solve_like_the_paper,
-    solve_to_convergence,
 )
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
@@ -21,6 +21,7 @@ from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 
+RIDGE = 1e-6  # towards w = 1, b = 0: makes the optimum unique even for separable nodes
 BOUND = 50.0  # a separable calibration set would drive the parameters to infinity
 
 
@@ -55,8 +56,8 @@ class VectorScaling(Calibrator):
             on_train = self._objective(data.logits[data.train_nodes], data.train_labels)
             solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
         elif self.protocol == "converged":
-            bounds = [(-BOUND, BOUND)] * len(start)
-            solution = solve_to_convergence(objective, [start], bounds)
+            unique = self._objective(data.logits[data.nodes], data.labels, ridge=RIDGE)
+            solution = lbfgs(unique, start, BOUND)
         else:
             raise InputError(f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.")
         self.weight_, self.bias_ = np.split(solution.parameters, 2)
@@ -65,12 +66,12 @@ class VectorScaling(Calibrator):
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         self.fit_report_ = FitReport(
             loss_before=loss.value(np.ones(data.nodes.size)),
-            loss_after=solution.loss,
+            loss_after=objective(solution.parameters)[0],
             bounds_hit=self._report_bounds(),
             nodes_per_class=tuple(counts.tolist()),
         )
 
-    def _objective(self, logits: FloatArray, labels: IntArray) -> Objective:
+    def _objective(self, logits: FloatArray, labels: IntArray, *, ridge: float = 0.0) -> Objective:
         z = logits.astype(np.float64)
         rows = np.arange(len(labels))
 
@@ -85,7 +86,9 @@ class VectorScaling(Calibrator):
             residual[rows, labels] -= 1.0  # p - onehot(y), the gradient by the scores
             residual /= len(rows)
             by_bias = residual.sum(axis=0) if self.bias else np.zeros_like(bias)
-            return float(loss), np.concatenate([np.einsum("ik,ik->k", residual, z), by_bias])
+            gradient = np.concatenate([np.einsum("ik,ik->k", residual, z), by_bias])
+            change = theta - np.repeat([1.0, 0.0], len(bias))
+            return float(loss + ridge / 2 * change @ change), gradient + ridge * change
 
         return objective
 

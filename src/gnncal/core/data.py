@@ -84,7 +84,7 @@ def check_fit_data(
         chosen = check_nodes(nodes, n_nodes)
         if chosen.size == 0:
             raise InputError("nodes is empty; pass at least one calibration node.")
-    shared = np.intersect1d(chosen, train)
+    shared = np.intersect1d(chosen, train, assume_unique=True) if train.size else train
     if shared.size:
         raise InputError(
             f"nodes and train_nodes share {shared.size} nodes (first: {int(shared[0])}); a model "
