@@ -175,6 +175,7 @@ def print_reproduction(runs: Runs, path: Path) -> None:
         paper = {
             (r["dataset"], r["backbone"].lower(), r["method"]): (float(r["mean"]), float(r["std"]))
             for r in csv.DictReader(file)
+            if r["mean"]
         }
     print("\n### Test ECE % against the paper's: mean, and cells within its standard deviation\n")
     print("| paper's column | ours | paper | ours | within 1 std | within 2 std |")

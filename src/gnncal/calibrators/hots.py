@@ -73,7 +73,9 @@ class HoTS(StructuralTemperature):
 
     def _starts(self) -> list[tuple[float, ...]]:
         paper = tuple(float(value) for value in self._paper_link(self._paper_start())[0])
-        return [paper, (1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)]
+        mild = [(1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)]
+        steep = [(0.5, 0.05, 2.0), (0.11, 0.5, 1.5), (4.0, 0.012, 1.5)]
+        return [paper, *mild, *steep]
 
     def _paper_start(self) -> FloatArray:
         return np.array([0.5, 0.5, 0.0])

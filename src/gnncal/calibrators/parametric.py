@@ -22,6 +22,7 @@ from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 
+FEW_NODES = 100  # below, the loss may have several minima
 WARM_UP_NODES = 1000  # a larger calibration set is first solved on about that many
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 
@@ -178,7 +179,10 @@ class ParametricTemperature(TemperatureCalibrator):
         )
 
         def solve(stride: int, starts: list[FloatArray]) -> Solution:
-            """Newton on every ``stride``-th node, from the most promising start."""
+            """Newton on every ``stride``-th node, from the most promising start.
+
+            Few nodes can make several minima; there every start is followed.
+            """
             rows = covariates[::stride]
             part = loss.every(stride) if stride > 1 else loss
 
@@ -192,8 +196,10 @@ class ParametricTemperature(TemperatureCalibrator):
             def value(code: FloatArray) -> float:
                 return part.value(self._formula(_decode(parameters, code)[0], rows)[0])
 
-            start = min(starts, key=value) if len(starts) > 1 else starts[0]
-            return newton(derivatives, start, lower, upper)
+            if len(starts) > 1 and len(rows) >= FEW_NODES:
+                starts = [min(starts, key=value)]
+            runs = [newton(derivatives, start, lower, upper) for start in starts]
+            return min(runs, key=lambda run: run.loss)
 
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
         if stride > 1:  # most steps are taken where they are cheap
