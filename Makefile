@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test check format bench bench-estimators clean
+.PHONY: demo test check format bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -17,7 +17,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+	@$(MAKE) --no-print-directory test
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

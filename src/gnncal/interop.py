@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.core.arrays import as_numpy
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.checks import warn_about_edge_weights
+from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 
@@ -22,8 +22,11 @@ def from_pyg(data: Any) -> Graph:
             "to_homogeneous(), and a transposed sparse adjacency with "
             "gnncal.from_scipy(adj_t.to_scipy().T)."
         )
+    attributes = getattr(data, "edge_attr", None)
     if getattr(data, "edge_weight", None) is not None:
-        _warn_about_weights("edge_weight")
+        warn_about_edge_weights("edge_weight")
+    elif attributes is not None and attributes.ndim == 1:
+        warn_about_edge_weights("edge_attr")
     return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
 
 
@@ -31,7 +34,7 @@ def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
     """A graph from a homogeneous ``DGLGraph``; features from ``ndata[feature_key]``."""
     senders, receivers = (as_numpy(end) for end in graph.edges())
     if "w" in graph.edata or "weight" in graph.edata:
-        _warn_about_weights("edata")
+        warn_about_edge_weights("edata")
     edges = np.stack([senders, receivers])
     return Graph(edges, int(graph.num_nodes()), graph.ndata.get(feature_key))
 
@@ -48,7 +51,7 @@ def from_networkx(graph: Any) -> Graph:
         proper = edges[0] != edges[1]  # a self-loop is its own reverse
         edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
     if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
-        _warn_about_weights("weight")
+        warn_about_edge_weights("weight")
     return Graph(edges, len(number))
 
 
@@ -63,11 +66,5 @@ def from_scipy(adjacency: Any, *, features: Any = None) -> Graph:
     entries = sparse.coo_array(adjacency)
     entries.eliminate_zeros()
     if entries.nnz and not (entries.data == 1).all():
-        _warn_about_weights("entries other than 1")
+        warn_about_edge_weights("entries other than 1")
     return Graph(np.stack(entries.coords), adjacency.shape[0], features)
-
-
-def _warn_about_weights(what: str) -> None:
-    warnings.warn(
-        f"edge weights ({what}) are ignored: every edge counts once.", GnncalWarning, stacklevel=3
-    )

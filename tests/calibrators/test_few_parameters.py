@@ -129,6 +129,22 @@ def test_ensemble_weights_are_the_best_on_the_simplex(seed):
     )
 
 
+@given(st.integers(0, 10**6))
+def test_the_derivatives_of_the_mixture_equal_finite_differences(seed):
+    from gnncal.calibrators.ensemble import mixture_derivatives
+
+    generator = np.random.default_rng(seed)
+    derivatives = mixture_derivatives(generator.uniform(0.01, 1, size=(30, 3)))
+    code = generator.uniform(0.1, 0.9, 2)
+    _, gradient, hessian = derivatives(code)
+    np.testing.assert_allclose(
+        gradient, approx_fprime(code, lambda c: derivatives(c)[0], 1e-7), atol=1e-5
+    )
+    for i in range(2):
+        found = approx_fprime(code, lambda c, i=i: derivatives(c)[1][i], 1e-7)
+        np.testing.assert_allclose(hessian[i], found, atol=1e-4)
+
+
 def entropy(logits):
     p = gnncal.softmax(logits)
     return -(p * np.log(p)).sum(axis=1) / math.log(logits.shape[1])
@@ -170,6 +186,7 @@ def test_the_papers_loop_freezes_a_sharp_start():
     free = gnncal.TemperatureScaling().fit(logits, labels, **split)
     assert frozen.base_temperature_ == pytest.approx(1.01, abs=0.005)
     assert frozen.n_iter_ == 51
+    assert not frozen.converged_
     assert free.base_temperature_ == pytest.approx(2.5, rel=0.1)
 
 

@@ -150,6 +150,36 @@ def test_converged_fits_beat_the_papers_loop_on_the_calibration_loss(problem):
         assert losses["converged"] <= losses["paper"] + 1e-9, name
 
 
+@pytest.mark.parametrize("name", ["ts", "entropy-only", "homophily-only", "hots-alpha1", "hots"])
+def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
+    from gnncal.calibrators.solvers import TemperatureLoss
+    from gnncal.core.adam import adam
+
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        n, n_classes = (60, 300, 1000)[seed % 3], (2, 3, 5, 10)[seed % 4]
+        logits = generator.choice([0.5, 2.0, 8.0]) * generator.normal(size=(n, n_classes))
+        homophily = generator.uniform(0, 1, n)
+        labels = logits.argmax(axis=1)
+        wrong = generator.random(n) > homophily
+        labels[wrong] = generator.integers(0, n_classes, wrong.sum())
+        graph = gnncal.Graph(np.zeros((2, 0), int), n)
+        needs = gnncal.get_calibrator(name).needs_graph
+        calibrator = gnncal.get_calibrator(name, **({"homophily": homophily} if needs else {}))
+        calibrator.fit(logits, labels, graph)
+        covariates = calibrator._covariates(logits, graph, None)
+        loss = TemperatureLoss(logits, labels)
+
+        def objective(raw, calibrator=calibrator, covariates=covariates, loss=loss):
+            theta, link = calibrator._paper_link(raw)
+            value, gradient = calibrator._value_and_gradient(theta, covariates, loss)
+            return value, gradient @ link
+
+        slow = adam(objective, calibrator._paper_start(), max_epochs=1000, patience=None)
+        assert calibrator.fit_report_.loss_after <= slow.score + 1e-9, seed
+        assert calibrator.converged_
+
+
 def test_richer_models_never_fit_worse(problem):
     sample, logits, nodes, train = problem
 
@@ -184,7 +214,7 @@ def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     assert calibrator.n_iter_ > 0
 
 
-def test_isolated_nodes_take_the_calibration_nodes_mean():
+def test_isolated_nodes_take_the_calibration_nodes_mean_signal():
     generator = np.random.default_rng(0)
     logits, labels = generator.normal(size=(80, 3)), generator.integers(0, 3, 80)
     edges = generator.integers(0, 70, size=(2, 400))  # the last ten nodes are isolated
@@ -192,13 +222,25 @@ def test_isolated_nodes_take_the_calibration_nodes_mean():
     nodes = np.arange(10, 75)
     calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=nodes)
     connected = nodes[nodes < 70]
-    expected = calibrator.homophily_[connected].mean()
+    signal = np.abs((3 * calibrator.homophily_[connected] - 1) / 2).mean()  # |h~|, K = 3
+    expected = (1 + 2 * signal) / 3
     np.testing.assert_allclose(calibrator.homophily_[70:], expected)
     lonely = gnncal.Graph(np.zeros((2, 0), int), 2)
     found = calibrator.predict_temperature(logits[:2], lonely)
     np.testing.assert_allclose(
         found, temperature_of(calibrator, logits[:2], np.full(2, expected), "hots"), rtol=1e-6
     )
+
+
+def test_isolated_nodes_never_sit_at_the_pole_of_the_correction():
+    # Homophily .05 and .95 in equal shares: their mean is h~ = 0, which no node has.
+    generator = np.random.default_rng(0)
+    logits, labels = generator.normal(size=(200, 2)), generator.integers(0, 2, 200)
+    homophily = np.where(np.arange(200) % 2, 0.05, 0.95)
+    homophily[150:] = np.nan
+    graph = gnncal.Graph(np.zeros((2, 0), int), 200)
+    calibrator = gnncal.HoTS(homophily=homophily).fit(logits, labels, graph, nodes=np.arange(150))
+    np.testing.assert_allclose(calibrator.homophily_[150:], 0.95)
 
 
 def test_without_any_neighbour_hots_is_entropy_only():
@@ -306,6 +348,11 @@ def test_fallbacks_say_so(problem):
             logits, sample.labels, sample.graph, nodes=nodes[:15]
         )
     assert fitted.homophily_method_ == "support"
+    # A star whose hub is in some fold: that fold's predictor has no target left.
+    hub = np.stack([np.zeros(40, int), np.arange(1, 41)])
+    star = gnncal.Graph(np.concatenate([hub, hub[::-1]], axis=1), 1500, sample.graph.features)
+    with pytest.warns(gnncal.GnncalWarning, match="no labelled node has a labelled neighbour"):
+        gnncal.HoTS(homophily="cross-fitted").fit(logits, sample.labels, star, nodes=nodes[:60])
     with pytest.warns(gnncal.GnncalWarning, match="only 15 calibration nodes"):
         gnncal.HoTS().fit(logits, sample.labels, sample.graph, nodes=nodes[:15])
 

@@ -228,6 +228,7 @@ def test_every_corner_of_a_calibration_set_gives_a_finite_answer(make):
 @every_calibrator
 def test_a_planted_temperature_is_recovered(make):
     calibrator = make()
+    exempt(calibrator, "planted")
     generator = np.random.default_rng(4)
     n, planted = 6000, 2.5
     logits = 2 * generator.normal(size=(n, 4))
@@ -242,8 +243,7 @@ def test_a_planted_temperature_is_recovered(make):
     best = gnncal.metrics.negative_log_likelihood(labels[3500:], truth[3500:])
     raw = gnncal.metrics.negative_log_likelihood(labels[3500:], gnncal.softmax(logits[3500:]))
     found = gnncal.metrics.negative_log_likelihood(labels[3500:], probs)
-    recovers = not isinstance(calibrator, gnncal.Uncalibrated | gnncal.HoTSAlphaOne)
-    if recovers and getattr(calibrator, "protocol", "") != "paper":
+    if getattr(calibrator, "protocol", "") != "paper":  # which stops where it stops
         assert found - best < 0.02 * (raw - best)
 
 

@@ -88,7 +88,7 @@ def test_predicting_with_other_classes_or_another_graph_is_refused():
         calibrator.predict_proba(LOGITS[:, :2], GRAPH)
     with pytest.raises(gnncal.InputError, match="graph has 6 nodes but logits has 4"):
         calibrator.predict_proba(LOGITS[:4], GRAPH)
-    with pytest.raises(gnncal.InputError, match="known_labels have labels outside"):
+    with pytest.raises(gnncal.InputError, match="known_labels lie outside"):
         calibrator.predict_proba(LOGITS, GRAPH, known_labels=np.full(6, 8))
 
 

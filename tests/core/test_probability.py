@@ -60,6 +60,12 @@ def test_scaling_keeps_the_arg_max_to_the_last_bit(logits, temperature, dtype):
     np.testing.assert_array_equal(probs.argmax(axis=1), logits.argmax(axis=1))
 
 
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan])
+def test_a_temperature_that_is_not_positive_is_refused(temperature):
+    with pytest.raises(gnncal.InputError, match="not positive"):
+        gnncal.softmax(np.eye(2), temperature)
+
+
 def test_a_rounding_tie_is_broken_towards_the_prediction():
     logits = np.array([[1.0, np.nextafter(1.0, 2.0)]])
     assert gnncal.softmax(logits, 100.0).argmax() == 0  # the tie that rounding makes

@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_labels,
+    check_logits,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
@@ -58,7 +63,7 @@ class Bundle:
             test_nodes = check_nodes(test, n_nodes, name="test_mask")
         _check_disjoint(train_mask=train_nodes, val_mask=nodes, test_mask=test_nodes)
         test_nodes = test_nodes[all_labels[test_nodes] >= 0]
-        check_used_labels(all_labels, test_nodes, n_classes, "test nodes")
+        check_used_labels(all_labels, test_nodes, n_classes, "labels of test_mask")
         if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
             raise InputError(
                 f"class_names is {class_names}; logits has {n_classes} columns, so pass "

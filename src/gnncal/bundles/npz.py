@@ -16,10 +16,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.bundles.bundle import Bundle
-from gnncal.calibrators.persistence import write_atomically
 from gnncal.core.arrays import FloatArray
-from gnncal.core.checks import check_probs
+from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError
+from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -35,6 +35,8 @@ def read(path: Path) -> Bundle:
     if arrays["logits"].ndim != 2:
         shape = arrays["logits"].shape
         raise InputError(f"logits has shape {shape}; expected one row a node, one column a class.")
+    if "edge_weight" in arrays:
+        warn_about_edge_weights("edge_weight")
     names = arrays.get("class_names")
     return Bundle.checked(
         logits=arrays["logits"],

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.bundles.bundle import Bundle, rows_of
-from gnncal.calibrators.persistence import write_atomically
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_probs
+from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require
+from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 
 SPLITS = ("train", "val", "test")
@@ -33,6 +33,8 @@ def read(folder: Path) -> Bundle:
     ids = _column(nodes, "id")
     where = f"{folder / 'edges.parquet'}"
     edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
+    if "weight" in edges.column_names:
+        warn_about_edge_weights("weight")
     names = _class_names(nodes, folder)
     masks = _splits(nodes, folder)
     return Bundle.checked(

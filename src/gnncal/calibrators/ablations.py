@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gnncal.calibrators.parametric import ParametricTemperature
@@ -11,15 +13,12 @@ from gnncal.calibrators.structural import (
     BASE_TEMPERATURE,
     BETA,
     StructuralTemperature,
-    power_law_bend,
+    power_law_second_derivatives,
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import concentration, normalised_entropy
-
-TWO_FLOORS = np.array([BASE_TEMPERATURE.lower, BETA.lower])
-THREE_FLOORS = np.array([BASE_TEMPERATURE.lower, BETA.lower, ALPHA.lower])
 
 
 class EntropyOnly(ParametricTemperature):
@@ -48,7 +47,7 @@ class EntropyOnly(ParametricTemperature):
         return np.array([0.5, 0.5])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return softplus_link(raw, TWO_FLOORS)
+        return softplus_link(raw, self.parameters)
 
 
 class HomophilyOnly(StructuralTemperature):
@@ -56,7 +55,7 @@ class HomophilyOnly(StructuralTemperature):
 
     .. math:: T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha
 
-    Parameters are those of :class:`StructuralTemperature`.
+    Parameters are those of :class:`gnncal.HoTS`.
     """
 
     parameters = (BASE_TEMPERATURE, BETA, ALPHA)
@@ -70,8 +69,10 @@ class HomophilyOnly(StructuralTemperature):
         jacobian = [np.ones_like(ratio), ratio, -beta * covariates[:, 1] * ratio]
         return base + beta * ratio, np.stack(jacobian, axis=1)
 
-    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
-        return power_law_bend(theta, 1.0, covariates[:, 1], weights)
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        return power_law_second_derivatives(theta, 1.0, covariates[:, 1], weights)
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)]
@@ -80,16 +81,17 @@ class HomophilyOnly(StructuralTemperature):
         return np.array([0.5, 0.5, 0.0])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return softplus_link(raw, THREE_FLOORS)
+        return softplus_link(raw, self.parameters)
 
 
 class HoTSAlphaOne(StructuralTemperature):
     r"""HoTS with the oracle exponent :math:`\alpha = 1` of the model it is derived from.
 
-    Parameters are those of :class:`StructuralTemperature`.
+    Parameters are those of :class:`gnncal.HoTS`.
     """
 
     parameters = (BASE_TEMPERATURE, BETA)
+    exempt_from: ClassVar = {"planted": "beta >= 0.01 and alpha = 1 always bend with homophily"}
     base_temperature_: float
     beta_: float
 
@@ -99,10 +101,10 @@ class HoTSAlphaOne(StructuralTemperature):
         return jacobian @ theta, jacobian
 
     def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1)]
+        return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)]
 
     def _paper_start(self) -> FloatArray:
         return np.array([0.5, 0.5])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return softplus_link(raw, TWO_FLOORS)
+        return softplus_link(raw, self.parameters)

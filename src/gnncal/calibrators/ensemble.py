@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.solvers import Protocol, Solution, newton
+from gnncal.calibrators.solvers import Derivatives, Protocol, Solution, newton
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
@@ -66,10 +66,18 @@ class EnsembleTemperatureScaling(Calibrator):
 
 
 def _mixture_weights(at_label: FloatArray) -> Solution:
-    """Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture.
+    """Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture."""
+    upper = np.array([LARGEST_UNIFORM_WEIGHT, 1.0])
+    found = newton(mixture_derivatives(at_label), np.array([0.1, 0.3]), np.zeros(2), upper)
+    u, v = found.parameters
+    weights = np.array([(1.0 - u) * (1.0 - v), (1.0 - u) * v, u])
+    return Solution(weights, found.loss, found.n_iter, found.converged)
 
-    With w = ((1-u)(1-v), (1-u)v, u) the simplex is a box; ``at_label`` (n, 3) holds what each
-    part gives to the labels.
+
+def mixture_derivatives(at_label: FloatArray) -> Derivatives:
+    """Mean log loss of the mixture with w = ((1-u)(1-v), (1-u)v, u), and its derivatives.
+
+    In u and v the simplex is a box; ``at_label`` (n, 3) holds what each part gives to the labels.
     """
     scaled, raw, uniform = at_label.T
 
@@ -83,8 +91,4 @@ def _mixture_weights(at_label: FloatArray) -> Solution:
         hessian += np.array([[0.0, cross], [cross, 0.0]])
         return float(-np.log(mixed).mean()), -slopes.mean(axis=1), hessian
 
-    upper = np.array([LARGEST_UNIFORM_WEIGHT, 1.0])
-    found = newton(derivatives, np.array([0.1, 0.3]), np.zeros(2), upper)
-    u, v = found.parameters
-    weights = np.array([(1.0 - u) * (1.0 - v), (1.0 - u) * v, u])
-    return Solution(weights, found.loss, found.n_iter, found.converged)
+    return derivatives

@@ -87,7 +87,9 @@ class LogEntropyScaling(ParametricTemperature):
         temperature = np.maximum(np.logaddexp(0.0, score), TEMPERATURE_RANGE[0])
         return temperature, (expit(score) * inside)[:, None] * covariates
 
-    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
         slope = expit(covariates @ theta)
         inside = self._formula(theta, covariates)[0] > TEMPERATURE_RANGE[0]
         return covariates.T @ ((weights * slope * (1.0 - slope) * inside)[:, None] * covariates)

@@ -11,13 +11,11 @@ from gnncal.calibrators.structural import (
     BASE_TEMPERATURE,
     BETA,
     StructuralTemperature,
-    power_law_bend,
+    power_law_second_derivatives,
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
-
-FLOORS = np.array([BASE_TEMPERATURE.lower, BETA.lower, ALPHA.lower])
 
 
 class HoTS(StructuralTemperature):
@@ -32,7 +30,26 @@ class HoTS(StructuralTemperature):
     share of neighbours that have the node's class. ``HoTS()`` is what to run; ``HoTS.paper()`` is
     the paper to the letter.
 
-    Parameters are those of :class:`StructuralTemperature`.
+    Parameters
+    ----------
+    homophily : ``"support"`` (mean probability that the neighbours give to the node's predicted
+        class), ``"agreement"`` (share of neighbours with the same prediction), ``"cross-fitted"``
+        (the paper's GCN predictor, calibration nodes estimated out of fold), ``"predictor"`` (the
+        paper's, which has seen the calibration labels), or an array of shape (n_nodes,).
+    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped on the
+        training nodes' loss.
+    epsilon : the stabiliser in the denominator.
+    clamp_train_labels : let support and agreement use the training nodes' labels instead of
+        their predictions.
+    side : ``"in"`` averages over nodes that send to a node, ``"out"`` over those it sends to.
+        Default: in for support and agreement, out for the predictor's targets (as released).
+    n_folds : folds of ``"cross-fitted"``.
+    add_self_loops : whether the predictor's graph gets a self-loop at every node that has none.
+    checkpoint : which weights the predictor keeps for its best loss: those that gave it
+        (``"matched"``) or those after the step (``"after-step"``, as released).
+    minimum_certainty : lower limit of 1 - e (released code: 0.001).
+    temperature_range : limits of T (released code: 0.05 to 50).
+    random_state : seed of the predictor's weights and of the folds.
     """
 
     parameters = (BASE_TEMPERATURE, BETA, ALPHA)
@@ -67,9 +84,11 @@ class HoTS(StructuralTemperature):
         jacobian = np.stack([np.ones_like(ratio), ratio, -beta * log_signal * ratio], axis=1)
         return base + beta * ratio, jacobian
 
-    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
         numerator, log_signal = covariates.T
-        return power_law_bend(theta, numerator, log_signal, weights)
+        return power_law_second_derivatives(theta, numerator, log_signal, weights)
 
     def _starts(self) -> list[tuple[float, ...]]:
         paper = tuple(float(value) for value in self._paper_link(self._paper_start())[0])
@@ -81,4 +100,4 @@ class HoTS(StructuralTemperature):
         return np.array([0.5, 0.5, 0.0])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return softplus_link(raw, FLOORS)
+        return softplus_link(raw, self.parameters)

@@ -22,8 +22,11 @@ from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 
-FEW_NODES = 100  # below, the loss may have several minima
-WARM_UP_NODES = 1000  # a larger calibration set is first solved on about that many
+FEW_NODES = 100
+N_STARTS = 2
+WARM_UP_NODES = 300  # a larger calibration set is first solved on about that many
+SIGNIFICANT_DIGITS = 7  # of a loss
+SAME_END = 0.05  # parameters that differ by five percent lead to one minimum
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 
 
@@ -86,7 +89,9 @@ class ParametricTemperature(TemperatureCalibrator):
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """T (n,) and dT/dtheta (n, n_parameters)."""
 
-    def _bend(self, theta: FloatArray, covariates: FloatArray, weights: FloatArray) -> FloatArray:
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
         """Sum over nodes of weights times the second derivatives of T by theta.
 
         Zero where the formula is linear in theta; a hook for those where it is not.
@@ -150,7 +155,7 @@ class ParametricTemperature(TemperatureCalibrator):
         moves = temperature == unclamped
         slope, curvature = slope * moves, curvature * moves
         hessian = jacobian.T @ (curvature[:, None] * jacobian)
-        hessian += self._bend(theta, covariates, slope)
+        hessian += self._second_derivatives(theta, covariates, slope)
         return value, slope @ jacobian, hessian
 
     def _value_and_gradient(
@@ -178,11 +183,8 @@ class ParametricTemperature(TemperatureCalibrator):
             )
         )
 
-        def solve(stride: int, starts: list[FloatArray]) -> Solution:
-            """Newton on every ``stride``-th node, from the most promising start.
-
-            Few nodes can make several minima; there every start is followed.
-            """
+        def follow(starts: list[FloatArray], stride: int) -> list[Solution]:
+            """Newton from each start on every ``stride``-th node, the lowest loss first."""
             rows = covariates[::stride]
             part = loss.every(stride) if stride > 1 else loss
 
@@ -196,18 +198,20 @@ class ParametricTemperature(TemperatureCalibrator):
             def value(code: FloatArray) -> float:
                 return part.value(self._formula(_decode(parameters, code)[0], rows)[0])
 
-            if len(starts) > 1 and len(rows) >= FEW_NODES:
-                starts = [min(starts, key=value)]
+            if len(rows) >= FEW_NODES:  # fewer can make several minima: follow every start
+                starts = sorted(starts, key=value)[:N_STARTS]
             runs = [newton(derivatives, start, lower, upper) for start in starts]
-            return min(runs, key=lambda run: run.loss)
+            # Losses that differ by rounding count as equal: then the earlier start decides.
+            return sorted(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
 
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
-        if stride > 1:  # most steps are taken where they are cheap
-            warm = solve(stride, starts)
-            starts, n_warm_up = [warm.parameters], warm.n_iter
-        solution = solve(1, starts)
+        if stride > 1 and len(starts) > 1:  # most steps are taken where they are cheap
+            warm = follow(starts, stride)
+            starts, n_warm_up = _distinct(warm), sum(run.n_iter for run in warm)
+        runs = follow(starts, 1)
+        solution, n_iter = runs[0], n_warm_up + sum(run.n_iter for run in runs)
         self._set_theta(_decode(parameters, solution.parameters)[0])
-        self.converged_, self.n_iter_ = solution.converged, n_warm_up + solution.n_iter
+        self.converged_, self.n_iter_ = solution.converged, n_iter
         if not solution.converged:
             warnings.warn(
                 f"{type(self).__name__}: the fit stopped before convergence after "
@@ -253,6 +257,15 @@ class ParametricTemperature(TemperatureCalibrator):
             message = f"{name} stopped with {'; '.join(found.values())}."
             warnings.warn(message, GnncalWarning, stacklevel=4)
         return tuple(found)
+
+
+def _distinct(runs: list[Solution]) -> list[FloatArray]:
+    """Where the runs ended, without those that ended at the same place."""
+    ends: list[FloatArray] = []
+    for run in runs:
+        if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):
+            ends.append(run.parameters)
+    return ends
 
 
 def _decode(parameters: tuple[Parameter, ...], code: FloatArray) -> tuple[FloatArray, FloatArray]:

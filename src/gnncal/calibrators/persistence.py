@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -18,6 +16,7 @@ from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, name_of
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
+from gnncal.core.files import write_atomically
 
 FORMAT_VERSION = 1
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
@@ -63,18 +62,6 @@ def load(path: str | Path) -> Calibrator:
             f"{path} is damaged or no safetensors file ({type(error).__name__}: {error}); save the "
             "calibrator again."
         ) from error
-
-
-def write_atomically(path: Path, payload: bytes) -> None:
-    """Write beside the target and move into place, so that no half file is ever seen."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        temporary.write_bytes(payload)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _check_class_names(

@@ -18,10 +18,10 @@ from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.probability import concentration, normalised_entropy
 from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
-from gnncal.homophily.catalogue import make_estimator
-from gnncal.homophily.predictor import masked_targets
+from gnncal.homophily.catalogue import NEED_FEATURES, make_estimator
+from gnncal.homophily.predictor import NoTargetError, masked_targets
 
-FEWEST_SUPERVISED_NODES = {"predictor": 1, "cross-fitted": 20}  # with fewer, folds are noise
+FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 FEW_CALIBRATION_NODES = 50  # below, one temperature generalises better than a structural law
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 
@@ -33,12 +33,15 @@ BETA = Parameter("beta", 0.01, TEMPERATURE_RANGE[1], "no correction helps beyond
 ALPHA = Parameter("alpha", 0.01, 10.0, "homophily does not change the temperature here")
 
 
-def softplus_link(raw: FloatArray, floors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def softplus_link(
+    raw: FloatArray, parameters: tuple[Parameter, ...]
+) -> tuple[FloatArray, FloatArray]:
     """The paper's parametrisation softplus(raw) + floor, and its Jacobian."""
+    floors = np.array([parameter.lower for parameter in parameters])
     return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
 
 
-def power_law_bend(
+def power_law_second_derivatives(
     theta: FloatArray, numerator: FloatArray | float, log_signal: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Weighted second derivatives of beta * numerator * exp(-alpha * log_signal) by theta."""
@@ -48,32 +51,23 @@ def power_law_bend(
     return np.array([[0.0, 0.0, 0.0], [0.0, 0.0, mixed], [0.0, mixed, bent]])
 
 
+def _typical(homophily: FloatArray, n_classes: int) -> float:
+    """The h^ whose |h~| is the mean of |h~| over some nodes.
+
+    The mean of h^ itself may lie at h~ = 0, where the correction is largest, although no node does.
+    """
+    if homophily.size == 0:
+        return WITHOUT_NEIGHBOURS
+    signal = np.abs(n_classes * homophily - 1.0).mean() / (n_classes - 1.0)
+    return float((1.0 + (n_classes - 1.0) * signal) / n_classes)
+
+
 class StructuralTemperature(ParametricTemperature):
     """Estimates h^ once, then fits a formula in the concentration and the homophily signal.
 
     The covariates are [sqrt(2 K ln K (1 - e_i)), ln(|h~_i| + epsilon)].
 
-    Parameters
-    ----------
-    homophily : ``"support"`` (mean probability that the neighbours give to the node's predicted
-        class), ``"agreement"`` (share of neighbours with the same prediction), ``"cross-fitted"``
-        (the paper's GCN predictor, calibration nodes estimated out of fold), ``"predictor"`` (the
-        paper's, which has seen the calibration labels), or an array of shape (n_nodes,).
-    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped on the
-        training nodes' loss.
-    epsilon : the stabiliser in the denominator.
-    clamp_train_labels : let support and agreement use the training nodes' labels instead of
-        their predictions.
-    side : ``"in"`` averages over nodes that send to a node, ``"out"`` over those it sends to.
-        Default: in for support and agreement, out for the predictor's targets (as released).
-    n_folds : folds of ``"cross-fitted"``.
-    add_self_loops : whether the predictor's graph gets a self-loop at every node that has none.
-    checkpoint : which weights the predictor keeps for its best loss: those that gave it
-        (``"matched"``) or those after the step (``"after-step"``, as released).
-    minimum_certainty : lower limit of 1 - e (released code: 0.001).
-    temperature_range : limits of T (released code: 0.05 to 50).
-    random_state : seed of the predictor's weights and of the folds.
-
+    Parameters are described in :class:`gnncal.HoTS`.
     """
 
     needs_graph = True
@@ -88,7 +82,7 @@ class StructuralTemperature(ParametricTemperature):
     homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
     homophily_method_: str  # the estimator used, after any fallback
     homophily_weights_: Weights
-    isolated_homophily_: float  # h^ of nodes without neighbours: the calibration nodes' mean
+    isolated_homophily_: float  # h^ of nodes without neighbours: typical of calibration nodes
     clamped_labels_: IntArray  # (n_nodes,) labels relied on in fit; empty when none
     graph_fingerprint_: str
 
@@ -132,16 +126,20 @@ class StructuralTemperature(ParametricTemperature):
                 GnncalWarning,
                 stacklevel=4,
             )
-        self.homophily_method_ = self._choose_method(data)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        estimator = self._estimator(seed)
-        self.homophily_weights_ = estimator.learn(data)
+        self.homophily_method_ = self._choose_method(data)
+        try:
+            self.homophily_weights_ = self._estimator(seed).learn(data)
+        except NoTargetError as error:
+            self.homophily_method_ = self._fall_back(str(error))
+            self.homophily_weights_ = self._estimator(seed).learn(data)
+        estimator = self._estimator()
         clamped = data.train_label_vector() if self.clamp_train_labels else np.empty(0, np.int64)
         self.clamped_labels_ = clamped
         self.graph_fingerprint_ = data.graph.fingerprint
         raw = self._estimate(estimator, data.logits, data.graph, None)
         known = raw[data.nodes][~np.isnan(raw[data.nodes])]
-        self.isolated_homophily_ = float(known.mean()) if known.size else WITHOUT_NEIGHBOURS
+        self.isolated_homophily_ = _typical(known, data.n_classes)
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
         return self._signals(data.logits, self.homophily_)
 
@@ -213,23 +211,23 @@ class StructuralTemperature(ParametricTemperature):
         assert data.graph is not None
         if not isinstance(self.homophily, str):
             return "given"
-        if self.homophily not in FEWEST_SUPERVISED_NODES:
-            return self.homophily
-        reason = None
-        if data.graph.features is None:
-            reason = "the graph has no features"
-        else:
+        if self.homophily in NEED_FEATURES and data.graph.features is None:
+            return self._fall_back("the graph has no features")
+        if self.homophily == "cross-fitted":
             targets = masked_targets(data.graph, data.known_label_vector(), side=self.side or "out")
             supervised = int((~np.isnan(targets)).sum())
-            if supervised < FEWEST_SUPERVISED_NODES[self.homophily]:
-                reason = f"only {supervised} labelled nodes have a labelled neighbour"
-        if reason is None:
-            return self.homophily
+            if supervised < FEWEST_SUPERVISED_NODES:
+                return self._fall_back(
+                    f"only {supervised} labelled nodes have a labelled neighbour"
+                )
+        return self.homophily
+
+    def _fall_back(self, reason: str) -> str:
         warnings.warn(
             f"homophily={self.homophily!r} cannot be used because {reason}; "
             "'support' is used instead, which needs neither features nor labels.",
             GnncalWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return "support"
 

@@ -22,8 +22,8 @@ class TemperatureScaling(ParametricTemperature):
         Parameter(
             "base_temperature",
             *TEMPERATURE_RANGE,
-            "every calibration node is predicted correctly, or almost",
-            "the logits carry no information about the calibration labels",
+            "the calibration nodes are almost all predicted correctly, or the logits are tiny",
+            "the logits say nothing about the calibration labels, or they are huge",
         ),
     )
     base_temperature_: float

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
@@ -13,6 +15,8 @@ from gnncal.core.graph import Graph
 
 class Uncalibrated(TemperatureCalibrator):
     """T = 1 everywhere."""
+
+    exempt_from: ClassVar = {"planted": "it learns nothing"}
 
     def _fit(self, data: FitData) -> None:
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)

@@ -101,7 +101,7 @@ class VectorScaling(Calibrator):
         if hit:
             warnings.warn(
                 f"VectorScaling stopped with {', '.join(hit)} at a bound of ±{BOUND:g}: some class "
-                "is missing from the calibration nodes or perfectly separated in them.",
+                "is missing from the calibration nodes or separated in them, or logits are tiny.",
                 GnncalWarning,
                 stacklevel=4,
             )

@@ -22,12 +22,14 @@ def evaluate(
 ) -> None:
     """Print all metrics of INPUT's logits, and of calibrated probabilities beside them."""
     from gnncal.bundles import read_bundle, read_probabilities
+    from gnncal.core.checks import warn_if_probabilities
     from gnncal.core.probability import softmax
     from gnncal.evaluation import compare
     from gnncal.evaluation import evaluate as measure
     from gnncal.report.tables import comparison_lines, evaluation_table
 
     bundle = read_bundle(source)
+    warn_if_probabilities(bundle.logits)
     test = bundle.test_nodes
     if test.size == 0:
         raise InputError(

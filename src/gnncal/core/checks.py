@@ -42,6 +42,13 @@ def warn_if_probabilities(logits: FloatArray) -> None:
             )
 
 
+def warn_about_edge_weights(what: str) -> None:
+    """Warn that weights of edges, found under this name, play no part."""
+    warnings.warn(
+        f"edge weights ({what}) are ignored: every edge counts once.", GnncalWarning, stacklevel=3
+    )
+
+
 def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
     """(n_nodes, n_classes) non-negative floats, rows summing to one."""
     array = _float_matrix(probs, name)
@@ -107,9 +114,9 @@ def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: s
     if bad.any():
         first = int(nodes[np.flatnonzero(bad)[0]])
         raise InputError(
-            f"{int(bad.sum())} of the {name} have labels outside 0..{n_classes - 1} (node {first} "
-            f"has {int(labels[first])}); logits has {n_classes} columns, so give those nodes a "
-            f"class or leave them out of {name}."
+            f"{int(bad.sum())} of the {name} lie outside 0..{n_classes - 1} (node {first} has "
+            f"{int(labels[first])}); there are {n_classes} columns, one a class, so correct those "
+            "labels or leave the nodes out."
         )
     return used
 

@@ -94,9 +94,9 @@ def check_fit_data(
         logits=checked,
         graph=graph,
         nodes=chosen,
-        labels=check_used_labels(all_labels, chosen, n_classes, "nodes"),
+        labels=check_used_labels(all_labels, chosen, n_classes, "labels of nodes"),
         train_nodes=train,
-        train_labels=check_used_labels(all_labels, train, n_classes, "train_nodes"),
+        train_labels=check_used_labels(all_labels, train, n_classes, "labels of train_nodes"),
     )
 
 

@@ -103,7 +103,10 @@ class Graph:
         return Graph(self.edge_index[::-1], self.n_nodes, self.features)
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
-        """A[i, j] = number of edges from j to i, so that ``A @ x`` sums over senders."""
+        """A[i, j] = number of edges from j to i, so that ``A @ x`` sums over senders.
+
+        ``from_scipy`` reads the transpose of it, entry (i, j) as an edge from i to j.
+        """
         ones = np.ones(self.n_edges, dtype=dtype)
         return self._matrix(ones)
 
@@ -138,19 +141,21 @@ class Graph:
         ``values`` is (n_nodes,) or (n_nodes, k). Self-loops are left out; NaN where a node has
         no neighbour.
         """
-        array = as_numpy(values).astype(np.float64, copy=False)
+        array = as_numpy(values)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
         if array.shape[:1] != (self.n_nodes,):
             raise InputError(
                 f"values has shape {array.shape} but the graph has {self.n_nodes} nodes; "
                 "pass one entry or row a node."
             )
         column = (slice(None),) + (None,) * (array.ndim - 1)
-        matrix = self.adjacency() if side == "in" else self.adjacency().T
+        matrix = self.adjacency(array.dtype)
+        matrix = matrix if side == "in" else matrix.T
         sums = matrix @ array - self.self_loops[column] * array
         counts = self.neighbour_counts(side=side)
-        return np.divide(
-            sums, counts[column], out=np.full(sums.shape, np.nan), where=counts[column] > 0
-        )
+        means = np.full(sums.shape, np.nan, dtype=array.dtype)
+        return np.divide(sums, counts[column], out=means, where=counts[column] > 0)
 
     def _matrix(self, data: npt.NDArray[Any]) -> sparse.csr_array:
         shape = (self.n_nodes, self.n_nodes)

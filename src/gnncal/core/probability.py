@@ -11,6 +11,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_logits, check_probs
+from gnncal.core.errors import InputError
 
 LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 is not NaN
 
@@ -18,7 +19,10 @@ LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 i
 def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     """Rows of exp(z / T), normalised; T is one number or one per node."""
     scaled = _shifted(check_logits(logits))
-    scaled /= np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
+    divisor = np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
+    if not (divisor > 0).all():
+        raise InputError("temperature has values that are not positive; pass numbers above 0.")
+    scaled /= divisor
     np.exp(scaled, out=scaled)
     scaled /= scaled.sum(axis=1, keepdims=True)
     return scaled

@@ -14,6 +14,7 @@ from gnncal.homophily.given import Given
 from gnncal.homophily.predictor import Predictor
 from gnncal.homophily.support import Support
 
+NEED_FEATURES = ("cross-fitted", "predictor")
 ESTIMATORS = ("support", "agreement", "cross-fitted", "predictor")
 
 

@@ -27,7 +27,8 @@ class Given(HomophilyEstimator):
                 f"homophily has shape {values.shape} but there are {data.n_nodes} nodes; "
                 "pass one value a node."
             )
-        if np.isinf(values).any() or np.nanmin(values) < 0 or np.nanmax(values) > 1:
+        known = values[~np.isnan(values)]
+        if ((known < 0) | (known > 1)).any():
             raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
         return {}
 

@@ -25,6 +25,10 @@ SPARSITY_BUDGET = 2.0  # keep sparse Â X only while it has at most this many ti
 SAMPLED_ROWS = 500  # enough to see how much Â X fills in
 
 
+class NoTargetError(InputError):
+    """The labels at hand give the predictor nothing to learn from."""
+
+
 @dataclass(frozen=True)
 class Predictor(HomophilyEstimator):
     """The auxiliary GCN exactly as the paper trains it, on training and calibration labels.
@@ -54,10 +58,7 @@ class Predictor(HomophilyEstimator):
         targets = masked_targets(graph, known_labels, side=self.side)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
-            raise InputError(
-                "no labelled node has a labelled neighbour, so the homophily predictor has no "
-                "target; use homophily='support'."
-            )
+            raise NoTargetError("no labelled node has a labelled neighbour")
         network = Network(propagation, self.hidden)
         loss = network.loss(supervised, targets[supervised])
         run = adam(

@@ -8,6 +8,7 @@ from gnncal.metrics.calibration import (
     smooth_calibration_error,
 )
 from gnncal.metrics.groups import (
+    GroupCells,
     calibration_by_group,
     degree_blocks,
     degree_stratified_ece,
@@ -30,6 +31,7 @@ from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_calibration
 __all__ = [
     "CalibrationEstimate",
     "Cells",
+    "GroupCells",
     "ReliabilityBins",
     "RiskCoverage",
     "accuracy",

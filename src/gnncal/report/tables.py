@@ -74,8 +74,8 @@ def evaluation_table(before: Evaluation, after: Evaluation | None) -> Table:
     lines = {
         "accuracy %": [f"{100 * e.accuracy:.2f}" for e in sides],
         "ECE % [95 % interval]": [ece_text(e) for e in sides],
-        "  of which expected by chance": [f"{100 * e.ece.floor:.2f}" for e in sides],
-        "  p if perfectly calibrated": [f"{e.ece.p_value:.3f}" for e in sides],
+        "  if perfectly calibrated": [f"{100 * e.ece.floor:.2f}" for e in sides],
+        "  p-value of that": [f"{e.ece.p_value:.3f}" for e in sides],
         "maximum calibration error %": [f"{100 * e.maximum_calibration_error:.2f}" for e in sides],
         "class-wise ECE %": [f"{100 * e.classwise_calibration_error:.2f}" for e in sides],
         "smooth ECE %": [f"{100 * e.smooth_calibration_error:.2f}" for e in sides],
