@@ -1,0 +1,140 @@
+"""How fast is gnncal? Every figure beside its rival's, measured in turn in the same run.
+
+    python benchmarks/speed.py --out benchmarks/results/speed.json
+
+Pieces (``--only NAME ...`` runs some of them):
+
+import      ``import gnncal`` in fresh processes, beside ``import numpy``
+predictor   an epoch of the paper's homophily predictor, against PyG's GCNConv(edge_index)
+fit         HoTS's converged fit, against 1,000 epochs of the paper's Adam loop
+ts          temperature scaling, against netcal, probmetrics and scikit-learn
+reddit      HoTS() on 233,000 nodes and 115 million edges, against one sparse product
+
+Seconds are medians. On a busy machine only the ratios mean anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from gnncal import GnncalWarning
+from speed_fit import bench_fit
+from speed_predictor import bench_predictor
+from speed_report import Record, Report
+from speed_ts import bench_ts
+
+PIECES = ("import", "predictor", "fit", "ts", "reddit")
+REDDIT_EDGES = 115_000_000
+
+
+def bench_import(report: Report) -> None:
+    statements = {
+        "import numpy": "import numpy",
+        "import gnncal": "import gnncal",
+        "first use of gnncal.HoTS": "import gnncal; gnncal.HoTS",
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in statements}
+    for _ in range(9):
+        for name, statement in statements.items():
+            code = f"from time import perf_counter as t; s = t(); {statement}; print(t() - s)"
+            seconds[name].append(float(run_python("-c", code)))
+    for name, values in seconds.items():
+        report.add(f"{name:26}{median(values):8.3f} s", name=name, seconds=median(values))
+
+
+def bench_reddit(report: Report, largest: int) -> None:
+    print("  233,000 nodes and 41 classes throughout; only the number of edges grows")
+    print(
+        f"  {'edges':>12}{'build s':>9}{'fit s':>8}{'predict s':>10}{'product s':>10}"
+        f"{'ratio':>7}{'peak / inputs':>15}"
+    )
+    record: Record = {}
+    sizes = [n for n in (1_000_000, 4_000_000, 16_000_000, 64_000_000) if n < largest]
+    for n_edges in (*sizes, largest):
+        worker = Path(__file__).with_name("speed_reddit.py")
+        record = json.loads(run_python(str(worker), "--edges", str(n_edges)))
+        report.add(
+            f"{record['edges']:12,}{record['construction_seconds']:9.2f}"
+            f"{record['fit_seconds']:8.2f}{record['predict_seconds']:10.2f}"
+            f"{record['product_seconds']:10.2f}{record['ratio_to_product']:7.2f}"
+            f"{record['peak_to_inputs']:15.2f}",
+            **record,
+        )
+    report.target("reddit: fit and predict / product", record["ratio_to_product"], at_most=4)
+    report.target("reddit: peak memory / inputs", record["peak_to_inputs"], at_most=2)
+
+
+def run_python(*arguments: str) -> str:
+    """The output of a fresh interpreter."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def run_piece(name: str, report: Report, options: argparse.Namespace) -> None:
+    if name == "import":
+        bench_import(report)
+    elif name == "predictor":
+        bench_predictor(report)
+    elif name == "fit":
+        bench_fit(report, options.bundles)
+    elif name == "ts":
+        bench_ts(report)
+    else:
+        bench_reddit(report, options.reddit_edges)
+
+
+def environment() -> Record:
+    wanted = {"gnncal", "numpy", "scipy", "torch", "torch_geometric"}
+    wanted |= {"scikit-learn", "netcal", "probmetrics"}
+    installed = {found.name for found in importlib.metadata.distributions()}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        **{name: importlib.metadata.version(name) for name in sorted(wanted & installed)},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
+    parser.add_argument("--bundles", type=Path, help="a folder of .npz bundles for the fit piece")
+    parser.add_argument("--reddit-edges", type=int, default=REDDIT_EDGES)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", GnncalWarning)  # bounds are not the subject here
+    result: Record = {"environment": environment(), "pieces": {}, "targets": []}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        print(name)
+        report = Report()
+        run_piece(name, report, options)
+        result["pieces"][name] = report.figures
+        result["targets"] += report.targets
+        options.out.write_text(json.dumps(result, indent=1) + "\n")  # a later piece may fail
+    print("targets")
+    for target in result["targets"]:
+        limit = " ".join(
+            f"{key} {target[key]:g}" for key in ("at_least", "at_most") if key in target
+        )
+        verdict = "met" if target["met"] else "NOT MET"
+        print(
+            f"  {target['name']:45}{target['value']:10.3g}  {limit.replace('_', ' '):16}{verdict}"
+        )
+
+
+if __name__ == "__main__":
+    main()

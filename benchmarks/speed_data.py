@@ -1,0 +1,74 @@
+"""Generated graphs and logits for the speed benchmark: community structure, uneven homophily."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+Integers = npt.NDArray[np.int64]
+PAIRS_PER_CHUNK = 1 << 20  # keeps temporaries far below the edge list
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a user would hand to ``fit``; the first tenth of ``order`` calibrates."""
+
+    edge_index: Integers  # (2, n_edges), symmetric, random order
+    logits: Floats  # (n_nodes, n_classes) float32, overconfident where homophily is low
+    labels: Integers  # (n_nodes,)
+    order: Integers  # (n_nodes,) a permutation, to draw splits from
+
+    def split(self, calibration: float = 0.1, training: float = 0.2) -> tuple[Integers, Integers]:
+        """Calibration and training nodes, as shares of all nodes."""
+        first, last = int(calibration * len(self.order)), int(training * len(self.order))
+        return self.order[:first], self.order[first : first + last]
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the inputs: edge list, logits and labels."""
+        return self.edge_index.nbytes + self.logits.nbytes + self.labels.nbytes
+
+
+def make_problem(n_nodes: int, n_edges: int, n_classes: int, *, seed: int = 0) -> Problem:
+    """``n_edges`` directed edges, both directions of each pair listed.
+
+    Communities have unequal sizes; each node keeps to its own community with its own
+    probability, and popular nodes are named far more often than others.
+    """
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(n_nodes)
+    shares = np.linspace(0.5, 1.5, n_classes)
+    labels = generator.choice(n_classes, size=n_nodes, p=shares / shares.sum())
+    homophily = generator.beta(2.0, 1.0, n_nodes)
+    edges = np.empty((2, 2 * (n_edges // 2)), dtype=np.int64)
+    members = np.argsort(labels, kind="stable")  # nodes by community
+    count = np.bincount(labels, minlength=n_classes)
+    first = np.cumsum(count) - count
+    for start in range(0, edges.shape[1], 2 * PAIRS_PER_CHUNK):
+        size = min(PAIRS_PER_CHUNK, (edges.shape[1] - start) // 2)
+        one = generator.integers(n_nodes, size=size)
+        at_home = generator.random(size) < homophily[one]
+        place = generator.random(size) ** 2  # towards the popular members
+        inside = first[labels[one]] + (place * count[labels[one]]).astype(np.int64)
+        other = members[np.where(at_home, inside, (place * n_nodes).astype(np.int64))]
+        middle, end = start + size, start + 2 * size
+        edges[0, start:middle], edges[1, start:middle] = one, other
+        edges[0, middle:end], edges[1, middle:end] = other, one
+    logits = overconfident_logits(labels, homophily, n_classes, generator)
+    return Problem(edges, logits, labels, order)
+
+
+def overconfident_logits(
+    labels: Integers, homophily: Floats, n_classes: int, generator: np.random.Generator
+) -> Floats:
+    """Gaussian noise plus a signal s of 1 to 4 that grows with homophily, all times six.
+
+    The posterior of z would be softmax(s z), so the right temperature is 6 / s: 1.5 to 6.
+    """
+    logits = generator.standard_normal((len(labels), n_classes), dtype=np.float32)
+    logits[np.arange(len(labels)), labels] += (1.0 + 3.0 * homophily).astype(np.float32)
+    logits *= 6.0
+    return logits
