@@ -205,7 +205,7 @@ class ParametricTemperature(TemperatureCalibrator):
             return sorted(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
 
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
-        if stride > 1 and len(starts) > 1:  # most steps are taken where they are cheap
+        if stride > 1:  # most steps are taken where they are cheap
             warm = follow(starts, stride)
             starts, n_warm_up = _distinct(warm), sum(run.n_iter for run in warm)
         runs = follow(starts, 1)
