@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
 
+# One thread: the tests' matrices are small, and idle BLAS threads wait for each other.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -93,16 +93,22 @@ def run_piece(name: str, report: Report, options: argparse.Namespace) -> None:
         bench_reddit(report, options.reddit_edges)
 
 
+def version_of(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def environment() -> Record:
-    wanted = {"gnncal", "numpy", "scipy", "torch", "torch_geometric"}
-    wanted |= {"scikit-learn", "netcal", "probmetrics"}
-    installed = {found.name for found in importlib.metadata.distributions()}
+    names = ("gnncal", "numpy", "scipy", "scikit-learn", "torch", "torch-geometric")
+    versions = {name: version_of(name) for name in (*names, "netcal", "probmetrics")}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
-        **{name: importlib.metadata.version(name) for name in sorted(wanted & installed)},
+        **versions,
     }
 
 
