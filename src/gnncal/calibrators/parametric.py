@@ -22,8 +22,8 @@ from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 
-FEW_NODES = 100
-N_STARTS = 2
+FEW_NODES = 100  # below, the loss may have several minima and every start is followed
+N_STARTS = 2  # from there on, only the most promising
 WARM_UP_NODES = 300  # a larger calibration set is first solved on about that many
 SIGNIFICANT_DIGITS = 7  # of a loss
 SAME_END = 0.05  # parameters that differ by five percent lead to one minimum
