@@ -38,7 +38,8 @@ class EntropyOnly(ParametricTemperature):
         return np.stack([np.ones(len(logits)), concentration(entropy, logits.shape[1])], axis=1)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return covariates @ theta, covariates
+        base, beta = theta
+        return base + beta * covariates[:, 1], covariates
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.0, 0.05), (0.3, 0.3), (1.07, 0.98)]
@@ -67,7 +68,7 @@ class HomophilyOnly(StructuralTemperature):
         base, beta, alpha = theta
         ratio = np.exp(-alpha * covariates[:, 1])
         jacobian = [np.ones_like(ratio), ratio, -beta * covariates[:, 1] * ratio]
-        return base + beta * ratio, np.stack(jacobian, axis=1)
+        return base + beta * ratio, np.stack(jacobian, axis=-1)
 
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
@@ -97,8 +98,8 @@ class HoTSAlphaOne(StructuralTemperature):
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         ratio = covariates[:, 0] * np.exp(-covariates[:, 1])
-        jacobian = np.stack([np.ones_like(ratio), ratio], axis=1)
-        return jacobian @ theta, jacobian
+        base, beta = theta
+        return base + beta * ratio, np.stack([np.ones_like(ratio), ratio], axis=-1)
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)]

@@ -68,7 +68,7 @@ class EnsembleTemperatureScaling(Calibrator):
 def _mixture_weights(at_label: FloatArray) -> Solution:
     """Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture."""
     upper = np.array([LARGEST_UNIFORM_WEIGHT, 1.0])
-    found = newton(mixture_derivatives(at_label), np.array([0.1, 0.3]), np.zeros(2), upper)
+    (found,) = newton(mixture_derivatives(at_label), np.array([[0.1, 0.3]]), np.zeros(2), upper)
     u, v = found.parameters
     weights = np.array([(1.0 - u) * (1.0 - v), (1.0 - u) * v, u])
     return Solution(weights, found.loss, found.n_iter, found.converged)
@@ -81,14 +81,15 @@ def mixture_derivatives(at_label: FloatArray) -> Derivatives:
     """
     scaled, raw, uniform = at_label.T
 
-    def derivatives(code: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        u, v = code
+    def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        u, v = code.T[..., None]  # (n_starts, 1) each
         sharp = (1.0 - v) * scaled + v * raw
         mixed = np.maximum((1.0 - u) * sharp + u * uniform, SMALLEST_PROBABILITY)
-        slopes = np.stack([uniform - sharp, (1.0 - u) * (raw - scaled)]) / mixed
-        hessian = slopes @ slopes.T / len(mixed)
-        cross = ((raw - scaled) / mixed).mean()  # the mixture is bilinear in u and v
-        hessian += np.array([[0.0, cross], [cross, 0.0]])
-        return float(-np.log(mixed).mean()), -slopes.mean(axis=1), hessian
+        slopes = np.stack([uniform - sharp, (1.0 - u) * (raw - scaled)], axis=-2) / mixed[:, None]
+        hessian = np.einsum("spi,sqi->spq", slopes, slopes) / len(at_label)
+        cross = ((raw - scaled) / mixed).mean(axis=-1)  # the mixture is bilinear in u and v
+        hessian[:, 0, 1] += cross
+        hessian[:, 1, 0] += cross
+        return -np.log(mixed).mean(axis=-1), -slopes.mean(axis=-1), hessian
 
     return derivatives

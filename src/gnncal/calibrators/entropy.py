@@ -41,7 +41,8 @@ class EntropyScaling(ParametricTemperature):
         return np.stack([1.0 - entropy, entropy], axis=1)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return covariates @ theta, covariates
+        certain, uncertain = theta
+        return certain * covariates[:, 0] + uncertain * covariates[:, 1], covariates
 
     def _clamp(self, temperature: FloatArray) -> FloatArray:
         if self.protocol == "converged":
@@ -82,17 +83,23 @@ class LogEntropyScaling(ParametricTemperature):
         return np.stack([np.log(np.maximum(entropy, SMALLEST_ENTROPY)), np.ones(len(logits))], 1)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        score = covariates @ theta
-        inside = np.logaddexp(0.0, score) > TEMPERATURE_RANGE[0]
-        temperature = np.maximum(np.logaddexp(0.0, score), TEMPERATURE_RANGE[0])
-        return temperature, (expit(score) * inside)[:, None] * covariates
+        score = self._score(theta, covariates)
+        temperature = np.logaddexp(0.0, score)
+        inside = temperature > TEMPERATURE_RANGE[0]
+        temperature = np.maximum(temperature, TEMPERATURE_RANGE[0])
+        return temperature, (expit(score) * inside)[..., None] * covariates
 
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        slope = expit(covariates @ theta)
+        slope = expit(self._score(theta, covariates))
         inside = self._formula(theta, covariates)[0] > TEMPERATURE_RANGE[0]
-        return covariates.T @ ((weights * slope * (1.0 - slope) * inside)[:, None] * covariates)
+        bent = (weights * slope * (1.0 - slope) * inside)[..., None] * covariates
+        return np.einsum("...ip,iq->...pq", bent, covariates)
+
+    def _score(self, theta: FloatArray, covariates: FloatArray) -> FloatArray:
+        slope, intercept = theta
+        return slope * covariates[:, 0] + intercept
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
-
 import numpy as np
 
 from gnncal.calibrators.structural import (
@@ -15,7 +13,6 @@ from gnncal.calibrators.structural import (
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
 
 
 class HoTS(StructuralTemperature):
@@ -57,31 +54,11 @@ class HoTS(StructuralTemperature):
     beta_: float
     alpha_: float
 
-    @classmethod
-    def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: Any = 0) -> Self:
-        """The paper's predictor and fitting protocol, as its text or its released code has them.
-
-        The release keeps the model's graph as it is, keeps the predictor's weights from after
-        the best step, and clamps 1 - e and T.
-        """
-        common = {"homophily": "predictor", "protocol": "paper", "random_state": random_state}
-        if preset == "text":
-            return cls(**common)
-        if preset == "release":
-            return cls(
-                **common,
-                add_self_loops=False,
-                checkpoint="after-step",
-                minimum_certainty=0.001,
-                temperature_range=(0.05, 50.0),
-            )
-        raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
-
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         base, beta, alpha = theta
         numerator, log_signal = covariates.T
         ratio = numerator * np.exp(-alpha * log_signal)
-        jacobian = np.stack([np.ones_like(ratio), ratio, -beta * log_signal * ratio], axis=1)
+        jacobian = np.stack([np.ones_like(ratio), ratio, -beta * log_signal * ratio], axis=-1)
         return base + beta * ratio, jacobian
 
     def _second_derivatives(

@@ -43,14 +43,6 @@ class Parameter:
     meaning_of_lower: str  # what it says about the data when the fit ends there
     meaning_of_upper: str = "the search stops here; the true optimum lies beyond"
 
-    def encode(self, value: float) -> float:
-        """The value on the solver's scale."""
-        return float(np.log(value)) if self.lower > 0 else value
-
-    def decode(self, code: float) -> tuple[float, float]:
-        """The value of a solver coordinate, and its derivative by that coordinate."""
-        return (float(np.exp(code)),) * 2 if self.lower > 0 else (float(code), 1.0)
-
     def bound_hit(self, value: float) -> str | None:
         """What it means that the fit ended at a bound, if it did."""
         if value <= self.lower + 1e-5 * abs(self.lower):
@@ -87,7 +79,11 @@ class ParametricTemperature(TemperatureCalibrator):
 
     @abstractmethod
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """T (n,) and dT/dtheta (n, n_parameters)."""
+        """T (n,) and dT/dtheta (n, n_parameters).
+
+        Each entry of ``theta`` is a number, or of shape (n_starts, 1) for several parameter
+        vectors at once; then n_starts leads the shapes of the results.
+        """
 
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
@@ -148,15 +144,16 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
-    ) -> tuple[float, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         unclamped, jacobian = self._formula(theta, covariates)
         temperature = self._clamp(unclamped)
         value, slope, curvature = loss.derivatives(temperature)
-        moves = temperature == unclamped
-        slope, curvature = slope * moves, curvature * moves
-        hessian = jacobian.T @ (curvature[:, None] * jacobian)
+        if temperature is not unclamped:  # a clamped temperature does not move
+            moves = temperature == unclamped
+            slope, curvature = slope * moves, curvature * moves
+        hessian = np.einsum("...ip,...iq->...pq", jacobian, curvature[..., None] * jacobian)
         hessian += self._second_derivatives(theta, covariates, slope)
-        return value, slope @ jacobian, hessian
+        return value, np.einsum("...ip,...i->...p", jacobian, slope), hessian
 
     def _value_and_gradient(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -165,52 +162,39 @@ class ParametricTemperature(TemperatureCalibrator):
         temperature = self._clamp(unclamped)
         value, slope = loss.value_and_slope(temperature)
         slope *= temperature == unclamped  # a clamped temperature does not move
-        return value, slope @ jacobian
+        return value, np.einsum("ip,i->p", jacobian, slope)
 
     def _clamped_formula(self, covariates: FloatArray) -> FloatArray:
         return self._clamp(self._formula(self._theta(), covariates)[0])
 
     def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
         """Set the parameters; returns the loss."""
-        parameters = self.parameters
-        logarithmic = np.array([p.lower > 0 for p in parameters])
-        lower, upper, *starts = (
-            np.array([p.encode(value) for p, value in zip(parameters, values, strict=True)])
-            for values in (
-                [p.lower for p in parameters],
-                [p.upper for p in parameters],
-                *self._starts(),
-            )
-        )
+        scale = _Scale(self.parameters)
+        starts = scale.encode(np.array(self._starts()))
 
-        def follow(starts: list[FloatArray], stride: int) -> list[Solution]:
+        def follow(starts: FloatArray, stride: int) -> list[Solution]:
             """Newton from each start on every ``stride``-th node, the lowest loss first."""
             rows = covariates[::stride]
             part = loss.every(stride) if stride > 1 else loss
 
-            def derivatives(code: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-                theta, scale = _decode(parameters, code)
-                value, gradient, hessian = self._derivatives(theta, rows, part)
-                by_code = scale * hessian * scale[:, None]
-                by_code[np.diag_indices(len(theta))] += gradient * scale * logarithmic
-                return value, gradient * scale, by_code
+            def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+                theta = scale.decode(code)
+                value, gradient, hessian = self._derivatives(theta.T[..., None], rows, part)
+                return value, *scale.by_code(theta, gradient, hessian)
 
-            def value(code: FloatArray) -> float:
-                return part.value(self._formula(_decode(parameters, code)[0], rows)[0])
-
-            if len(rows) >= FEW_NODES:  # fewer can make several minima: follow every start
-                starts = sorted(starts, key=value)[:N_STARTS]
-            runs = [newton(derivatives, start, lower, upper) for start in starts]
+            # Few nodes can make several minima: then every start is followed.
+            n_kept = N_STARTS if len(rows) >= FEW_NODES else None
+            runs = newton(derivatives, starts, scale.lower, scale.upper, n_kept=n_kept)
             # Losses that differ by rounding count as equal: then the earlier start decides.
             return sorted(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
 
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
         if stride > 1:  # most steps are taken where they are cheap
             warm = follow(starts, stride)
-            starts, n_warm_up = _distinct(warm), sum(run.n_iter for run in warm)
-        runs = follow(starts, 1)
-        solution, n_iter = runs[0], n_warm_up + sum(run.n_iter for run in runs)
-        self._set_theta(_decode(parameters, solution.parameters)[0])
+            starts, n_warm_up = _distinct(warm), max(run.n_iter for run in warm)
+        solution, *others = follow(starts, 1)
+        n_iter = n_warm_up + max(run.n_iter for run in (solution, *others))
+        self._set_theta(scale.decode(solution.parameters))
         self.converged_, self.n_iter_ = solution.converged, n_iter
         if not solution.converged:
             warnings.warn(
@@ -259,16 +243,37 @@ class ParametricTemperature(TemperatureCalibrator):
         return tuple(found)
 
 
-def _distinct(runs: list[Solution]) -> list[FloatArray]:
+def _distinct(runs: list[Solution]) -> FloatArray:
     """Where the runs ended, without those that ended at the same place."""
     ends: list[FloatArray] = []
     for run in runs:
         if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):
             ends.append(run.parameters)
-    return ends
+    return np.array(ends)
 
 
-def _decode(parameters: tuple[Parameter, ...], code: FloatArray) -> tuple[FloatArray, FloatArray]:
-    pairs = [p.decode(value) for p, value in zip(parameters, code, strict=True)]
-    theta, scale = np.array(pairs).T
-    return theta, scale
+class _Scale:
+    """The solver's coordinates: logarithms of the parameters that must be positive."""
+
+    def __init__(self, parameters: tuple[Parameter, ...]) -> None:
+        self.logarithmic = np.array([p.lower > 0 for p in parameters])
+        self.lower = self.encode(np.array([p.lower for p in parameters]))
+        self.upper = self.encode(np.array([p.upper for p in parameters]))
+
+    def encode(self, theta: FloatArray) -> FloatArray:
+        """Coordinates (..., p) of parameters."""
+        return np.log(theta, out=theta.astype(np.float64), where=self.logarithmic)
+
+    def decode(self, code: FloatArray) -> FloatArray:
+        """Parameters (..., p) of coordinates."""
+        return np.exp(code, out=code.copy(), where=self.logarithmic)
+
+    def by_code(
+        self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Derivatives by the parameters turned into derivatives by the coordinates."""
+        scale = np.where(self.logarithmic, theta, 1.0)  # dtheta/dcode
+        gradient = gradient * scale
+        hessian = hessian * scale[:, None, :] * scale[:, :, None]
+        diagonal = np.eye(len(self.lower)) * self.logarithmic
+        return gradient, hessian + gradient[:, None, :] * diagonal

@@ -14,9 +14,8 @@ from gnncal.core.adam import Objective, adam
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 
 Protocol = Literal["converged", "paper"]
-Derivatives = Callable[
-    [FloatArray], tuple[float, FloatArray, FloatArray]
-]  # loss, gradient, Hessian
+# (n_starts, p) parameters -> losses (n_starts,), gradients (n_starts, p), Hessians (n_starts, p, p)
+Derivatives = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
@@ -41,114 +40,148 @@ class Solution:
 class TemperatureLoss:
     """Mean cross-entropy of softmax(z_i / T_i) over fixed nodes, as a function of T.
 
-    With the inverse temperature tau = 1/T, the loss of a node is convex in tau: its slope is
-    E_p[z] - z_y and its curvature Var_p[z], under p = softmax(tau z).
+    T is (n,), or (..., n) for several temperatures of each node at once. With the inverse
+    temperature tau = 1/T, the loss of a node is convex in tau: its slope is E_p[z] - z_y and its
+    curvature Var_p[z], under p = softmax(tau z).
     """
 
     def __init__(self, logits: FloatArray, labels: IntArray) -> None:
-        shifted = logits.astype(np.float64)  # few rows: exact gradients are worth the precision
-        shifted -= shifted.max(axis=1, keepdims=True)
+        shifted = logits.T.astype(np.float64, order="C")  # few nodes: exact gradients are worth it
+        shifted -= shifted.max(axis=0)
         np.maximum(shifted, LOWEST_LOGIT, out=shifted)
-        self.shifted = shifted  # (n, K), row maximum 0
-        self.at_label = shifted[np.arange(len(labels)), labels]  # (n,)
-        self.ones = np.ones(shifted.shape[1])  # a product with it sums rows faster than sum does
+        self.shifted = shifted  # (K, n), highest class 0; class by class, sums over them are fast
+        self.at_label = shifted[labels, np.arange(len(labels))]  # (n,)
 
     def every(self, stride: int) -> TemperatureLoss:
         """The loss of every ``stride``-th node."""
         part = copy(self)
-        part.shifted = np.ascontiguousarray(self.shifted[::stride])
+        part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
         part.at_label = self.at_label[::stride]
         return part
 
     def value(self, temperature: FloatArray) -> float:
         """The loss alone."""
         tau, _, total = self._weights(temperature)
-        return self._mean(tau, total)
+        return float(self._mean(tau, total))
 
     def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
         """The loss, and its derivative by each node's temperature, shape (n,)."""
         tau, weights, total = self._weights(temperature)
-        mean = np.einsum("ik,ik->i", weights, self.shifted) / total
-        return self._mean(tau, total), (self.at_label - mean) * tau**2 / len(tau)
+        weights *= self.shifted
+        mean = weights.sum(axis=0) / total
+        return float(self._mean(tau, total)), (self.at_label - mean) * tau**2 / len(tau)
 
-    def derivatives(self, temperature: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """The loss, and its first and second derivatives by each node's temperature."""
+    def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The loss (...), and its first and second derivatives by each T, shape (..., n)."""
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
-        mean = weights @ self.ones / total
-        variance = np.einsum("ik,ik->i", weights, self.shifted) / total - mean**2
-        slope = (self.at_label - mean) * tau**2
-        curvature = variance * tau**4 - 2.0 * slope * tau
-        return self._mean(tau, total), slope / len(tau), curvature / len(tau)
+        mean = weights.sum(axis=-2) / total
+        weights *= self.shifted
+        variance = weights.sum(axis=-2) / total - mean**2
+        squared = tau * tau
+        slope = (self.at_label - mean) * squared
+        curvature = variance * squared**2 - 2.0 * slope * tau
+        n = len(self.at_label)
+        return self._mean(tau, total), slope / n, curvature / n
 
     def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         tau = 1.0 / temperature
-        weights = self.shifted * tau[:, None]
+        weights = self.shifted * tau[..., None, :]
         np.exp(weights, out=weights)
-        return tau, weights, weights @ self.ones
+        return tau, weights, weights.sum(axis=-2)
 
-    def _mean(self, tau: FloatArray, total: FloatArray) -> float:
-        return float(np.mean(np.log(total) - tau * self.at_label))
+    def _mean(self, tau: FloatArray, total: FloatArray) -> FloatArray:
+        return (np.log(total) - tau * self.at_label).mean(axis=-1)
 
 
 def newton(
-    derivatives: Derivatives, start: FloatArray, lower: FloatArray, upper: FloatArray
-) -> Solution:
-    """Newton's method for a handful of bounded parameters. Deterministic.
+    derivatives: Derivatives,
+    starts: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    n_kept: int | None = None,
+) -> list[Solution]:
+    """Newton's method for a handful of bounded parameters, from several starts at once.
 
-    The Hessian's eigenvalues are made positive, so that every step goes downhill even where the
-    loss is not convex; steps are shortened until the loss falls.
+    The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
+    loss is not convex; steps are shortened until the loss falls. One round evaluates every start
+    that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
+    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic.
     """
-    theta = np.clip(start, lower, upper)
+    theta = np.clip(starts, lower, upper)
     loss, gradient, hessian = derivatives(theta)
-    for iteration in range(MAX_ITERATIONS):
-        free = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
-        if np.abs(gradient[free]).max(initial=0.0) < GRADIENT_TOLERANCE:
-            return Solution(theta, loss, iteration, converged=True)
-        step = _step_within(theta, gradient, hessian, free, lower, upper)
-        while True:
-            proposal = np.clip(theta + step, lower, upper)
-            if np.abs(proposal - theta).max() < STEP_TOLERANCE:
-                return Solution(theta, loss, iteration, converged=True)
-            found = derivatives(proposal)
-            if found[0] < loss:
-                break
-            step /= 4.0
-        theta, (loss, gradient, hessian) = proposal, found
-    return Solution(theta, loss, MAX_ITERATIONS, converged=False)
+    if n_kept is not None and n_kept < len(theta):
+        kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
+        theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
+    step = _steps_within(theta, gradient, hessian, lower, upper)
+    n_rounds = np.zeros(len(theta), dtype=int)
+    for _ in range(MAX_ITERATIONS):
+        proposal = np.clip(theta + step, lower, upper)
+        moving = np.flatnonzero(np.abs(proposal - theta).max(axis=1) >= STEP_TOLERANCE)
+        if moving.size == 0:
+            break
+        n_rounds[moving] += 1
+        tried, gradient, hessian = derivatives(proposal[moving])
+        falls = tried < loss[moving]
+        better, worse = moving[falls], moving[~falls]
+        step[worse] /= 4.0
+        if better.size:
+            theta[better], loss[better] = proposal[better], tried[falls]
+            step[better] = _steps_within(
+                theta[better], gradient[falls], hessian[falls], lower, upper
+            )
+    still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
+    ends = zip(theta, loss.tolist(), n_rounds.tolist(), (~still).tolist(), strict=True)
+    return [Solution(*end) for end in ends]
 
 
-def _step_within(
+def _steps_within(
     theta: FloatArray,
     gradient: FloatArray,
     hessian: FloatArray,
-    free: BoolArray,
     lower: FloatArray,
     upper: FloatArray,
 ) -> FloatArray:
-    """The Newton step in the free coordinates.
+    """The Newton step of each start, zero where it has converged.
 
     A coordinate that would leave the box stops at its bound and the others are solved again;
     clipping a joint step instead would leave them where the loss rises.
     """
-    values, vectors = np.linalg.eigh(hessian[np.ix_(free, free)])
-    largest = max(1.0, float(np.abs(values).max()))
-    values = np.maximum(np.abs(values), SMALLEST_CURVATURE * largest)
-    convex = np.zeros_like(hessian)
-    convex[np.ix_(free, free)] = (vectors * values) @ vectors.T
-    step, moving = np.zeros_like(theta), free
-    while moving.any():
-        pull = gradient[moving] + convex[np.ix_(moving, ~moving)] @ step[~moving]
-        step[moving] = -np.linalg.solve(convex[np.ix_(moving, moving)], pull)
+    moving = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
+    gradient = np.where(moving, gradient, 0.0)
+    convex = _positive_definite(np.where(_pairs(moving), hessian, 0.0))
+    step = np.zeros_like(theta)
+    identity = np.eye(theta.shape[1])
+    for _ in range(theta.shape[1]):
+        pull = gradient + np.einsum("spq,sq->sp", convex, np.where(moving, 0.0, step))
+        system = np.where(_pairs(moving), convex, identity)
+        solved = np.linalg.solve(system, -pull[..., None])[..., 0]
+        step = np.where(moving, solved, step)
         inside = np.clip(theta + step, lower, upper) - theta
         leaving = moving & (np.abs(inside - step) > STEP_TOLERANCE)
         if not leaving.any():
             break
-        step[leaving] = inside[leaving]
+        step = np.where(leaving, inside, step)
         moving = moving & ~leaving
-    if gradient @ step >= 0:  # pinning may turn a step uphill
-        step = np.where(free, -gradient, 0.0)
-    return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), STEP_TOLERANCE))
+    uphill = np.einsum("sp,sp->s", gradient, step) >= 0  # pinning may turn a step
+    step = np.where(uphill[:, None], -gradient, step)
+    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
+    step *= np.minimum(1.0, LONGEST_STEP / longest)
+    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
+    return np.where(converged, 0.0, step)
+
+
+def _positive_definite(hessian: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.abs(values)
+    largest = np.maximum(1.0, values.max(axis=1, keepdims=True))
+    values = np.maximum(values, SMALLEST_CURVATURE * largest)
+    return np.einsum("spr,sr,sqr->spq", vectors, values, vectors)
+
+
+def _pairs(chosen: BoolArray) -> BoolArray:
+    return chosen[:, :, None] & chosen[:, None, :]
 
 
 def lbfgs(objective: Objective, start: FloatArray, bound: float) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit
@@ -47,8 +47,10 @@ def power_law_second_derivatives(
     """Weighted second derivatives of beta * numerator * exp(-alpha * log_signal) by theta."""
     _, beta, alpha = theta
     moment = weights * numerator * np.exp(-alpha * log_signal) * log_signal
-    mixed, bent = -moment.sum(), beta * (moment * log_signal).sum()
-    return np.array([[0.0, 0.0, 0.0], [0.0, 0.0, mixed], [0.0, mixed, bent]])
+    result = np.zeros((*moment.shape[:-1], 3, 3))
+    result[..., 1, 2] = result[..., 2, 1] = -moment.sum(axis=-1)
+    result[..., 2, 2] = (beta * moment * log_signal).sum(axis=-1)
+    return result
 
 
 def _typical(homophily: FloatArray, n_classes: int) -> float:
@@ -112,6 +114,26 @@ class StructuralTemperature(ParametricTemperature):
         self.minimum_certainty = minimum_certainty
         self.temperature_range = temperature_range
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: Any = 0) -> Self:
+        """The paper's predictor and fitting protocol, as its text or its released code has them.
+
+        The release keeps the model's graph as it is, keeps the predictor's weights from after
+        the best step, and clamps 1 - e and T.
+        """
+        common = {"homophily": "predictor", "protocol": "paper", "random_state": random_state}
+        if preset == "text":
+            return cls(**common)
+        if preset == "release":
+            return cls(
+                **common,
+                add_self_loops=False,
+                checkpoint="after-step",
+                minimum_certainty=0.001,
+                temperature_range=(0.05, 50.0),
+            )
+        raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
