@@ -17,6 +17,8 @@ def plain(labels, probs, kind, groups, **setting):
     """The same error without its uncertainty."""
     if kind == "groups":
         return metrics.grouped_calibration_error(labels, probs, groups)
+    if kind == "smooth":
+        return metrics.smooth_calibration_error(labels, probs)
     if kind == "classwise":
         return metrics.classwise_calibration_error(labels, probs, **setting)
     return metrics.expected_calibration_error(labels, probs, **setting)
@@ -57,6 +59,26 @@ def test_classes_with_different_numbers_of_quantile_bins_stay_apart():
     assert metrics.classwise_calibration_error(labels, probs, **setting) == pytest.approx(expected)
     record = estimate(labels, probs, kind="classwise", **setting)
     assert record.value == pytest.approx(expected)
+
+
+def test_a_smooth_error_has_a_floor_and_an_interval_around_it():
+    labels, probs = simulate(300, n_classes=2, sharpness=3.0)  # overconfident
+    record = estimate(labels, probs, kind="smooth", n_resamples=200)
+    assert record.value == pytest.approx(metrics.smooth_calibration_error(labels, probs))
+    assert record.low < record.value < record.high
+    assert record.floor < record.low
+    assert record.p_value == pytest.approx(1 / 201)
+
+
+def test_the_smooth_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities():
+    labels, probs = simulate(120, n_classes=3, sharpness=0.5)
+    generator = np.random.default_rng(1)
+    drawn = [
+        metrics.smooth_calibration_error(draw_labels(probs, generator), probs) for _ in range(200)
+    ]
+    record = estimate(labels, probs, kind="smooth", n_resamples=300)
+    standard_error = np.std(drawn) * np.sqrt(1 / 200 + 1 / 300)
+    assert abs(record.floor - np.mean(drawn)) < 3.5 * standard_error
 
 
 @pytest.mark.parametrize("kind", ["confidence", "groups"])

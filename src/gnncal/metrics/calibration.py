@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.fft import dct, idct
-from scipy.optimize import brentq
 from scipy.stats import norm as normal
 
 from gnncal.core.arrays import FloatArray
@@ -23,9 +21,9 @@ from gnncal.metrics.binning import (
     fill_cells,
     reliability_bins,
 )
+from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothing_cell
 
 Debias = Literal["kumar"]
-SMOOTHING_CELLS = 4000  # resolution of the smooth error, far finer than any bandwidth it picks
 
 
 def expected_calibration_error(
@@ -91,20 +89,10 @@ def smooth_calibration_error(labels: Any, probs: Any) -> float:
     equals it.
     """
     confidence, correct = confidence_and_correctness(labels, probs)
-    position = np.minimum((confidence * SMOOTHING_CELLS).astype(np.int64), SMOOTHING_CELLS - 1)
     residual = (correct - confidence) / len(confidence)
-    mass = np.bincount(position, weights=residual, minlength=SMOOTHING_CELLS)
-    # Reflection makes the cosine transform diagonal: smoothing is one multiplication.
-    spectrum = dct(mass, type=2, norm="ortho")
-    frequency = np.pi * np.arange(SMOOTHING_CELLS)
-
-    def smoothed(bandwidth: float) -> float:
-        damped = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
-        return float(np.abs(idct(damped, type=2, norm="ortho")).sum())
-
-    if smoothed(1.0) >= 1.0:
-        return 1.0
-    return float(brentq(lambda width: smoothed(width) - width, 0.0, 1.0, xtol=1e-9))
+    cell = smoothing_cell(confidence)
+    mass: FloatArray = np.bincount(cell, weights=residual, minlength=N_CELLS).astype(np.float64)
+    return float(smooth_error(mass[:, None])[0])
 
 
 def _kumar(bins: Cells, norm: Norm) -> float:

@@ -21,8 +21,9 @@ from gnncal.metrics.binning import (
     combine,
 )
 from gnncal.metrics.groups import check_groups
+from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothed, smoothing_cell, spectrum_of
 
-Kind = Literal["confidence", "classwise", "groups"]
+Kind = Literal["confidence", "classwise", "groups", "smooth"]
 NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
 SMALLEST_ERROR = 1e-12  # anything below is rounding
 
@@ -53,11 +54,12 @@ def estimate_calibration_error(
     n_resamples: int = 1000,
     random_state: int = 0,
 ) -> CalibrationEstimate:
-    """Any binned calibration error with its noise floor and a bootstrap interval.
+    """Any calibration error with its noise floor and a bootstrap interval.
 
     ``kind="confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
     classes, ``"groups"`` :func:`grouped_calibration_error` (``degree_blocks(in_degree)`` gives
-    the degree-stratified one).
+    the degree-stratified one), ``"smooth"`` :func:`smooth_calibration_error`, which has neither
+    bins nor norm.
 
     The plug-in error is biased upwards, and resampling it adds the same bias once more, so a
     percentile interval can lie wholly above the truth. This one asks which true gaps could have
@@ -92,7 +94,7 @@ def estimate_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Every binned error is a norm of sums of residuals over cells; this holds the cells."""
+    """Every error is a norm of sums of residuals over cells; this holds the cells."""
 
     confidence: FloatArray  # (m,) one entry a node, or a node and class
     residual: FloatArray  # (m,) confidence - correctness
@@ -101,6 +103,7 @@ class _Layout:
     count: FloatArray  # (n_cells,)
     n_nodes: int
     n_blocks: int  # the error is the mean over this many equally large blocks of cells
+    is_smooth: bool  # cells are points of the confidence axis, to be smoothed
     probs: FloatArray  # (n_nodes, K), cumulative by class where labels must be drawn
 
     @classmethod
@@ -123,18 +126,22 @@ class _Layout:
                 ]
             )
             n_cells, n_blocks = n_bins * n_classes, n_classes
-        elif kind in ("confidence", "groups"):
+        elif kind in ("confidence", "groups", "smooth"):
             predictions = checked.argmax(axis=1)
             node, n_blocks = np.arange(n_nodes), 1
             confidence = checked[node, predictions].astype(np.float64)
             correct = (predictions == all_labels).astype(np.float64)
             if kind == "groups":
                 cell = check_groups(groups, n_nodes)[1]
+            elif kind == "smooth":
+                cell = smoothing_cell(confidence)
             else:
                 cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
-            n_cells = int(cell.max()) + 1
+            n_cells = N_CELLS if kind == "smooth" else int(cell.max()) + 1
         else:
-            raise InputError(f"kind is {kind!r}; expected 'confidence', 'classwise' or 'groups'.")
+            raise InputError(
+                f"kind is {kind!r}; expected 'confidence', 'classwise', 'groups' or 'smooth'."
+            )
         size = len(confidence)
         cells = sparse.csr_array((np.ones(size), (cell, np.arange(size))), shape=(n_cells, size))
         count = np.bincount(cell, minlength=n_cells).astype(np.float64)
@@ -146,6 +153,7 @@ class _Layout:
             count,
             n_nodes,
             n_blocks,
+            kind == "smooth",
             np.cumsum(checked, axis=1, dtype=np.float64) if kind == "classwise" else checked,
         )
 
@@ -155,11 +163,28 @@ class _Layout:
 
     def error(self, sums: FloatArray, norm: Norm) -> FloatArray:
         """The error of each column of cell sums."""
+        if self.is_smooth:
+            return smooth_error(sums / self.n_nodes)
         count = self.count[:, None]
         gap = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
         by_block = gap.T.reshape(sums.shape[1], self.n_blocks, -1)
         share = (self.count / self.n_nodes).reshape(self.n_blocks, -1)
         return combine(by_block, share, norm).mean(axis=1)
+
+    def linear(self, sums: FloatArray, value: float) -> FloatArray:
+        """Cell sums as they enter the norm of an error whose value is ``value``.
+
+        A smooth error exceeds a value exactly when smoothing at that bandwidth leaves more.
+        """
+        if self.is_smooth:
+            return smoothed(spectrum_of(sums), value)
+        return sums
+
+    def size(self, linear: FloatArray, norm: Norm) -> FloatArray:
+        """The norm of each column; homogeneous, unlike the smooth error itself."""
+        if self.is_smooth:
+            return np.abs(linear).sum(axis=0) / self.n_nodes
+        return self.error(linear, norm)
 
     def draw_calibrated(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
         """Cell sums when every label is drawn from the node's own probabilities."""
@@ -194,25 +219,27 @@ class _Layout:
 def _interval(
     layout: _Layout, observed: FloatArray, noise: FloatArray, norm: Norm, level: float
 ) -> tuple[float, float]:
-    def errors(sums: FloatArray) -> FloatArray:
-        return layout.error(sums, norm)
-
-    value = float(errors(observed)[0])
+    value = float(layout.error(observed, norm)[0])
     direction = observed if value > SMALLEST_ERROR else noise.std(axis=1, keepdims=True)
     if not direction.any():
         return 0.0, 0.0
-    direction = direction / errors(direction)  # gaps whose error is one
 
     def true_error(quantile: float, seen: float) -> float:
         """The true error at which this quantile of the plug-in error is the one seen."""
+        gaps, chance = layout.linear(direction, seen), layout.linear(noise, seen)
+        gaps = gaps / layout.size(gaps, norm)  # of size one
 
         def excess(true: float) -> float:
-            return float(np.quantile(errors(true * direction + noise), quantile)) - seen
+            return float(np.quantile(layout.size(true * gaps + chance, norm), quantile)) - seen
 
         if excess(0.0) >= 0:
             return 0.0
-        return float(brentq(excess, 0.0, 1.0)) if excess(1.0) > 0 else 1.0
+        scale = float(brentq(excess, 0.0, 1.0)) if excess(1.0) > 0 else 1.0
+        if not layout.is_smooth:
+            return scale
+        size = layout.size(layout.linear(direction, seen), norm)
+        return float(layout.error(scale / size * direction, norm)[0])
 
     tail = (1.0 - level) / 2.0
-    typical = float(np.median(errors(noise)))
+    typical = float(np.median(layout.error(noise, norm)))
     return true_error(1.0 - tail, value), true_error(tail, max(value, typical))
