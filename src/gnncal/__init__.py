@@ -19,13 +19,22 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import TemperatureCalibrator as TemperatureCalibrator
     from gnncal.calibrators.catalogue import get_calibrator as get_calibrator
     from gnncal.calibrators.catalogue import list_calibrators as list_calibrators
+    from gnncal.calibrators.dirichlet import DirichletCalibration as DirichletCalibration
     from gnncal.calibrators.ensemble import (
         EnsembleTemperatureScaling as EnsembleTemperatureScaling,
     )
     from gnncal.calibrators.entropy import EntropyScaling as EntropyScaling
     from gnncal.calibrators.entropy import LogEntropyScaling as LogEntropyScaling
+    from gnncal.calibrators.histogram import HistogramBinning as HistogramBinning
     from gnncal.calibrators.hots import HoTS as HoTS
+    from gnncal.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
+    from gnncal.calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
+    from gnncal.calibrators.order_invariant import OrderInvariant as OrderInvariant
     from gnncal.calibrators.persistence import load as load
+    from gnncal.calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
+    from gnncal.calibrators.spline import SplineCalibration as SplineCalibration
+    from gnncal.calibrators.structured import StructuredMatrixScaling as StructuredMatrixScaling
+    from gnncal.calibrators.structured import StructuredVectorScaling as StructuredVectorScaling
     from gnncal.calibrators.temperature import TemperatureScaling as TemperatureScaling
     from gnncal.calibrators.uncalibrated import Uncalibrated as Uncalibrated
     from gnncal.calibrators.vector import VectorScaling as VectorScaling
@@ -58,11 +67,20 @@ _HOME = {
     "TemperatureCalibrator": "calibrators.base",
     "get_calibrator": "calibrators.catalogue",
     "list_calibrators": "calibrators.catalogue",
+    "DirichletCalibration": "calibrators.dirichlet",
     "EnsembleTemperatureScaling": "calibrators.ensemble",
     "EntropyScaling": "calibrators.entropy",
     "LogEntropyScaling": "calibrators.entropy",
+    "HistogramBinning": "calibrators.histogram",
     "HoTS": "calibrators.hots",
+    "IsotonicCalibration": "calibrators.isotonic",
+    "MultiClassIsotonic": "calibrators.isotonic",
+    "OrderInvariant": "calibrators.order_invariant",
     "load": "calibrators.persistence",
+    "RatioBinnedScaling": "calibrators.ratio_binned",
+    "SplineCalibration": "calibrators.spline",
+    "StructuredMatrixScaling": "calibrators.structured",
+    "StructuredVectorScaling": "calibrators.structured",
     "TemperatureScaling": "calibrators.temperature",
     "Uncalibrated": "calibrators.uncalibrated",
     "VectorScaling": "calibrators.vector",

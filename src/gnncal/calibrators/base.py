@@ -8,12 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gnncal.calibrators.solvers import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
 from gnncal.core.data import FitData, check_fit_data, check_graph
@@ -31,12 +32,25 @@ class FitReport:
     bounds_hit: tuple[str, ...]  # parameters that ended at a bound of their range
     nodes_per_class: tuple[int, ...]  # calibration nodes of each class
 
+    @classmethod
+    def of(cls, data: FitData, loss_after: float, bounds_hit: tuple[str, ...] = ()) -> Self:
+        """The report of a fit that ended with this mean cross-entropy."""
+        return cls(
+            loss_before=TemperatureLoss(data.logits[data.nodes], data.labels).value(
+                np.ones(data.nodes.size)
+            ),
+            loss_after=float(loss_after),
+            bounds_hit=bounds_hit,
+            nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
+        )
+
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of every calibrator."""
 
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
+    fitting: ClassVar[Literal["closed form", "convex", "iterative"]] = "iterative"  # has `protocol`
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
     exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
 

@@ -6,9 +6,16 @@ from typing import Any
 
 from gnncal.calibrators.ablations import EntropyOnly, HomophilyOnly, HoTSAlphaOne
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
+from gnncal.calibrators.histogram import HistogramBinning
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.isotonic import IsotonicCalibration, MultiClassIsotonic
+from gnncal.calibrators.order_invariant import OrderInvariant
+from gnncal.calibrators.ratio_binned import RatioBinnedScaling
+from gnncal.calibrators.spline import SplineCalibration
+from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.calibrators.vector import VectorScaling
@@ -21,11 +28,22 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "ets": EnsembleTemperatureScaling,
     "hts": EntropyScaling,
     "hts-log": LogEntropyScaling,
+    "svs": StructuredVectorScaling,
+    "sms": StructuredMatrixScaling,
+    "dirichlet": DirichletCalibration,
+    "order-invariant": OrderInvariant,
+    "isotonic": IsotonicCalibration,
+    "irm": MultiClassIsotonic,
+    "histogram": HistogramBinning,
+    "spline": SplineCalibration,
+    "rbs": RatioBinnedScaling,
     "hots": HoTS,
     "entropy-only": EntropyOnly,
     "homophily-only": HomophilyOnly,
     "hots-alpha1": HoTSAlphaOne,
 }
+
+_FITTING = {"closed form": "in closed form", "convex": "convex and solved to its one minimum"}
 
 
 def list_calibrators() -> list[str]:
@@ -42,6 +60,11 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         raise InputError(f"there is no calibrator {name!r}; choose one of {known}.") from None
     allowed = calibrator._get_param_names()
     unknown = sorted(set(params) - set(allowed))
+    if "protocol" in unknown and calibrator.fitting != "iterative":
+        raise InputError(
+            f"{name} has no protocol: its fit is {_FITTING[calibrator.fitting]}, so the paper's "
+            "early-stopped protocol does not apply; leave protocol out."
+        )
     if unknown:
         raise InputError(
             f"{name} has no parameter {unknown[0]!r}; it takes {', '.join(allowed) or 'none'}."

@@ -12,9 +12,8 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
-from gnncal.core.probability import keep_predictions, softmax
+from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, softmax
 
-SMALLEST_PROBABILITY = 1e-12  # keeps the log finite where the model was certain and wrong
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
 
 
@@ -46,12 +45,7 @@ class EnsembleTemperatureScaling(Calibrator):
         solution = _mixture_weights(at_label)
         self.weights_ = solution.parameters
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        self.fit_report_ = FitReport(
-            loss_before=scaling.fit_report_.loss_before,
-            loss_after=solution.loss,
-            bounds_hit=scaling.fit_report_.bounds_hit,
-            nodes_per_class=scaling.fit_report_.nodes_per_class,
-        )
+        self.fit_report_ = FitReport.of(data, solution.loss, scaling.fit_report_.bounds_hit)
 
     def _parts(self, logits: FloatArray) -> FloatArray:
         uniform = np.full_like(logits, 1.0 / logits.shape[1])

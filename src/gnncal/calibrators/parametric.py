@@ -14,12 +14,13 @@ from gnncal.calibrators.solvers import (
     Protocol,
     Solution,
     TemperatureLoss,
+    check_protocol,
     newton,
     solve_like_the_paper,
 )
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
@@ -115,12 +116,7 @@ class ParametricTemperature(TemperatureCalibrator):
         return temperature
 
     def _fit(self, data: FitData) -> None:
-        if self.protocol not in ("converged", "paper"):
-            raise InputError(f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.")
-        if self.protocol == "paper" and data.train_nodes.size == 0:
-            raise InputError(
-                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
-            )
+        check_protocol(self.protocol, data)
         covariates = self._fit_covariates(data)
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         if self.protocol == "paper":
@@ -129,13 +125,7 @@ class ParametricTemperature(TemperatureCalibrator):
             loss_after = self._fit_to_convergence(covariates[data.nodes], loss)
         bounds_hit = self._report_bounds() if self.protocol == "converged" else ()
         self.temperature_ = self._clamped_formula(covariates)
-        ones = np.ones(data.nodes.size)
-        self.fit_report_ = FitReport(
-            loss_before=loss.value(ones),
-            loss_after=loss_after,
-            bounds_hit=bounds_hit,
-            nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
-        )
+        self.fit_report_ = FitReport.of(data, loss_after, bounds_hit)
 
     def _temperature(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None

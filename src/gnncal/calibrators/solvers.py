@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from scipy.optimize import minimize
 
 from gnncal.core.adam import Objective, adam
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
 
 Protocol = Literal["converged", "paper"]
 # (n_starts, p) parameters -> losses (n_starts,), gradients (n_starts, p), Hessians (n_starts, p, p)
@@ -35,6 +38,40 @@ class Solution:
     loss: float
     n_iter: int
     converged: bool
+
+
+def check_protocol(protocol: str, data: FitData) -> None:
+    """A known protocol, with the nodes that it needs."""
+    if protocol not in ("converged", "paper"):
+        raise InputError(f"protocol is {protocol!r}; expected 'converged' or 'paper'.")
+    if protocol == "paper" and data.train_nodes.size == 0:
+        raise InputError(
+            "the paper's protocol stops on the training nodes' loss; pass train_nodes."
+        )
+
+
+def warn_unless_converged(method: object, solution: Solution) -> None:
+    """Say that a fit which should have reached its minimum did not."""
+    if not solution.converged:
+        warnings.warn(
+            f"{type(method).__name__}: the fit stopped before convergence after "
+            f"{solution.n_iter} iterations; check the logits' scale.",
+            GnncalWarning,
+            stacklevel=5,
+        )
+
+
+def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
+    """Mean cross-entropy of softmax(scores), and its derivative by the scores, shape (n, K)."""
+    rows = np.arange(len(labels))
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    residual = np.exp(shifted)
+    total = residual.sum(axis=1)
+    loss = np.mean(np.log(total) - shifted[rows, labels])
+    residual /= total[:, None]
+    residual[rows, labels] -= 1.0  # p - onehot(y)
+    residual /= len(rows)
+    return float(loss), residual
 
 
 class TemperatureLoss:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
 from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 
 
@@ -47,3 +50,10 @@ class TemperatureScaling(ParametricTemperature):
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)
+
+
+def best_temperature(logits: FloatArray, labels: IntArray) -> float:
+    """T of temperature scaling on these rows; what a bound of it means is the caller's to say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GnncalWarning)
+        return TemperatureScaling().fit(logits, labels).base_temperature_

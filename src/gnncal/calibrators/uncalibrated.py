@@ -16,14 +16,13 @@ from gnncal.core.graph import Graph
 class Uncalibrated(TemperatureCalibrator):
     """T = 1 everywhere."""
 
+    fitting = "closed form"
     exempt_from: ClassVar = {"planted": "it learns nothing"}
 
     def _fit(self, data: FitData) -> None:
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         self.temperature_ = np.ones(data.n_nodes)
-        value = loss.value(self.temperature_[data.nodes])
-        counts = np.bincount(data.labels, minlength=data.n_classes)
-        self.fit_report_ = FitReport(value, value, (), tuple(counts.tolist()))
+        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
+        self.fit_report_ = FitReport.of(data, loss.value(np.ones(data.nodes.size)))
 
     def _temperature(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None

@@ -10,14 +10,16 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.solvers import (
     Protocol,
-    TemperatureLoss,
+    check_protocol,
     lbfgs,
+    loss_and_residual,
     solve_like_the_paper,
+    warn_unless_converged,
 )
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 
@@ -46,45 +48,27 @@ class VectorScaling(Calibrator):
         self.protocol = protocol
 
     def _fit(self, data: FitData) -> None:
+        check_protocol(self.protocol, data)
         objective = self._objective(data.logits[data.nodes], data.labels)
         start = np.concatenate([np.ones(data.n_classes), np.zeros(data.n_classes)])
         if self.protocol == "paper":
-            if data.train_nodes.size == 0:
-                raise InputError(
-                    "the paper's protocol stops on the training nodes' loss; pass train_nodes."
-                )
             on_train = self._objective(data.logits[data.train_nodes], data.train_labels)
             solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
-        elif self.protocol == "converged":
+        else:
             unique = self._objective(data.logits[data.nodes], data.labels, ridge=RIDGE)
             solution = lbfgs(unique, start, BOUND)
-        else:
-            raise InputError(f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.")
+            warn_unless_converged(self, solution)
         self.weight_, self.bias_ = np.split(solution.parameters, 2)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        counts = np.bincount(data.labels, minlength=data.n_classes)
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
-        self.fit_report_ = FitReport(
-            loss_before=loss.value(np.ones(data.nodes.size)),
-            loss_after=objective(solution.parameters)[0],
-            bounds_hit=self._report_bounds(),
-            nodes_per_class=tuple(counts.tolist()),
-        )
+        loss_after = objective(solution.parameters)[0]
+        self.fit_report_ = FitReport.of(data, loss_after, self._report_bounds())
 
     def _objective(self, logits: FloatArray, labels: IntArray, *, ridge: float = 0.0) -> Objective:
         z = logits.astype(np.float64)
-        rows = np.arange(len(labels))
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             weight, bias = np.split(theta, 2)
-            scores = weight * z + bias
-            scores -= scores.max(axis=1, keepdims=True)
-            residual = np.exp(scores)
-            total = residual.sum(axis=1)
-            loss = np.mean(np.log(total) - scores[rows, labels])
-            residual /= total[:, None]
-            residual[rows, labels] -= 1.0  # p - onehot(y), the gradient by the scores
-            residual /= len(rows)
+            loss, residual = loss_and_residual(weight * z + bias, labels)
             by_bias = residual.sum(axis=0) if self.bias else np.zeros_like(bias)
             gradient = np.concatenate([np.einsum("ik,ik->k", residual, z), by_bias])
             change = theta - np.repeat([1.0, 0.0], len(bias))

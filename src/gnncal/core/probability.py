@@ -13,6 +13,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_logits, check_probs
 from gnncal.core.errors import InputError
 
+SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 is not NaN
 
 
@@ -46,6 +47,12 @@ def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
     tied = probs[rows, columns] == top
     probs[rows[tied], columns[tied]] = np.nextafter(top[tied], np.inf, dtype=probs.dtype)
     return probs
+
+
+def log_losses(probs: FloatArray, labels: IntArray) -> FloatArray:
+    """-ln p of each node's label in float64, with p clipped below at 1e-12; shape (n_nodes,)."""
+    at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
+    return -np.log(np.maximum(at_label, SMALLEST_PROBABILITY))
 
 
 def normalised_entropy(logits: FloatArray) -> FloatArray:

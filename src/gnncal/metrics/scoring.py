@@ -6,19 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from gnncal.core import probability
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_logits
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import check_outcomes
 
-SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
-
 
 def log_losses(labels: Any, probs: Any) -> FloatArray:
     """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
     all_labels, checked = check_outcomes(labels, probs)
-    at_label = checked[np.arange(len(checked)), all_labels].astype(np.float64)
-    return -np.log(np.maximum(at_label, SMALLEST_PROBABILITY))
+    return probability.log_losses(checked, all_labels)
 
 
 def squared_errors(labels: Any, probs: Any) -> FloatArray:

@@ -1,0 +1,58 @@
+"""Dirichlet calibration with ODIR regularisation (Kull et al., NeurIPS 2019)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
+from gnncal.calibrators.base import FitReport
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import log_losses, softmax
+
+FEW_CLASSES = 8
+PENALTIES = (10.0, 1e3)  # with few and with many classes
+
+
+class DirichletCalibration(AffineCalibrator):
+    r"""A full linear map of the log-probabilities, its off-diagonal and intercept penalised.
+
+    .. math:: p' = \mathrm{softmax}(W \ln p + b), \qquad \min \; \mathrm{CE}
+        + \frac{\lambda}{K(K-1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_j b_j^2
+
+    Parameters
+    ----------
+    penalty : λ = μ; by default 10 up to eight classes and 1000 beyond.
+
+    """
+
+    weight_: FloatArray  # (n_classes, n_classes)
+    bias_: FloatArray  # (n_classes,)
+
+    def __init__(self, *, penalty: float | None = None) -> None:
+        self.penalty = penalty
+
+    def _fit(self, data: FitData) -> None:
+        n_classes, penalty = data.n_classes, self.penalty
+        if penalty is None:
+            penalty = PENALTIES[n_classes > FEW_CLASSES]
+        if not penalty >= 0:
+            raise InputError(f"penalty is {penalty}; expected a number that is not negative.")
+        weights = np.full((n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + RIDGE)
+        np.fill_diagonal(weights, RIDGE)
+        logits = data.logits[data.nodes]
+        mu = penalty / n_classes + RIDGE
+        hit = self._fit_affine(_log_probabilities(logits), data.labels, weights, mu)
+        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
+        self.fit_report_ = FitReport.of(data, loss, hit)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return softmax(self._affine_scores(_log_probabilities(logits)))
+
+
+def _log_probabilities(logits: FloatArray) -> FloatArray:
+    return np.log(np.maximum(softmax(logits), SMALLEST_NORMAL))

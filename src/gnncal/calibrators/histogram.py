@@ -1,0 +1,63 @@
+"""Histogram binning (Zadrozny, Elkan 2001), one-vs-rest with equally full bins."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import log_losses, softmax
+
+
+class HistogramBinning(Calibrator):
+    r"""Replace each class's probability by how often that class occurs in its bin.
+
+    .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
+
+    The edges are quantiles of p_c on the calibration nodes. An empty bin keeps p, and so does a
+    row in which every frequency is zero. Frequencies of exactly 0 and 1 are what the method says.
+    """
+
+    preserves_predictions = False
+    fitting = "closed form"
+    learned: ClassVar = ("edges_", "frequencies_")
+    exempt_from: ClassVar = {"planted": "a histogram approaches a smooth curve only slowly"}
+    edges_: FloatArray  # (n_classes, n_bins - 1), inner edges
+    frequencies_: FloatArray  # (n_classes, n_bins), NaN where a bin is empty
+
+    def __init__(self, *, n_bins: int = 20) -> None:
+        self.n_bins = n_bins
+
+    def _fit(self, data: FitData) -> None:
+        if self.n_bins < 1:
+            raise InputError(f"n_bins is {self.n_bins}; expected at least 1.")
+        probs = softmax(data.logits[data.nodes]).astype(np.float64)
+        shares = np.arange(1, self.n_bins) / self.n_bins
+        self.edges_ = np.ascontiguousarray(np.quantile(probs, shares, axis=0).T)
+        self.frequencies_ = np.stack(
+            [self._frequencies(c, p, data.labels == c) for c, p in enumerate(probs.T)]
+        )
+        calibrated = self._predict(data.logits[data.nodes], None, None)
+        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+
+    def _frequencies(self, c: int, probs: FloatArray, is_label: FloatArray) -> FloatArray:
+        bins = np.digitize(probs, self.edges_[c])
+        counts = np.bincount(bins, minlength=self.n_bins)
+        hits = np.bincount(bins, weights=is_label, minlength=self.n_bins)
+        return np.divide(hits, counts, out=np.full(self.n_bins, np.nan), where=counts > 0)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        probs = softmax(logits)
+        mapped = np.empty_like(probs)
+        for c, p in enumerate(probs.T):
+            found = self.frequencies_[c, np.digitize(p, self.edges_[c])]
+            mapped[:, c] = np.where(np.isnan(found), p, found)
+        total = mapped.sum(axis=1, keepdims=True)
+        return np.divide(mapped, total, out=probs, where=total > 0)

@@ -1,0 +1,86 @@
+"""Isotonic regression: one-vs-rest (Zadrozny, Elkan 2002) and multi-class (Zhang et al. 2020)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+from gnncal.core.probability import keep_predictions, log_losses, softmax
+
+TIE_BREAKER = 1e-9  # times p: keeps the order within a step, and rows above zero
+
+
+class IsotonicCalibration(Calibrator):
+    r"""A monotone step curve for each class, then rows are normalised.
+
+    .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
+
+    g_c is the isotonic regression of 1[y = c] on p_c, linear between its steps and constant
+    outside them. Normalising different curves can change which class is largest.
+    """
+
+    preserves_predictions = False
+    fitting = "closed form"
+    learned: ClassVar = ("steps_",)
+    exempt_from: ClassVar = {"planted": "a step curve approaches a smooth one only slowly"}
+    steps_: tuple[FloatArray, ...]  # of each class, (2, n_steps): p and g(p)
+
+    def _fit(self, data: FitData) -> None:
+        probs = softmax(data.logits[data.nodes])
+        self.steps_ = tuple(_steps(p, data.labels == c) for c, p in enumerate(probs.T))
+        calibrated = self._predict(data.logits[data.nodes], None, None)
+        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        probs = softmax(logits)
+        for c, steps in enumerate(self.steps_):
+            probs[:, c] = np.interp(probs[:, c], *steps) + TIE_BREAKER * probs[:, c]
+        probs /= probs.sum(axis=1, keepdims=True)
+        return probs
+
+
+class MultiClassIsotonic(Calibrator):
+    r"""IRM: one monotone curve for every class, so the ranking stays.
+
+    .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
+
+    g is the isotonic regression of 1[y_i = c] on p_ic over all nodes and classes together.
+    """
+
+    preserves_predictions = True
+    fitting = "closed form"
+    learned: ClassVar = ("steps_",)
+    exempt_from: ClassVar = {"planted": "a step curve approaches a smooth one only slowly"}
+    steps_: FloatArray  # (2, n_steps): p and g(p)
+
+    def _fit(self, data: FitData) -> None:
+        probs = softmax(data.logits[data.nodes])
+        is_label = data.labels[:, None] == np.arange(data.n_classes)
+        self.steps_ = _steps(probs.ravel(), is_label.ravel())
+        calibrated = self._predict(data.logits[data.nodes], None, None)
+        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        probs, predictions = softmax(logits), logits.argmax(axis=1)
+        mapped = np.interp(probs, *self.steps_).astype(probs.dtype) + TIE_BREAKER * probs
+        # Interpolation may round the largest p below the second largest, by one unit.
+        mapped[np.arange(len(mapped)), predictions] = mapped.max(axis=1)
+        mapped /= mapped.sum(axis=1, keepdims=True)
+        return keep_predictions(mapped, predictions)
+
+
+def _steps(probs: FloatArray, is_label: FloatArray) -> FloatArray:
+    """The corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    regression.fit(probs.astype(np.float64), is_label.astype(np.float64))
+    return np.stack([regression.X_thresholds_, regression.y_thresholds_])

@@ -1,0 +1,177 @@
+"""Order-invariant calibration (Rahimi et al., NeurIPS 2020): a network that keeps the ranking."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.solvers import (
+    Protocol,
+    check_protocol,
+    lbfgs,
+    loss_and_residual,
+    solve_like_the_paper,
+    warn_unless_converged,
+)
+from gnncal.calibrators.temperature import best_temperature
+from gnncal.core.adam import Objective
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import keep_predictions, log_losses, softmax
+
+LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
+BOUND = 100.0  # of every weight; the decay keeps them far below
+
+
+class OrderInvariant(Calibrator):
+    r"""Scale the gaps between the sorted logits by positive numbers that a network chooses.
+
+    .. math:: o_{(k)} = \sum_{j=k}^{K-1} \mathrm{softplus}(a + m_j(z_{(1)}, \dots, z_{(K)}))
+                        \, (z_{(j)} - z_{(j+1)}), \qquad z_{(1)} \ge \dots \ge z_{(K)}
+
+    m has one hidden layer of K rectified units. Sums of positive gaps keep the complete ranking
+    and its ties, and the order of the classes plays no part. Without m it is temperature scaling
+    with T = 1 / softplus(a).
+
+    Parameters
+    ----------
+    weight_decay : adds weight_decay / 2 times the squared weights to the loss.
+    protocol : ``"converged"`` sets a to the best single temperature and minimises the loss of the
+        calibration nodes with L-BFGS, so that the decay, which alone guards against overfitting,
+        pulls towards temperature scaling. ``"paper"`` has a = 0 as its authors do, and is Adam
+        stopped on the training nodes.
+    random_state : seed of the initial weights.
+
+    """
+
+    preserves_predictions = True
+    learned: ClassVar = (
+        "offset_",
+        "hidden_weight_",
+        "hidden_bias_",
+        "output_weight_",
+        "output_bias_",
+        "converged_",
+        "n_iter_",
+    )
+    exempt_from: ClassVar = {"shift": "its network reads the logits themselves"}
+    offset_: float  # a
+    hidden_weight_: FloatArray  # (K, K)
+    hidden_bias_: FloatArray  # (K,)
+    output_weight_: FloatArray  # (K, K - 1)
+    output_bias_: FloatArray  # (K - 1,)
+    converged_: bool
+    n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        weight_decay: float = 0.01,
+        protocol: Protocol = "converged",
+        random_state: int = 0,
+    ) -> None:
+        self.weight_decay = weight_decay
+        self.protocol = protocol
+        self.random_state = random_state
+
+    def _fit(self, data: FitData) -> None:
+        check_protocol(self.protocol, data)
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay is {self.weight_decay}; expected at least 0.")
+        logits, n_classes = data.logits[data.nodes], data.n_classes
+        start = _initial_weights(n_classes, self.random_state)
+        if self.protocol == "paper":
+            self.offset_ = 0.0
+            objective = self._objective(logits, data.labels, self.weight_decay)
+            on_train = self._objective(data.logits[data.train_nodes], data.train_labels, 0.0)
+            solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
+        else:
+            self.offset_ = _softplus_inverse(1.0 / best_temperature(logits, data.labels))
+            objective = self._objective(logits, data.labels, self.weight_decay)
+            solution = lbfgs(objective, start, BOUND)
+            warn_unless_converged(self, solution)
+        self._set_layers(_layers(solution.parameters, n_classes))
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
+        self.fit_report_ = FitReport.of(data, loss)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        order = np.argsort(-logits, axis=1, kind="stable")
+        layers = [layer.astype(logits.dtype) for layer in self._get_layers()]
+        z, gaps = _sorted_logits(np.take_along_axis(logits, order, axis=1))
+        scores = np.empty_like(logits)
+        ranked = _ranked_scores(_softplus(self.offset_ + _network(layers, z)[1]), gaps)
+        np.put_along_axis(scores, order, ranked, axis=1)
+        return keep_predictions(softmax(scores), logits.argmax(axis=1))
+
+    def _objective(self, logits: FloatArray, labels: IntArray, weight_decay: float) -> Objective:
+        """Mean cross-entropy plus decay of the flattened weights, and its gradient."""
+        order = np.argsort(-logits, axis=1, kind="stable")
+        rank = (order == labels[:, None]).argmax(axis=1)  # of the label
+        z, gaps = _sorted_logits(np.take_along_axis(logits, order, axis=1).astype(np.float64))
+        canonical = np.lexsort((rank, *z.T))  # so that the numbering of nodes plays no part either
+        z, gaps, rank, offset = z[canonical], gaps[canonical], rank[canonical], self.offset_
+
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            layers = _layers(theta, z.shape[1])
+            hidden, m = _network(layers, z)
+            loss, residual = loss_and_residual(_ranked_scores(_softplus(offset + m), gaps), rank)
+            # A gap raises every score above it.
+            by_m = np.cumsum(residual, axis=1)[:, :-1] * gaps * expit(offset + m)
+            by_hidden = (by_m @ layers[2].T) * (hidden > 0)
+            gradients = (z.T @ by_hidden, by_hidden.sum(axis=0), hidden.T @ by_m, by_m.sum(axis=0))
+            gradient = np.concatenate([g.ravel() for g in gradients])
+            return loss + weight_decay / 2 * float(theta @ theta), gradient + weight_decay * theta
+
+        return objective
+
+    def _get_layers(self) -> list[FloatArray]:
+        return [self.hidden_weight_, self.hidden_bias_, self.output_weight_, self.output_bias_]
+
+    def _set_layers(self, layers: list[FloatArray]) -> None:
+        self.hidden_weight_, self.hidden_bias_, self.output_weight_, self.output_bias_ = layers
+
+
+def _sorted_logits(ranked: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What the network reads (n, K), and the gaps (n, K - 1), from logits in falling order."""
+    with np.errstate(over="ignore"):
+        gaps = np.minimum(ranked[:, :-1] - ranked[:, 1:], LARGEST_LOGIT)
+    return np.clip(ranked, -LARGEST_LOGIT, LARGEST_LOGIT), gaps
+
+
+def _network(layers: list[FloatArray], z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    hidden = np.maximum(z @ layers[0] + layers[1], 0.0)
+    return hidden, hidden @ layers[2] + layers[3]
+
+
+def _ranked_scores(slopes: FloatArray, gaps: FloatArray) -> FloatArray:
+    """o of each rank, the last one 0."""
+    sums = np.cumsum((slopes * gaps)[:, ::-1], axis=1)[:, ::-1]
+    return np.pad(sums, ((0, 0), (0, 1)))
+
+
+def _layers(theta: FloatArray, n_classes: int) -> list[FloatArray]:
+    shapes = [(n_classes, n_classes), (n_classes,), (n_classes, n_classes - 1), (n_classes - 1,)]
+    parts = np.split(theta, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _initial_weights(n_classes: int, random_state: int) -> FloatArray:
+    """Uniform within ±1/sqrt(K), as linear layers commonly start."""
+    size = n_classes * (n_classes + 1) + (n_classes + 1) * (n_classes - 1)
+    return np.random.default_rng(random_state).uniform(-1.0, 1.0, size) / np.sqrt(n_classes)
+
+
+def _softplus(x: FloatArray) -> FloatArray:
+    return np.logaddexp(0.0, x)
+
+
+def _softplus_inverse(y: float) -> float:
+    return float(y + np.log(-np.expm1(-y)))

@@ -1,0 +1,128 @@
+"""Ratio-binned scaling (Liu et al. 2022): one temperature for each level of neighbour support."""
+
+from __future__ import annotations
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.calibrators.temperature import best_temperature
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph, Side
+from gnncal.core.probability import softmax
+from gnncal.homophily.share import neighbour_class_share
+
+CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
+N_FOLDS = 5
+NARROW_RANGE = (0.05, 20.0)  # few nodes share a bin, often all of them correct
+DIGITS = 9  # of a ratio: sums over neighbours in another order fall into the same bin
+
+
+class RatioBinnedScaling(TemperatureCalibrator):
+    r"""Bin nodes by how much probability their neighbours give to their predicted class.
+
+    .. math:: r_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}, \qquad
+              T_i = T_b \text{ for } r_i \in (b/B, (b+1)/B]
+
+    N(i) are senders and receivers alike, self-loops included; r = 1 without any. Each T_b is
+    temperature scaling on its bin's calibration nodes, within 0.05..20, and 1 for an empty bin.
+
+    Parameters
+    ----------
+    n_bins : B; by default the one of 2, 3, 4 with the lowest cross-validated log loss. The five
+        folds deal out the calibration nodes in the order of their ratio, so nothing is random.
+
+    """
+
+    needs_graph = True
+    fitting = "convex"
+    learned: ClassVar = ("bin_temperatures_",)
+    bin_temperatures_: FloatArray  # (B,)
+
+    def __init__(self, *, n_bins: int | None = None) -> None:
+        self.n_bins = n_bins
+
+    def _fit(self, data: FitData) -> None:
+        if self.n_bins is not None and self.n_bins < 1:
+            raise InputError(f"n_bins is {self.n_bins}; expected at least 1, or None to choose.")
+        assert data.graph is not None  # checked by fit
+        ratio = same_class_ratio(data.logits, data.graph)
+        logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]
+        n_bins = self.n_bins or _best_n_bins(logits, data.labels, on_nodes)
+        self.bin_temperatures_ = _fit_bins(logits, data.labels, _bins(on_nodes, n_bins), n_bins)
+        self.temperature_ = self.bin_temperatures_[_bins(ratio, n_bins)]
+        loss = TemperatureLoss(logits, data.labels).value(self.temperature_[data.nodes])
+        self.fit_report_ = FitReport.of(data, loss, self._report_bounds())
+
+    def _report_bounds(self) -> tuple[str, ...]:
+        at_bound = np.isin(self.bin_temperatures_, NARROW_RANGE)
+        hit = tuple(f"bin_temperatures[{b}]" for b in np.flatnonzero(at_bound))
+        if hit:
+            warnings.warn(
+                f"RatioBinnedScaling stopped with {', '.join(hit)} at a bound of {NARROW_RANGE}: "
+                "the calibration nodes of that bin are almost all correct, or wrong at random.",
+                GnncalWarning,
+                stacklevel=4,
+            )
+        return hit
+
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        assert graph is not None  # checked by predict_proba
+        ratio = same_class_ratio(logits, graph)
+        return self.bin_temperatures_[_bins(ratio, len(self.bin_temperatures_))]
+
+
+def same_class_ratio(logits: FloatArray, graph: Graph) -> FloatArray:
+    """r of every node, shape (n_nodes,), in [0, 1]."""
+    probs, predictions = softmax(logits), logits.argmax(axis=1)
+    sums = 2.0 * graph.self_loops * probs[np.arange(len(probs)), predictions]
+    sides: tuple[Side, Side] = ("in", "out")
+    for side in sides:
+        share = neighbour_class_share(graph, predictions, lambda c: probs[:, c], side=side)
+        sums += np.nan_to_num(share) * graph.neighbour_counts(side=side)
+    degree = graph.in_degree + graph.out_degree
+    return np.divide(sums, degree, out=np.ones(len(probs)), where=degree > 0)
+
+
+def _bins(ratio: FloatArray, n_bins: int) -> IntArray:
+    """The bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
+    edge = np.ceil(np.round(ratio * n_bins, DIGITS)).astype(np.int64)
+    return np.clip(edge - 1, 0, n_bins - 1)
+
+
+def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int) -> FloatArray:
+    temperatures = np.ones(n_bins)
+    for b in np.unique(bins):
+        rows = bins == b
+        temperatures[b] = np.clip(best_temperature(logits[rows], labels[rows]), *NARROW_RANGE)
+    return temperatures
+
+
+def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int:
+    """The candidate with the lowest log loss on held-out folds; the smallest if all are equal."""
+    if len(labels) < 2:
+        return CANDIDATES[0]
+    confidence = softmax(logits).max(axis=1)
+    order = np.lexsort((confidence, np.round(ratio, DIGITS)))
+    fold = np.empty(len(labels), dtype=np.int64)
+    fold[order] = np.arange(len(labels)) % min(N_FOLDS, len(labels))
+    losses = [_held_out_loss(logits, labels, _bins(ratio, n), n, fold) for n in CANDIDATES]
+    return CANDIDATES[int(np.argmin(np.round(losses, DIGITS)))]
+
+
+def _held_out_loss(
+    logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int, fold: IntArray
+) -> float:
+    temperature = np.empty(len(labels))
+    for f in range(fold.max() + 1):
+        rest = fold != f
+        fitted = _fit_bins(logits[rest], labels[rest], bins[rest], n_bins)
+        temperature[~rest] = fitted[bins[~rest]]
+    return TemperatureLoss(logits, labels).value(temperature)

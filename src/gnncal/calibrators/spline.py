@@ -1,0 +1,86 @@
+"""Spline calibration of the top class (Gupta et al., ICLR 2021)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.interpolate import CubicSpline, make_interp_spline
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import log_losses, softmax
+
+
+class SplineCalibration(Calibrator):
+    r"""Recalibrate the confidence by the derivative of a spline through the summed errors.
+
+    With the distinct confidences :math:`s_1 < \dots < s_n` and the mean correctness
+    :math:`a_j` at each, a natural cubic spline f with equally spaced knots is fitted by least
+    squares to :math:`\frac1n \sum_{l \le j} (a_l - s_l)` at :math:`t_j = (j - 1) / (n - 1)`.
+
+    .. math:: c'(s_j) = s_j + f'(t_j)
+
+    Confidences in between are interpolated, those outside extrapolated linearly, all kept within
+    [0, 1]. The other classes share 1 - c' as they shared 1 - c. Where c' is small another class
+    can overtake the predicted one.
+
+    Parameters
+    ----------
+    n_knots : of f; not more than there are distinct confidences.
+
+    """
+
+    preserves_predictions = False
+    fitting = "closed form"
+    learned: ClassVar = ("curve_",)
+    exempt_from: ClassVar = {"planted": "it corrects the top class only"}
+    curve_: FloatArray  # (2, n): s and c'(s)
+
+    def __init__(self, *, n_knots: int = 7) -> None:
+        self.n_knots = n_knots
+
+    def _fit(self, data: FitData) -> None:
+        if self.n_knots < 2:
+            raise InputError(f"n_knots is {self.n_knots}; expected at least 2.")
+        logits = data.logits[data.nodes]
+        correct = logits.argmax(axis=1) == data.labels
+        confidence = softmax(logits).max(axis=1).astype(np.float64)
+        self.curve_ = _curve(confidence, correct, self.n_knots)
+        calibrated = self._predict(logits, None, None)
+        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        probs, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
+        confidence = _along(self.curve_, probs[rows, top].astype(np.float64))
+        confidence = np.clip(confidence, 0.0, 1.0).astype(probs.dtype)
+        probs[rows, top] = 0.0
+        rest = probs.sum(axis=1, keepdims=True)
+        uniform = np.full_like(probs, 1.0 / (probs.shape[1] - 1))
+        probs = np.divide(probs, rest, out=uniform, where=rest > 0)
+        probs *= 1.0 - confidence[:, None]
+        probs[rows, top] = confidence
+        return probs
+
+
+def _curve(confidence: FloatArray, correct: BoolArray, n_knots: int) -> FloatArray:
+    s, group, counts = np.unique(confidence, return_inverse=True, return_counts=True)
+    a = np.bincount(group, weights=correct) / counts
+    if len(s) == 1:
+        return np.stack([s, a])
+    t, knots = np.linspace(0, 1, len(s)), np.linspace(0, 1, min(n_knots, len(s)))
+    basis = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")  # one spline a knot
+    weights, *_ = np.linalg.lstsq(basis(t), np.cumsum(a - s) / len(s))
+    return np.stack([s, s + basis(t, 1) @ weights])
+
+
+def _along(curve: FloatArray, confidence: FloatArray) -> FloatArray:
+    """Linear between the points of the curve and beyond its ends; constant if it has one."""
+    if curve.shape[1] == 1:
+        return np.full(len(confidence), curve[1, 0])
+    return make_interp_spline(*curve, k=1)(confidence)

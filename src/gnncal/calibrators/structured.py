@@ -1,0 +1,111 @@
+"""Structured vector and matrix scaling (Berta, Holzmüller, Jordan, Bach 2025)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
+from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.solvers import loss_and_residual
+from gnncal.calibrators.temperature import best_temperature
+from gnncal.core.adam import Objective
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+from gnncal.core.probability import log_losses, softmax
+
+
+class StructuredScaling(AffineCalibrator):
+    r"""An affine map after temperature scaling, with a ridge that falls with n.
+
+    .. math:: x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
+
+    Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the log-odds s instead, as
+    the authors do. That has no penalty, so one of 1e-6 towards temperature scaling
+    (s is divided by T) keeps it finite where a parabola separates the nodes.
+    """
+
+    learned: ClassVar = ("base_temperature_", "uniform_weight_", *AffineCalibrator.learned)
+    base_temperature_: float  # T
+    uniform_weight_: float  # 1 / (n + 1)
+    weight_: FloatArray  # with two classes (w_1, w_2)
+    bias_: FloatArray  # (n_classes,); with two classes (b,)
+
+    @abstractmethod
+    def _penalty(self, n_classes: int) -> FloatArray:
+        """The ridge on W - I, times n; its shape is that of W."""
+
+    def _fit(self, data: FitData) -> None:
+        logits, n_nodes = data.logits[data.nodes], data.nodes.size
+        self.base_temperature_ = best_temperature(logits, data.labels)
+        self.uniform_weight_ = 1.0 / (n_nodes + 1)
+        if data.n_classes == 2:
+            hit = self._fit_quadratic(self._log_odds(logits), data.labels)
+        else:
+            penalty, mu = self._penalty(data.n_classes) / n_nodes, data.n_classes / n_nodes
+            hit = self._fit_affine(self._mixed_logs(logits), data.labels, penalty, mu)
+        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
+        self.fit_report_ = FitReport.of(data, loss, hit)
+
+    def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> tuple[str, ...]:
+        start = np.array([0.0, 1.0, 0.0])
+        theta = self._minimise(quadratic_objective(log_odds, labels), start)
+        self.bias_, self.weight_ = np.split(theta, [1])
+        return self._report_bounds(weight=self.weight_, bias=self.bias_)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        if len(self.bias_) > 1:
+            return softmax(self._affine_scores(self._mixed_logs(logits)))
+        s, weight = self._log_odds(logits), self.weight_.astype(logits.dtype)
+        score = self.bias_.astype(logits.dtype) + weight[0] * s + weight[1] * s**2
+        return softmax(np.stack([np.zeros_like(score), score], axis=1))
+
+    def _mixed_logs(self, logits: FloatArray) -> FloatArray:
+        mixed = softmax(logits, self.base_temperature_) * (1.0 - self.uniform_weight_)
+        return np.log(mixed + self.uniform_weight_ / logits.shape[1])
+
+    def _log_odds(self, logits: FloatArray) -> FloatArray:
+        """s = (z_1 - z_0) / T, shape (n,), as far as probabilities can be told from 0."""
+        with np.errstate(over="ignore"):
+            scaled = (logits[:, 1] - logits[:, 0]) / logits.dtype.type(self.base_temperature_)
+        limit = np.log(SMALLEST_NORMAL)
+        return np.clip(scaled, limit, -limit)
+
+
+class StructuredVectorScaling(StructuredScaling):
+    r"""SVS: :math:`\mathrm{softmax}((1 + v) \odot x + b)`, ridge K/n on v and b."""
+
+    def _penalty(self, n_classes: int) -> FloatArray:
+        return np.full(n_classes, float(n_classes))
+
+
+class StructuredMatrixScaling(StructuredScaling):
+    r"""SMS: :math:`\mathrm{softmax}(x + \Delta x + b)`.
+
+    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n beside the diagonal.
+    """
+
+    def _penalty(self, n_classes: int) -> FloatArray:
+        penalty = np.full((n_classes, n_classes), float(n_classes * (n_classes - 1)))
+        np.fill_diagonal(penalty, n_classes)
+        return penalty
+
+
+def quadratic_objective(log_odds: FloatArray, labels: IntArray) -> Objective:
+    """The loss of theta = (b, w_1, w_2) with its tiny ridge, and the gradient."""
+    s = log_odds.astype(np.float64)
+    features = np.stack([np.ones_like(s), s, s**2], axis=1)
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        score = features @ theta
+        loss, residual = loss_and_residual(np.stack([np.zeros_like(s), score], axis=1), labels)
+        change = theta - np.array([0.0, 1.0, 0.0])
+        gradient = residual[:, 1] @ features + 2.0 * RIDGE * change
+        return loss + RIDGE * float(change @ change), gradient
+
+    return objective
