@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from gnncal.calibrators.entropy import EntropyScaling as EntropyScaling
     from gnncal.calibrators.entropy import LogEntropyScaling as LogEntropyScaling
     from gnncal.calibrators.hots import HoTS as HoTS
+    from gnncal.calibrators.neural.cagcn import CaGCN as CaGCN
+    from gnncal.calibrators.neural.gats import GATS as GATS
+    from gnncal.calibrators.neural.gets import GETS as GETS
+    from gnncal.calibrators.neural.wats import WATS as WATS
     from gnncal.calibrators.persistence import load as load
+    from gnncal.calibrators.settings import settings_for as settings_for
     from gnncal.calibrators.temperature import TemperatureScaling as TemperatureScaling
     from gnncal.calibrators.uncalibrated import Uncalibrated as Uncalibrated
     from gnncal.calibrators.vector import VectorScaling as VectorScaling
@@ -62,7 +67,12 @@ _HOME = {
     "EntropyScaling": "calibrators.entropy",
     "LogEntropyScaling": "calibrators.entropy",
     "HoTS": "calibrators.hots",
+    "CaGCN": "calibrators.neural.cagcn",
+    "GATS": "calibrators.neural.gats",
+    "GETS": "calibrators.neural.gets",
+    "WATS": "calibrators.neural.wats",
     "load": "calibrators.persistence",
+    "settings_for": "calibrators.settings",
     "TemperatureScaling": "calibrators.temperature",
     "Uncalibrated": "calibrators.uncalibrated",
     "VectorScaling": "calibrators.vector",

@@ -9,10 +9,14 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.neural.cagcn import CaGCN
+from gnncal.calibrators.neural.gats import GATS
+from gnncal.calibrators.neural.gets import GETS
+from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.calibrators.vector import VectorScaling
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, require
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
     "uncalibrated": Uncalibrated,
@@ -25,6 +29,10 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "entropy-only": EntropyOnly,
     "homophily-only": HomophilyOnly,
     "hots-alpha1": HoTSAlphaOne,
+    "cagcn": CaGCN,
+    "gats": GATS,
+    "gets": GETS,
+    "wats": WATS,
 }
 
 
@@ -46,6 +54,8 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         raise InputError(
             f"{name} has no parameter {unknown[0]!r}; it takes {', '.join(allowed) or 'none'}."
         )
+    if calibrator.needs_torch:
+        require("torch", extra="neural", purpose=name)
     return calibrator(**params)
 
 
