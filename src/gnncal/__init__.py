@@ -29,9 +29,14 @@ if TYPE_CHECKING:
     from gnncal.calibrators.hots import HoTS as HoTS
     from gnncal.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
     from gnncal.calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
+    from gnncal.calibrators.neural.cagcn import CaGCN as CaGCN
+    from gnncal.calibrators.neural.gats import GATS as GATS
+    from gnncal.calibrators.neural.gets import GETS as GETS
+    from gnncal.calibrators.neural.wats import WATS as WATS
     from gnncal.calibrators.order_invariant import OrderInvariant as OrderInvariant
     from gnncal.calibrators.persistence import load as load
     from gnncal.calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
+    from gnncal.calibrators.settings import settings_for as settings_for
     from gnncal.calibrators.spline import SplineCalibration as SplineCalibration
     from gnncal.calibrators.structured import StructuredMatrixScaling as StructuredMatrixScaling
     from gnncal.calibrators.structured import StructuredVectorScaling as StructuredVectorScaling
@@ -81,6 +86,11 @@ _HOME = {
     "SplineCalibration": "calibrators.spline",
     "StructuredMatrixScaling": "calibrators.structured",
     "StructuredVectorScaling": "calibrators.structured",
+    "CaGCN": "calibrators.neural.cagcn",
+    "GATS": "calibrators.neural.gats",
+    "GETS": "calibrators.neural.gets",
+    "WATS": "calibrators.neural.wats",
+    "settings_for": "calibrators.settings",
     "TemperatureScaling": "calibrators.temperature",
     "Uncalibrated": "calibrators.uncalibrated",
     "VectorScaling": "calibrators.vector",

@@ -51,6 +51,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
     fitting: ClassVar[Literal["closed form", "convex", "iterative"]] = "iterative"  # has `protocol`
+    needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
     exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
 

@@ -12,6 +12,10 @@ from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
 from gnncal.calibrators.histogram import HistogramBinning
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import IsotonicCalibration, MultiClassIsotonic
+from gnncal.calibrators.neural.cagcn import CaGCN
+from gnncal.calibrators.neural.gats import GATS
+from gnncal.calibrators.neural.gets import GETS
+from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.order_invariant import OrderInvariant
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
@@ -19,7 +23,7 @@ from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVec
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.calibrators.vector import VectorScaling
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, require
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
     "uncalibrated": Uncalibrated,
@@ -41,6 +45,10 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "entropy-only": EntropyOnly,
     "homophily-only": HomophilyOnly,
     "hots-alpha1": HoTSAlphaOne,
+    "cagcn": CaGCN,
+    "gats": GATS,
+    "gets": GETS,
+    "wats": WATS,
 }
 
 _FITTING = {"closed form": "in closed form", "convex": "convex and solved to its one minimum"}
@@ -69,6 +77,8 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         raise InputError(
             f"{name} has no parameter {unknown[0]!r}; it takes {', '.join(allowed) or 'none'}."
         )
+    if calibrator.needs_torch:
+        require("torch", extra="neural", purpose=name)
     return calibrator(**params)
 
 

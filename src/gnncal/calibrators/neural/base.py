@@ -1,0 +1,312 @@
+"""What the neural calibrators share: how a fit is split, trained, stopped and reported."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from gnncal.calibrators import solvers
+from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE
+from gnncal.calibrators.solvers import Protocol, TemperatureLoss
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError, require
+from gnncal.core.graph import Graph
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+StopOn = Literal["held-out", "train", "none"]
+Weights = dict[str, FloatArray]
+HELD_OUT_SHARE = 0.2  # of the calibration nodes, where they decide when to stop
+FEWEST_HELD_OUT_NODES = 5  # fewer say nothing about when to stop
+LARGEST_LOGIT = 1e6  # beyond it a network sees this value: squares must fit a float32
+
+
+class NeuralCalibrator(Calibrator):
+    """A small network, trained by full-batch Adam on the calibration cross-entropy.
+
+    A subclass prepares everything constant once (``_inputs``, for the rows where an output is
+    wanted and no others), gives its initial weights, and computes scores from both.
+
+    Training parameters, the same for every method:
+
+    protocol : ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say;
+        ``"paper"`` is the common protocol of the GETS, WATS and HoTS papers, at most 1,000 epochs
+        and a patience of 50 on the *training* nodes' loss.
+    stop_on : whose cross-entropy decides which epoch is kept. ``"held-out"``, the default, keeps
+        a fifth of the calibration nodes out of the training for it: the network can overfit the
+        nodes it is trained on, and the classifier has overfitted its training nodes.
+        ``"train"`` watches those nevertheless, as most releases do; ``"none"`` trains on every
+        calibration node for ``max_epochs``.
+    max_epochs, patience, learning_rate, weight_decay : of Adam; weight decay is added to the
+        gradient.
+    random_state : seeds initial weights, dropout and the held-out part.
+    """
+
+    needs_graph = True
+    needs_torch = True
+    learned: ClassVar[tuple[str, ...]] = ("weights_", "n_iter_")
+    exempt_from: ClassVar[dict[str, str]] = {
+        "same fit in another numbering": "initial weights and dropout are drawn in the order of "
+        "nodes and classes; predictions at fixed weights do commute",
+        "falling loss": "a held-out part decides when to stop, so the loss of all calibration "
+        "nodes may rise",
+    }
+
+    protocol: Protocol
+    stop_on: StopOn
+    max_epochs: int
+    patience: int
+    learning_rate: float
+    weight_decay: float
+    random_state: Any
+    weights_: Weights
+    n_iter_: int
+
+    @abstractmethod
+    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+        """Initial weights in float64."""
+
+    @abstractmethod
+    def _inputs(
+        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
+    ) -> Any:
+        """Everything constant that the scores of ``rows`` need."""
+
+    @abstractmethod
+    def _scores(
+        self, weights: dict[str, Tensor], inputs: Any, logits: Tensor, noise: Generator | None
+    ) -> Tensor:
+        """Calibrated logits (n_rows, n_classes); ``noise`` is given in training only."""
+
+    def _loss(
+        self,
+        weights: dict[str, Tensor],
+        inputs: Any,
+        logits: Tensor,
+        labels: Tensor,
+        noise: Generator,
+    ) -> Tensor:
+        """What training minimises; a hook for methods that regularise."""
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(self._scores(weights, inputs, logits, noise), labels)
+
+    def _remember(self, data: FitData) -> None:
+        """Keep what predictions on the fitted graph need besides weights; nothing by default."""
+
+    def _is_trained(self, name: str) -> bool:
+        """Whether a weight moves in training; all do by default."""
+        return True
+
+    def _check_parameters(self) -> None:
+        for holds, message in (
+            (
+                self.protocol in ("converged", "paper"),
+                f"protocol is {self.protocol!r}; expected 'converged' or 'paper'.",
+            ),
+            (
+                self.stop_on in ("held-out", "train", "none"),
+                f"stop_on is {self.stop_on!r}; expected 'held-out', 'train' or 'none'.",
+            ),
+            (self.max_epochs >= 1, f"max_epochs is {self.max_epochs}; expected at least 1."),
+            (self.patience >= 1, f"patience is {self.patience}; expected at least 1."),
+            (
+                self.learning_rate > 0,
+                f"learning_rate is {self.learning_rate}; expected a positive number.",
+            ),
+            (
+                self.weight_decay >= 0,
+                f"weight_decay is {self.weight_decay}; expected a number of at least 0.",
+            ),
+        ):
+            if not holds:
+                raise InputError(message)
+
+    def _fit(self, data: FitData) -> None:
+        self._check_parameters()
+        if self.protocol == "paper" and data.train_nodes.size == 0:
+            raise InputError(
+                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
+            )
+        require("torch", extra="neural", purpose=type(self).__name__)
+        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self._remember(data)
+        self.weights_ = {
+            name: value.astype(data.logits.dtype)
+            for name, value in self._initial(data, generator).items()
+        }
+        self._train(data, generator)
+
+    def _train(self, data: FitData, generator: np.random.Generator) -> None:
+        import torch
+
+        from gnncal.calibrators.neural.training import train
+
+        weights = {
+            name: torch.from_numpy(value).requires_grad_(self._is_trained(name))
+            for name, value in self.weights_.items()
+        }
+        fitted, watched = self._split(data, generator)
+        noise = torch.Generator().manual_seed(int(generator.integers(2**63 - 1)))
+        paper = self.protocol == "paper"
+        run = train(
+            weights,
+            loss=self._objective(data, *fitted, weights, noise),
+            monitor=None if watched is None else self._monitor(data, *watched, weights),
+            max_epochs=solvers.PAPER_EPOCHS if paper else self.max_epochs,
+            patience=solvers.PAPER_PATIENCE if paper else self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        self.n_iter_ = run.n_epochs
+        self.weights_ = {name: value.detach().numpy().copy() for name, value in weights.items()}
+
+    def _split(
+        self, data: FitData, generator: np.random.Generator
+    ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray] | None]:
+        """Nodes and labels to train on, and those to watch."""
+        everything = data.nodes, data.labels
+        stop_on = "train" if self.protocol == "paper" else self.stop_on
+        if stop_on == "none":
+            return everything, None
+        if stop_on == "train":
+            if data.train_nodes.size == 0:
+                raise InputError(
+                    "stop_on='train' watches the training nodes' loss; pass train_nodes."
+                )
+            return everything, (data.train_nodes, data.train_labels)
+        n_held_out = int(HELD_OUT_SHARE * data.nodes.size)
+        if n_held_out < FEWEST_HELD_OUT_NODES:
+            warnings.warn(
+                f"{type(self).__name__} has only {data.nodes.size} calibration nodes, too few to "
+                f"hold some out; it trains on all of them for {self.max_epochs} epochs.",
+                GnncalWarning,
+                stacklevel=6,
+            )
+            return everything, None
+        order = generator.permutation(data.nodes.size)
+        held, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        return (data.nodes[kept], data.labels[kept]), (data.nodes[held], data.labels[held])
+
+    def _objective(
+        self, data: FitData, rows: IntArray, labels: IntArray, weights: Any, noise: Generator
+    ) -> Any:
+        inputs, logits, targets = self._constants(data, rows, labels)
+        return lambda: self._loss(weights, inputs, logits, targets, noise)
+
+    def _monitor(self, data: FitData, rows: IntArray, labels: IntArray, weights: Any) -> Any:
+        from torch.nn.functional import cross_entropy
+
+        inputs, logits, targets = self._constants(data, rows, labels)
+        return lambda: float(cross_entropy(self._scores(weights, inputs, logits, None), targets))
+
+    def _constants(
+        self, data: FitData, rows: IntArray, labels: IntArray
+    ) -> tuple[Any, Tensor, Tensor]:
+        import torch
+
+        assert data.graph is not None
+        inputs = self._inputs(data.logits, data.graph, None, rows)
+        logits = torch.from_numpy(bounded(data.logits[rows]))
+        return inputs, logits, torch.from_numpy(labels)
+
+    def _tensors(self, dtype: np.dtype[Any]) -> dict[str, Tensor]:
+        import torch
+
+        return {
+            name: torch.from_numpy(value.astype(dtype)) for name, value in self.weights_.items()
+        }
+
+    def _report(self, data: FitData, scores: FloatArray) -> FitReport:
+        """From the calibrated logits (n, n_classes) of the calibration nodes."""
+        ones = np.ones(data.nodes.size)
+        return FitReport(
+            loss_before=TemperatureLoss(data.logits[data.nodes], data.labels).value(ones),
+            loss_after=TemperatureLoss(scores, data.labels).value(ones),
+            bounds_hit=(),
+            nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
+        )
+
+
+class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
+    """A network whose output is one temperature a node, kept within [e^-5, e^5]."""
+
+    @abstractmethod
+    def _network(self, weights: dict[str, Tensor], inputs: Any, noise: Generator | None) -> Tensor:
+        """The temperature of each row before it is kept within its range."""
+
+    def _scores(
+        self, weights: dict[str, Tensor], inputs: Any, logits: Tensor, noise: Generator | None
+    ) -> Tensor:
+        temperature = self._network(weights, inputs, noise).clamp(*TEMPERATURE_RANGE)
+        return logits / temperature[:, None]
+
+    def _fit(self, data: FitData) -> None:
+        super()._fit(data)
+        self.temperature_ = self._temperature(data.logits, data.graph, None)
+        scaled = data.logits[data.nodes].astype(np.float64)
+        scaled /= self.temperature_[data.nodes, None]
+        self.fit_report_ = self._report(data, scaled)
+
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        torch = require("torch", extra="neural", purpose=type(self).__name__)
+        assert graph is not None
+        rows = np.arange(len(logits))
+        inputs = self._inputs(logits, graph, known_labels, rows)
+        with torch.no_grad():
+            output = self._network(self._tensors(logits.dtype), inputs, None)
+        found: FloatArray = output.clamp(*TEMPERATURE_RANGE).numpy()
+        return found
+
+
+def bounded(logits: FloatArray) -> FloatArray:
+    """A copy whose entries a network can square and sum."""
+    return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+def dropped_out(values: Tensor, rate: float, noise: Generator | None) -> Tensor:
+    """Dropout from a generator of its own; nothing happens without one."""
+    if noise is None or rate == 0:
+        return values
+    kept = values.new_empty(values.shape).bernoulli_(1 - rate, generator=noise)
+    return values * kept.div_(1 - rate)
+
+
+def glorot(generator: np.random.Generator, n_in: int, n_out: int, *shape: int) -> FloatArray:
+    """Uniform weights of variance 2 / (n_in + n_out)."""
+    bound = np.sqrt(6 / (n_in + n_out))
+    return generator.uniform(-bound, bound, shape or (n_in, n_out))
+
+
+def linear(generator: np.random.Generator, n_in: int, *shape: int) -> FloatArray:
+    """Uniform within 1 / sqrt(n_in), torch's initial weights and biases of a linear layer."""
+    bound = 1 / np.sqrt(max(n_in, 1))
+    return generator.uniform(-bound, bound, shape)
+
+
+def check_share(name: str, value: float) -> None:
+    """A dropout rate."""
+    if not 0 <= value < 1:
+        raise InputError(f"{name} is {value}; expected a number in [0, 1).")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if value not in choices:
+        expected = " or ".join(repr(choice) for choice in choices)
+        raise InputError(f"{name} is {value!r}; expected {expected}.")
+
+
+def check_count(name: str, value: int) -> None:
+    """A positive whole number."""
+    if value < 1:
+        raise InputError(f"{name} is {value}; expected at least 1.")

@@ -1,0 +1,187 @@
+"""GATS: a temperature from attention over the neighbours (Hsu et al., NeurIPS 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.neural.base import (
+    NeuralTemperature,
+    StopOn,
+    Weights,
+    bounded,
+    check_choice,
+    check_count,
+    glorot,
+)
+from gnncal.calibrators.solvers import Protocol
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph, Side
+from gnncal.core.probability import softmax
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from gnncal.calibrators.neural.propagation import Attention
+
+SMALLEST_RANGE = 1e-8  # of a row of logits that is divided by its range
+SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
+
+
+class GATS(NeuralTemperature):
+    r"""A temperature from the node's neighbours, their confidence, and the distance to training.
+
+    .. math::
+        T_i = T_0 + \frac1H \sum_h \mathrm{softplus}\Bigl(\omega\, \delta_i
+            + \sum_{j \in \hat N(i)} \alpha_{ij} \gamma_j \theta_h^\top \hat z_j\Bigr)
+
+    where :math:`\hat N(i)` are the senders to i and i itself, :math:`\hat z` the sorted logits
+    scaled to [0, 1], :math:`\delta_i` how much more confident i is than its neighbourhood on
+    average, :math:`\gamma` the factor :math:`a_0` at training nodes, :math:`a_1` at nodes that
+    one sends to, 1 elsewhere, and :math:`\alpha_{ij} = \mathrm{softmax}_j\,
+    \mathrm{LeakyReLU}_{0.2}(\langle z_i, z_j \rangle / \gamma_i \gamma_j)`. T stays within
+    [e^-5, e^5].
+
+    On another graph than the fitted one, training nodes are those with ``known_labels``.
+
+    Parameters
+    ----------
+    heads : H.
+    base_temperature : the initial T_0.
+    positive : keep T_0, a_0 and a_1 positive by learning their logarithms; ``False`` learns them
+        as they are, as released, with only the guards against division by zero.
+    relative_to : ``"in"`` divides :math:`\delta` by the size of the neighbourhood it sums over;
+        ``"out"`` by the number of edges that leave i, as released. Equal on undirected graphs.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
+        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+
+    """
+
+    learned: ClassVar = (*NeuralTemperature.learned, "train_nodes_", "graph_fingerprint_")
+    exempt_from: ClassVar = NeuralTemperature.exempt_from | {
+        "shift": "attention compares the logits themselves"
+    }
+    train_nodes_: IntArray  # (m,)
+    graph_fingerprint_: str
+
+    def __init__(
+        self,
+        *,
+        heads: int = 8,
+        base_temperature: float = 1.0,
+        positive: bool = True,
+        relative_to: Side = "in",
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 1e-3,
+        random_state: Any = 0,
+    ) -> None:
+        self.heads = heads
+        self.base_temperature = base_temperature
+        self.positive = positive
+        self.relative_to = relative_to
+        self.protocol = protocol
+        self.stop_on = stop_on
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("heads", self.heads)
+        check_choice("relative_to", self.relative_to, ("in", "out"))
+        if not self.base_temperature > 0:
+            raise InputError(
+                f"base_temperature is {self.base_temperature}; expected a positive number."
+            )
+
+    def _remember(self, data: FitData) -> None:
+        assert data.graph is not None
+        self.train_nodes_ = data.train_nodes
+        self.graph_fingerprint_ = data.graph.fingerprint
+
+    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+        start = np.array([self.base_temperature, 1.0, 1.0])
+        T0, a0, a1 = np.log(start) if self.positive else start
+        return {
+            "theta": glorot(generator, data.n_classes, self.heads),
+            "omega": np.zeros(1),
+            "base_temperature": np.array([T0]),
+            "train_factor": np.array([a0]),
+            "neighbour_factor": np.array([a1]),
+        }
+
+    def _inputs(
+        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
+    ) -> _Inputs:
+        import torch
+
+        from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods, has_sender
+
+        around = Neighbourhoods.of(graph, rows)
+        z = bounded(logits[around.nodes])
+        is_train = self._is_train(graph, known_labels)
+        is_near = has_sender(graph, is_train) & ~is_train
+        confidence = softmax(z).max(axis=1)
+        surplus = confidence[around.own] * around.degree - around.sums(confidence)
+        leaving = 1 + graph.neighbour_counts(side="out")[rows]
+        surplus /= around.degree if self.relative_to == "in" else leaving
+        return _Inputs(
+            sorted_logits=torch.from_numpy(_sorted(z)),
+            is_train=torch.from_numpy(is_train[around.nodes].astype(z.dtype)),
+            is_near=torch.from_numpy(is_near[around.nodes].astype(z.dtype)),
+            surplus=torch.from_numpy(surplus.astype(z.dtype)),
+            attention=Attention(around, z),
+        )
+
+    def _is_train(self, graph: Graph, known_labels: IntArray | None) -> BoolArray:
+        if known_labels is not None:
+            return known_labels >= 0
+        is_train = np.zeros(graph.n_nodes, dtype=bool)
+        if graph.fingerprint == self.graph_fingerprint_:
+            is_train[self.train_nodes_] = True
+        return is_train
+
+    def _network(
+        self, weights: dict[str, Tensor], inputs: _Inputs, noise: Generator | None
+    ) -> Tensor:
+        from torch.nn.functional import softplus
+
+        names = ("base_temperature", "train_factor", "neighbour_factor")
+        T0, a0, a1 = (weights[name] for name in names)
+        if self.positive:
+            T0, a0, a1 = T0.exp(), a0.exp(), a1.exp()
+        gamma = 1 + (a0 - 1) * inputs.is_train + (a1 - 1) * inputs.is_near
+        tau = inputs.sorted_logits @ weights["theta"]
+        scale = 1 / gamma.clamp(min=SMALLEST_FACTOR)
+        around = inputs.attention(scale, gamma[:, None] * tau)
+        own = weights["omega"] * inputs.surplus
+        return T0 + softplus(own[:, None] + around).mean(dim=1)
+
+
+def _sorted(logits: FloatArray) -> FloatArray:
+    """Each row scaled to [0, 1], ascending."""
+    z = np.sort(logits, axis=1)
+    z -= z[:, :1]
+    z /= np.maximum(z[:, -1:], SMALLEST_RANGE)
+    return z
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Of the senders to the rows, except for ``surplus``, which is of the rows."""
+
+    sorted_logits: Tensor  # (n_senders, n_classes)
+    is_train: Tensor  # (n_senders,) 0 or 1
+    is_near: Tensor  # (n_senders,) 0 or 1
+    surplus: Tensor  # (n_rows,) delta
+    attention: Attention

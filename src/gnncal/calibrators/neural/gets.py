@@ -1,0 +1,366 @@
+"""GETS: a mixture of graph experts that scales each class of each node (Zhuang et al., ICLR 2025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from gnncal.calibrators.neural.base import (
+    NeuralCalibrator,
+    StopOn,
+    Weights,
+    bounded,
+    check_count,
+    check_share,
+    dropped_out,
+    glorot,
+    linear,
+)
+from gnncal.calibrators.neural.gate import Gates, noisy_top_k
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE
+from gnncal.calibrators.solvers import Protocol
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError, require
+from gnncal.core.graph import Graph
+from gnncal.core.probability import softmax
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from gnncal.calibrators.neural.propagation import SparseOperator
+
+EXPERTS = ("l", "f", "d", "lf", "fd", "ld", "lfd")  # which of logits, features, degrees each sees
+
+
+class GETS(NeuralCalibrator):
+    r"""Multiply the logit of each class of each node by a positive number from seven experts.
+
+    .. math:: z'_{ic} = z_{ic}\, \mathrm{softplus}(t_{ic}), \quad
+        t_i = \sum_m g_{im}\, \mathrm{GCN}_m(u^m)_i
+
+    Expert m is a two-layer GCN on its own subset of {logits, projected features, embedded
+    degree}. The gate g keeps the ``experts_per_node`` largest of noisy scores, linear in the
+    logits and projected features, and a softmax over them; ``balance_weight`` times the squared
+    coefficients of variation of the experts' importance and load is added to the cross-entropy.
+    Multipliers stay within [e^-5, e^5].
+
+    A graph without features leaves the three experts that need none, and a gate on the logits.
+    Degrees above the largest of the fitted graph share its embedding.
+
+    Parameters
+    ----------
+    hidden, dropout : of the experts' hidden layer.
+    experts_per_node : k of the gate.
+    feature_width, degree_width : of the projections and the embeddings.
+    balance_weight : of the penalty.
+    train_degrees : learn the degrees' embeddings; ``False`` leaves them random, as released
+        (there they are created after the optimiser, which never sees them).
+    add_self_loops : give a loop to each node that has none; ``False`` takes the graph as it is.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
+        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+
+    """
+
+    preserves_predictions = False
+    learned: ClassVar = (*NeuralCalibrator.learned, "n_node_features_")
+    exempt_from: ClassVar = NeuralCalibrator.exempt_from | {
+        "shift": "the experts read the logits themselves, and scale a constant class by class"
+    }
+    n_node_features_: int  # 0 when the fitted graph had none
+
+    def __init__(
+        self,
+        *,
+        hidden: int = 16,
+        dropout: float = 0.5,
+        experts_per_node: int = 2,
+        feature_width: int = 16,
+        degree_width: int = 16,
+        balance_weight: float = 1.0,
+        train_degrees: bool = True,
+        add_self_loops: bool = True,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.dropout = dropout
+        self.experts_per_node = experts_per_node
+        self.feature_width = feature_width
+        self.degree_width = degree_width
+        self.balance_weight = balance_weight
+        self.train_degrees = train_degrees
+        self.add_self_loops = add_self_loops
+        self.protocol = protocol
+        self.stop_on = stop_on
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("hidden", "experts_per_node", "feature_width", "degree_width"):
+            check_count(name, getattr(self, name))
+        check_share("dropout", self.dropout)
+        if self.experts_per_node > len(EXPERTS):
+            raise InputError(
+                f"experts_per_node is {self.experts_per_node}; there are {len(EXPERTS)} experts."
+            )
+        if self.balance_weight < 0:
+            raise InputError(f"balance_weight is {self.balance_weight}; expected at least 0.")
+
+    def _remember(self, data: FitData) -> None:
+        assert data.graph is not None
+        features = data.graph.features
+        self.n_node_features_ = 0 if features is None else int(features.shape[1])
+
+    def _is_trained(self, name: str) -> bool:
+        return self.train_degrees or name != "degree_embedding"
+
+    @property
+    def _experts(self) -> tuple[str, ...]:
+        if self.n_node_features_:
+            return EXPERTS
+        return tuple(expert for expert in EXPERTS if "f" not in expert)
+
+    def _seeing(self, source: str) -> list[int]:
+        """The experts whose subset has this source."""
+        return [m for m, expert in enumerate(self._experts) if source in expert]
+
+    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+        assert data.graph is not None
+        F, K, M, h = self.n_node_features_, data.n_classes, len(self._experts), self.hidden
+        width = {"l": K, "f": self.feature_width, "d": self.degree_width}
+
+        def first_layer(source: str) -> FloatArray:
+            n_in = [sum(width[s] for s in self._experts[m]) for m in self._seeing(source)]
+            return np.stack([glorot(generator, n, h, width[source], h) for n in n_in])
+
+        weights = {"logit_weight": first_layer("l")}  # (4, K, h)
+        gate_width = K
+        if F:
+            n_seeing, f = len(self._seeing("f")), self.feature_width
+            weights |= {
+                "feature_projection": linear(generator, F, n_seeing, F, f),
+                "feature_bias": linear(generator, F, n_seeing, f),
+                "feature_weight": first_layer("f"),
+                "gate_projection": linear(generator, F, F, f),
+                "gate_bias": linear(generator, F, f),
+            }
+            gate_width += f
+        largest = int((data.graph.in_degree + data.graph.out_degree).max())
+        shape = (len(self._seeing("d")), largest + 1, self.degree_width)
+        return weights | {
+            "degree_embedding": generator.normal(size=shape),
+            "degree_weight": first_layer("d"),
+            "first_bias": np.zeros((M, h)),
+            "second_weight": np.stack([glorot(generator, h, K) for _ in range(M)]),
+            "second_bias": np.zeros((M, K)),
+            "gate_weight": np.zeros((gate_width, M)),
+            "noise_weight": np.zeros((gate_width, M)),
+        }
+
+    def _inputs(
+        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
+    ) -> _Inputs:
+        import torch
+
+        from gnncal.calibrators.neural.propagation import SparseOperator, restrict
+
+        self._check_features(graph)
+        z = bounded(logits)
+        adjacency = graph.normalised_adjacency(
+            add_self_loops=self.add_self_loops, dtype=logits.dtype
+        )
+        last, senders = restrict(adjacency, rows)
+        first, far = restrict(adjacency, senders)
+        n_degrees = self.weights_["degree_embedding"].shape[1]
+        degree = np.minimum(graph.in_degree + graph.out_degree, n_degrees - 1)[far]
+        features = None
+        if self.n_node_features_:
+            assert graph.features is not None
+            features = graph.features.astype(logits.dtype)
+        return _Inputs(
+            rows=torch.from_numpy(rows),
+            logits=torch.from_numpy(z),
+            features=None if features is None else _Multiplied(features),
+            row_features=None if features is None else _Multiplied(features[rows]),
+            propagated_logits=torch.from_numpy(first @ z[far]),
+            propagated_features=None if features is None else _Multiplied(features[far], first),
+            reach=torch.from_numpy(np.asarray(first.sum(axis=1))),
+            propagated_degrees=SparseOperator(_by_degree(first, degree, n_degrees)),
+            last=SparseOperator(last),
+        )
+
+    def _check_features(self, graph: Graph) -> None:
+        if not self.n_node_features_:
+            return
+        width = 0 if graph.features is None else graph.features.shape[1]
+        if width != self.n_node_features_:
+            raise InputError(
+                f"GETS was fitted with {self.n_node_features_} features but this graph has "
+                f"{width or 'none'}; pass Graph(..., features=x) with the same columns."
+            )
+
+    def _scores(
+        self, weights: dict[str, Tensor], inputs: _Inputs, logits: Tensor, noise: Generator | None
+    ) -> Tensor:
+        gates = self._gates(weights, inputs, None)
+        return self._mixed(weights, inputs, logits, gates.weights, noise)
+
+    def _loss(
+        self,
+        weights: dict[str, Tensor],
+        inputs: _Inputs,
+        logits: Tensor,
+        labels: Tensor,
+        noise: Generator,
+    ) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        gates = self._gates(weights, inputs, noise)  # of every node: their load is balanced
+        scores = self._mixed(weights, inputs, logits, gates.weights[inputs.rows], noise)
+        return cross_entropy(scores, labels) + self.balance_weight * gates.imbalance
+
+    def _gates(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Generator | None) -> Gates:
+        """Of every node in training, else of the rows."""
+        import torch
+
+        z, x = inputs.logits, inputs.features
+        if noise is None:
+            z, x = z[inputs.rows], inputs.row_features
+        both = torch.cat([weights["gate_weight"], weights["noise_weight"]], dim=1)
+        K = z.shape[1]
+        scores = z @ both[-K:]
+        if x is not None:
+            by_feature = both[:-K]
+            projected = x @ (weights["gate_projection"] @ by_feature)
+            scores = scores + projected + weights["gate_bias"] @ by_feature
+        clean, spread = scores.chunk(2, dim=1)
+        return noisy_top_k(clean, spread, min(self.experts_per_node, clean.shape[1]), noise)
+
+    def _mixed(
+        self,
+        weights: dict[str, Tensor],
+        inputs: _Inputs,
+        logits: Tensor,
+        gates: Tensor,
+        noise: Generator | None,
+    ) -> Tensor:
+        import torch
+        from torch.nn.functional import softplus
+
+        hidden = dropped_out(self._first_layer(weights, inputs).relu(), self.dropout, noise)
+        arrived = inputs.last @ hidden.flatten(1)
+        n_experts = gates.shape[1]
+        gated = arrived.view(len(arrived), n_experts, -1) * gates[:, :, None]
+        t = torch.einsum("imh,mhk->ik", gated, weights["second_weight"])
+        t = t + gates @ weights["second_bias"]
+        return logits * softplus(t).clamp(*TEMPERATURE_RANGE)
+
+    def _first_layer(self, weights: dict[str, Tensor], inputs: _Inputs) -> Tensor:
+        """Â [z, projected x, embedded degree] W + b of every expert, (n_senders, n_experts, h).
+
+        Projection and embedding are linear, so each is multiplied into W first and the graph
+        sends ``hidden`` columns instead of the wider ones.
+        """
+        import torch
+
+        parts = {"l": inputs.propagated_logits @ _side_by_side(weights["logit_weight"])}
+        if inputs.propagated_features is not None:
+            by_feature = weights["feature_weight"]
+            projected = torch.bmm(weights["feature_projection"], by_feature)
+            shift = torch.bmm(weights["feature_bias"][:, None], by_feature)
+            parts["f"] = inputs.propagated_features @ _side_by_side(projected)
+            parts["f"] = parts["f"] + inputs.reach[:, None] * _side_by_side(shift)
+        embedded = torch.bmm(weights["degree_embedding"], weights["degree_weight"])
+        parts["d"] = inputs.propagated_degrees @ _side_by_side(embedded)
+        total = weights["first_bias"].expand(len(inputs.reach), -1, -1)
+        for source, part in parts.items():
+            experts = torch.tensor(self._seeing(source))
+            total = total.index_add(1, experts, part.view(len(part), len(experts), -1))
+        return total
+
+    def _fit(self, data: FitData) -> None:
+        super()._fit(data)
+        scores = self._all_scores(data.logits, data.graph)[data.nodes]
+        self.fit_report_ = self._report(data, scores)
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        return softmax(self._all_scores(logits, graph))
+
+    def _all_scores(self, logits: FloatArray, graph: Graph | None) -> FloatArray:
+        torch = require("torch", extra="neural", purpose=type(self).__name__)
+        assert graph is not None
+        inputs = self._inputs(logits, graph, None, np.arange(len(logits)))
+        with torch.no_grad():
+            scores = self._scores(
+                self._tensors(logits.dtype), inputs, torch.from_numpy(bounded(logits)), None
+            )
+        found: FloatArray = scores.numpy()
+        return found
+
+
+def _side_by_side(matrices: Tensor) -> Tensor:
+    """(m, n, h) as one matrix (n, m h)."""
+    return matrices.transpose(0, 1).flatten(1).contiguous()
+
+
+def _by_degree(matrix: sparse.csr_array, degree: IntArray, n_degrees: int) -> sparse.csr_array:
+    """The matrix times the one-hot degrees of its columns: (n_rows, n_degrees)."""
+    indices = degree.astype(matrix.indices.dtype)[matrix.indices]
+    shape = (matrix.shape[0], n_degrees)
+    summed = sparse.csr_array((matrix.data.copy(), indices, matrix.indptr.copy()), shape=shape)
+    summed.sum_duplicates()
+    return summed
+
+
+class _Multiplied:
+    """Constant features, dense or sparse, possibly sent along edges, times a tensor.
+
+    Dense features are sent once; sparse ones would fill in, so their product is sent instead.
+    """
+
+    def __init__(self, features: Any, matrix: sparse.csr_array | None = None) -> None:
+        import torch
+
+        from gnncal.calibrators.neural.propagation import SparseOperator
+
+        self.matrix: SparseOperator | None = None
+        self.sparse: SparseOperator | None = None
+        if sparse.issparse(features):
+            self.sparse = SparseOperator(features)
+            self.matrix = None if matrix is None else SparseOperator(matrix)
+        else:
+            self.dense = torch.from_numpy(features if matrix is None else matrix @ features)
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        if self.sparse is None:
+            return self.dense @ weight
+        product = self.sparse @ weight
+        return product if self.matrix is None else self.matrix @ product
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    rows: Tensor  # (n_rows,) where an output is wanted
+    logits: Tensor  # (n_nodes, n_classes)
+    features: _Multiplied | None  # X of every node
+    row_features: _Multiplied | None  # X of the rows
+    propagated_logits: Tensor  # (n_senders, n_classes) Â Z at the senders of the rows
+    propagated_features: _Multiplied | None  # Â X there
+    reach: Tensor  # (n_senders,) row sums of Â there
+    propagated_degrees: SparseOperator  # (n_senders, n_degrees) Â times one-hot degrees there
+    last: SparseOperator  # (n_rows, n_senders)

@@ -1,0 +1,68 @@
+"""The one training loop: full-batch Adam on the calibration cross-entropy, best copy restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a run ended."""
+
+    n_epochs: int
+    best_epoch: int  # whose weights are kept; the last one without a monitor
+    stopped_early: bool
+
+
+def train(
+    weights: Tensors,
+    loss: Callable[[], Tensor],
+    monitor: Callable[[], float] | None,
+    *,
+    max_epochs: int,
+    patience: int | None,
+    learning_rate: float,
+    weight_decay: float,
+) -> TrainingRun:
+    """Take one Adam step an epoch and leave the best weights seen in ``weights``.
+
+    ``monitor`` scores the weights after each step; an equal score counts as better, and
+    ``patience`` epochs without a better one end the run. Without a monitor the last weights stay.
+    Weights that do not require a gradient are left alone.
+    """
+    moving = [weight for weight in weights.values() if weight.requires_grad]
+    optimiser = torch.optim.Adam(moving, lr=learning_rate, weight_decay=weight_decay, fused=True)
+    best, best_score, best_epoch = _copy(moving), float("inf"), 0
+    for epoch in range(1, max_epochs + 1):
+        optimiser.zero_grad(set_to_none=True)
+        loss().backward()
+        optimiser.step()
+        if monitor is None:
+            continue
+        with torch.no_grad():
+            score = monitor()
+        if score <= best_score:
+            best, best_score, best_epoch = _copy(moving), score, epoch
+        elif patience is not None and epoch - best_epoch >= patience:
+            _restore(moving, best)
+            return TrainingRun(epoch, best_epoch, stopped_early=True)
+    if monitor is None:
+        return TrainingRun(max_epochs, max_epochs, stopped_early=False)
+    _restore(moving, best)
+    return TrainingRun(max_epochs, best_epoch, stopped_early=False)
+
+
+def _copy(weights: list[Tensor]) -> list[Tensor]:
+    return [weight.detach().clone() for weight in weights]
+
+
+def _restore(weights: list[Tensor], best: list[Tensor]) -> None:
+    with torch.no_grad():
+        for weight, value in zip(weights, best, strict=True):
+            weight.copy_(value)
