@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -9,8 +10,6 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-
-ENTRIES_PER_BLOCK = 1 << 14  # gathered rows stay in the processor's cache
 
 
 class Pattern:
@@ -43,11 +42,17 @@ class Pattern:
         return torch.from_numpy(filled @ dense.detach().numpy())
 
     def entries_of_product(self, left: Tensor, right: Tensor) -> Tensor:
-        """The entries of ``left @ right.T`` that lie in the pattern, block by block."""
-        blocks = zip(
-            self.rows.split(ENTRIES_PER_BLOCK), self.columns.split(ENTRIES_PER_BLOCK), strict=True
-        )
-        return torch.cat([(left[i] * right[j]).sum(dim=1) for i, j in blocks])
+        """The entries of ``left @ right.T`` that lie in the pattern, and no others."""
+        index = torch.from_numpy(self.matrix.indptr.astype(np.int64)), self.columns
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            nothing = torch.sparse_csr_tensor(
+                *index,
+                left.new_zeros(len(self.columns)),
+                size=self.matrix.shape,
+                check_invariants=False,
+            )
+        return torch.sparse.sampled_addmm(nothing, left, right.T).values()
 
     @staticmethod
     def _fill(matrix: sparse.csr_array, data: Any) -> sparse.csr_array:
