@@ -1,0 +1,87 @@
+"""Every classifier by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnncal.classifiers.settings import TrainingSettings, training_settings
+from gnncal.core.arrays import IntArray
+from gnncal.core.errors import InputError, require
+from gnncal.datasets import Dataset, Split
+
+if TYPE_CHECKING:
+    from gnncal.classifiers.training import TrainedClassifier
+
+CLASSIFIERS = {
+    "gcn": "GCN",
+    "gat": "GAT",
+    "gin": "GIN",
+    "sage": "SAGE",
+    "gcnii": "GCNII",
+    "gprgnn": "GPRGNN",
+}
+
+
+def list_classifiers() -> list[str]:
+    """The names that ``train_classifier`` takes."""
+    return list(CLASSIFIERS)
+
+
+def train_classifier(
+    backbone: str,
+    dataset: Dataset,
+    split: Split,
+    *,
+    seed: int,
+    settings: TrainingSettings | None = None,
+) -> TrainedClassifier:
+    """Train a classifier on ``split.train``, stopped on ``split.validation``.
+
+    The same seed gives the same classifier; torch's own random state is left as it was.
+    ``settings`` default to ``training_settings(backbone, dataset.name)``.
+    """
+    torch = require("torch", extra="neural", purpose="training a classifier")
+    if backbone not in CLASSIFIERS:
+        names = ", ".join(CLASSIFIERS)
+        raise InputError(f"there is no classifier {backbone!r}; expected one of {names}.")
+    if dataset.graph.features is None:
+        raise InputError(f"{dataset.name} has no node features; a classifier needs them.")
+    _check_split(dataset, split)
+    from gnncal.classifiers import training
+    from gnncal.classifiers.inputs import GraphInput
+
+    settings = settings or training_settings(backbone, dataset.name)
+    inputs, labels = GraphInput(dataset.graph), torch.tensor(dataset.labels)
+    nodes = torch.tensor(split.train), torch.tensor(split.validation)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        network = _make(backbone, inputs.n_features, dataset.n_classes, settings)
+        n_epochs = training.train(network, inputs, labels, *nodes, settings)
+    logits = training.evaluate(network, inputs)[nodes[1]]
+    loss = torch.nn.functional.cross_entropy(logits, labels[nodes[1]]).item()
+    return training.TrainedClassifier(backbone, settings, n_epochs, loss, network, inputs)
+
+
+def _make(backbone: str, n_features: int, n_classes: int, settings: TrainingSettings) -> Any:
+    module = import_module(f"gnncal.classifiers.{backbone}")
+    return getattr(module, CLASSIFIERS[backbone])(n_features, n_classes, settings)
+
+
+def _check_split(dataset: Dataset, split: Split) -> None:
+    for name, nodes in (("train", split.train), ("validation", split.validation)):
+        if len(nodes) == 0:
+            raise InputError(f"split.{name} is empty; a classifier needs nodes to {name} on.")
+        _check_labelled(name, dataset.labels, np.asarray(nodes))
+
+
+def _check_labelled(name: str, labels: IntArray, nodes: IntArray) -> None:
+    if nodes.dtype.kind not in "iu" or nodes.min() < 0 or nodes.max() >= len(labels):
+        raise InputError(f"split.{name} must hold node numbers from 0 to {len(labels) - 1}.")
+    unknown = int((labels[nodes] < 0).sum())
+    if unknown:
+        raise InputError(
+            f"{unknown} of the {len(nodes)} nodes in split.{name} have no label; leave them out."
+        )

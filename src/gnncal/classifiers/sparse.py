@@ -1,0 +1,88 @@
+"""Products of a sparse and a dense matrix, with gradients of both, on CSR."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+ENTRIES_PER_BLOCK = 1 << 14  # gathered rows stay in the processor's cache
+
+
+class Pattern:
+    """Where a CSR matrix has its entries, and where each of them goes in the transpose."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.matrix = matrix
+        order = np.arange(matrix.nnz, dtype=np.int64)
+        self.transposed = self._fill(matrix, order).T.tocsr()  # its data is the permutation
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """(nnz,) the row of each entry."""
+        counts = np.diff(self.matrix.indptr)
+        return torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """(nnz,) the column of each entry."""
+        return torch.from_numpy(self.matrix.indices.astype(np.int64))
+
+    def times(self, values: Tensor, dense: Tensor) -> Tensor:
+        """The matrix with these values, times ``dense``."""
+        filled = self._fill(self.matrix, values.detach().numpy())
+        return torch.from_numpy(filled @ dense.detach().numpy())
+
+    def transposed_times(self, values: Tensor, dense: Tensor) -> Tensor:
+        """Its transpose, times ``dense``."""
+        filled = self._fill(self.transposed, values.detach().numpy()[self.transposed.data])
+        return torch.from_numpy(filled @ dense.detach().numpy())
+
+    def entries_of_product(self, left: Tensor, right: Tensor) -> Tensor:
+        """The entries of ``left @ right.T`` that lie in the pattern, block by block."""
+        blocks = zip(
+            self.rows.split(ENTRIES_PER_BLOCK), self.columns.split(ENTRIES_PER_BLOCK), strict=True
+        )
+        return torch.cat([(left[i] * right[j]).sum(dim=1) for i, j in blocks])
+
+    @staticmethod
+    def _fill(matrix: sparse.csr_array, data: Any) -> sparse.csr_array:
+        return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+class SparseProduct(torch.autograd.Function):
+    """``A @ dense`` for the sparse A of the given pattern and values."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+        """Remember both factors for the gradients."""
+        ctx.save_for_backward(values, dense)
+        ctx.pattern = pattern
+        return pattern.times(values, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        """dA = (G dense^T) on the pattern, d dense = A^T G."""
+        values, dense = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        for_values = for_dense = None
+        if ctx.needs_input_grad[0]:
+            for_values = ctx.pattern.entries_of_product(gradient, dense)
+        if ctx.needs_input_grad[1]:
+            for_dense = ctx.pattern.transposed_times(values, gradient)
+        return for_values, for_dense, None
+
+
+class SparseMatrix:
+    """A constant sparse matrix that torch can differentiate through."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.pattern = Pattern(matrix)
+        self.values = torch.tensor(matrix.data)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return SparseProduct.apply(self.values, dense, self.pattern)

@@ -1,0 +1,68 @@
+"""Parsed graphs, kept so that the next load takes a moment.
+
+One ``.npz`` of plain arrays a graph. It names the raw files it came from by size and time of
+change, so that one for other raw data, or one that cannot be read, counts as not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gnncal.core.arrays import IntArray
+from gnncal.core.files import write_atomically
+from gnncal.core.graph import Graph
+from gnncal.datasets.formats import checked_csr
+
+FORMAT = 1  # raised when parsing or preprocessing changes
+
+
+def user_cache() -> Path:
+    """Where a user's caches are, by the XDG convention."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnncal"
+
+
+def identity(paths: list[Path]) -> str:
+    """What tells one set of raw files from another without reading them."""
+    files = ((path.name, path.stat()) for path in paths)
+    return repr([FORMAT, *((name, s.st_size, s.st_mtime_ns) for name, s in files)])
+
+
+def read(path: Path, key: str) -> tuple[Graph, IntArray] | None:
+    """The graph and labels stored under this key, or nothing."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["key"]) != key:
+                return None
+            arrays = {name: file[name] for name in file.files}
+        return Graph(arrays["edges"], len(arrays["labels"]), _features(arrays)), arrays["labels"]
+    except Exception:  # NumPy, zipfile and zlib raise almost anything for a broken file
+        return None
+
+
+def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
+    """Store a graph; a cache folder that cannot be written to is no reason to fail."""
+    arrays: dict[str, Any] = {"key": np.array(key), "labels": labels, "edges": graph.edge_index}
+    features: Any = graph.features
+    if sparse.issparse(features):
+        arrays |= {"data": features.data, "indices": features.indices, "indptr": features.indptr}
+        arrays["shape"] = np.array(features.shape)
+    else:
+        arrays["features"] = features
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    with contextlib.suppress(OSError):
+        write_atomically(path, buffer.getvalue())
+
+
+def _features(arrays: dict[str, Any]) -> Any:
+    if "features" in arrays:
+        return arrays["features"]
+    parts = arrays["data"], arrays["indices"], arrays["indptr"]
+    return checked_csr(sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist())))

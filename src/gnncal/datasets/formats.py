@@ -1,0 +1,93 @@
+"""Raw files to arrays, one function a format. Nothing is unpickled and nothing is made dense."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from gnncal.core.arrays import IntArray
+from gnncal.datasets.preprocessing import RawGraph
+
+
+def checked_csr(matrix: Any) -> sparse.csr_array:
+    """A CSR matrix from a file; a wild index would otherwise read foreign memory."""
+    checked = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    checked.check_format(full_check=True)
+    return checked
+
+
+def read_geom_gcn(paths: list[Path]) -> RawGraph:
+    """Texas to Actor: text, column 2 of the edge file sends to column 1."""
+    header, *lines = paths[0].read_text().splitlines()
+    records = sorted((line.split("\t") for line in lines), key=lambda record: int(record[0]))
+    values = [np.fromstring(record[1], dtype=np.int64, sep=",") for record in records]
+    listed = "feature_amount" in header  # Actor lists the positions of its ones
+    columns = values if listed else [np.flatnonzero(row) for row in values]
+    data = (
+        [np.ones(len(row), dtype=np.int64) for row in values]
+        if listed
+        else [row[at] for row, at in zip(values, columns, strict=True)]
+    )
+    width = 1 + max(int(row.max()) for row in values) if listed else len(values[0])
+    indptr = np.cumsum([0, *(len(row) for row in columns)])
+    parts = (np.concatenate(data), np.concatenate(columns), indptr)
+    features = sparse.csr_array(parts, shape=(len(values), width))
+    if listed:
+        features.sum_duplicates()
+        features.data[:] = 1
+    labels = np.array([int(record[2]) for record in records])
+    return RawGraph(features, labels, _read_pairs(paths[1], skip_rows=1).T[::-1])
+
+
+def read_gnnbench(paths: list[Path]) -> RawGraph:
+    """Amazon, Coauthor, CoraFull: adjacency and features as the parts of CSR matrices."""
+    with np.load(paths[0], allow_pickle=False) as file:
+        adjacency, features = _csr_parts(file, "adj"), _csr_parts(file, "attr")
+        labels = file["labels"]
+    return RawGraph(features, labels, np.stack(adjacency.nonzero()))
+
+
+def read_heterophilous(paths: list[Path]) -> RawGraph:
+    """Roman-Empire and tolokers: each pair of neighbours once."""
+    with np.load(paths[0], allow_pickle=False) as file:
+        return RawGraph(file["node_features"], file["node_labels"], file["edges"].T)
+
+
+def read_ogb(paths: list[Path]) -> RawGraph:
+    """ogbn-arxiv: zipped CSV without headers; a paper sends to those it cites."""
+    edges, features, labels = paths
+    return RawGraph(
+        _read_csv(features, np.float32),
+        _read_csv(labels, np.float64).ravel().astype(np.int64),
+        _read_csv(edges, np.int64).T,
+    )
+
+
+def read_reddit(paths: list[Path]) -> RawGraph:
+    """Features and labels in one file, a SciPy matrix of edges in the other."""
+    with np.load(paths[0], allow_pickle=False) as file:
+        features, labels = file["feature"], file["label"]
+    adjacency = sparse.load_npz(paths[1]).tocoo()
+    return RawGraph(features, labels, np.stack([adjacency.row, adjacency.col]))
+
+
+def _csr_parts(file: Any, prefix: str) -> sparse.csr_array:
+    data, indices, indptr, shape = (
+        file[f"{prefix}_{part}"] for part in ("data", "indices", "indptr", "shape")
+    )
+    matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    return checked_csr(matrix)
+
+
+def _read_pairs(path: Path, *, skip_rows: int) -> IntArray:
+    return np.loadtxt(path, dtype=np.int64, skiprows=skip_rows, ndmin=2)
+
+
+def _read_csv(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    with gzip.open(path, "rt") as file:
+        return np.loadtxt(file, dtype=dtype, delimiter=",", ndmin=2)
