@@ -21,7 +21,8 @@ def test_frequencies_of_quantile_bins_then_normalised(seed, n_bins):
     p = gnncal.softmax(logits)
     expected = np.empty_like(p)
     for c in range(3):
-        edges = np.quantile(p[nodes, c], np.linspace(0, 1, n_bins + 1))
+        places = np.ceil(79 * np.arange(n_bins + 1) / n_bins).astype(int)  # 79 is prime
+        edges = np.sort(p[nodes, c])[places]
         edges[0], edges[-1] = -np.inf, np.inf
         for low, high in itertools.pairwise(edges):
             members = (p[nodes, c] >= low) & (p[nodes, c] < high)

@@ -93,9 +93,8 @@ class StructuredMatrixScaling(StructuredScaling):
         return penalty
 
 
-def quadratic_objective(log_odds: FloatArray, labels: IntArray) -> Objective:
-    """The loss of theta = (b, w_1, w_2) with its tiny ridge, and the gradient."""
-
+def quadratic_objective(s: FloatArray, labels: IntArray) -> Objective:
+    """The loss of theta = (b, w_1, w_2) on log-odds s with its tiny ridge, and the gradient."""
     features = np.stack([np.ones_like(s), s, s**2], axis=1)
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
