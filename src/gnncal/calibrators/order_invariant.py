@@ -25,6 +25,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.probability import keep_predictions, log_losses, softmax
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
+LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
@@ -93,7 +94,7 @@ class OrderInvariant(Calibrator):
         else:
             self.offset_ = _softplus_inverse(1.0 / best_temperature(logits, data.labels))
             objective = self._objective(logits, data.labels, self.weight_decay)
-            solution = lbfgs(objective, start, BOUND)
+            solution = lbfgs(objective, start, BOUND, loss_tolerance=LOSS_TOLERANCE)
             warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
