@@ -102,3 +102,23 @@ def test_the_number_of_bins_must_be_positive():
         gnncal.RatioBinnedScaling(n_bins=0).fit(
             np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3)
         )
+
+
+def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
+    logits, labels, graph, ratio = planted
+    nodes = np.arange(0, 1200, 4)
+    z, y, r = logits[nodes], labels[nodes], ratio[nodes]
+    fold = np.argsort(np.lexsort((gnncal.softmax(z).max(axis=1), r))) % 5
+    losses = {}
+    for n_bins in (2, 3, 4):
+        bins = np.maximum(np.ceil(r * n_bins) - 1, 0)
+        temperature = np.ones(len(y))
+        for f in range(5):
+            for b in range(n_bins):
+                rest = (fold != f) & (bins == b)
+                if rest.any():
+                    fitted = gnncal.TemperatureScaling().fit(z[rest], y[rest]).base_temperature_
+                    temperature[(fold == f) & (bins == b)] = min(max(fitted, 0.05), 20)
+        losses[n_bins] = mean_log_loss(y, gnncal.softmax(z, temperature))
+    calibrator = gnncal.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
+    assert len(calibrator.bin_temperatures_) == min(losses, key=losses.get)
