@@ -9,21 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize, minimize_scalar
 
 import gnncal
-from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.calibrators.solvers import Solution, TemperatureLoss
+from tests.calibrators.planted import draw, mean_log_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
-
-
-def draw(n, n_classes, seed, temperature=2.0, bias=0.0):
-    generator = np.random.default_rng(seed)
-    logits = 3 * generator.normal(size=(n, n_classes))
-    truth = gnncal.softmax(logits / temperature + bias)
-    labels = (generator.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
-    return logits, labels
-
-
-def mean_log_loss(labels, probs):
-    return -np.mean(np.log(probs[np.arange(len(labels)), labels]))
 
 
 def test_temperature_of_four_nodes_by_hand():
@@ -93,6 +82,18 @@ def test_vector_scaling_of_separable_nodes_stops_at_a_bound():
     with pytest.warns(gnncal.GnncalWarning, match=r"VectorScaling stopped with .* at a bound"):
         calibrator = gnncal.VectorScaling(bias=False).fit(logits, logits.argmax(axis=1))
     assert calibrator.fit_report_.bounds_hit == ("weight[0]", "weight[1]", "weight[2]")
+
+
+def test_vector_scaling_says_when_it_did_not_converge(monkeypatch):
+    from gnncal.calibrators import vector
+
+    def stopped(objective, start, bound):
+        return Solution(start, objective(start)[0], 7, converged=False)
+
+    monkeypatch.setattr(vector, "lbfgs", stopped)
+    logits, labels = draw(50, 3, 0)
+    with pytest.warns(gnncal.GnncalWarning, match="VectorScaling: .* before convergence after 7"):
+        assert not gnncal.VectorScaling().fit(logits, labels).converged_
 
 
 def test_a_class_that_is_missing_from_the_calibration_nodes_becomes_improbable_not_impossible():
@@ -192,11 +193,3 @@ def test_the_papers_loop_freezes_a_sharp_start():
     assert frozen.n_iter_ == 51
     assert not frozen.converged_
     assert free.base_temperature_ == pytest.approx(2.5, rel=0.1)
-
-
-def test_whether_predictions_are_preserved_is_visible_from_the_class():
-    changing = {
-        n for n in gnncal.list_calibrators() if not gnncal.get_calibrator(n).preserves_predictions
-    }
-    assert changing == {"vs"}
-    assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)

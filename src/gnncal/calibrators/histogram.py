@@ -19,8 +19,9 @@ class HistogramBinning(Calibrator):
 
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
 
-    The edges are quantiles of p_c on the calibration nodes. An empty bin keeps p, and so does a
-    row in which every frequency is zero. Frequencies of exactly 0 and 1 are what the method says.
+    The edges are quantiles of p_c on the calibration nodes, each the lowest p of its bin. An
+    empty bin keeps p, and so does a row in which every frequency is zero. Frequencies of exactly
+    0 and 1 are what the method says.
     """
 
     preserves_predictions = False
@@ -38,7 +39,9 @@ class HistogramBinning(Calibrator):
             raise InputError(f"n_bins is {self.n_bins}; expected at least 1.")
         probs = softmax(data.logits[data.nodes]).astype(np.float64)
         shares = np.arange(1, self.n_bins) / self.n_bins
-        self.edges_ = np.ascontiguousarray(np.quantile(probs, shares, axis=0).T)
+        # Edges that are data: an interpolated one may round to either side of a node.
+        edges = np.quantile(probs, shares, axis=0, method="higher")
+        self.edges_ = np.ascontiguousarray(edges.T)
         self.frequencies_ = np.stack(
             [self._frequencies(c, p, data.labels == c) for c, p in enumerate(probs.T)]
         )

@@ -25,6 +25,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.probability import keep_predictions, log_losses, softmax
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
+LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
@@ -84,16 +85,18 @@ class OrderInvariant(Calibrator):
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay is {self.weight_decay}; expected at least 0.")
         logits, n_classes = data.logits[data.nodes], data.n_classes
+        rows = canonical_rows(logits, data.labels)
         start = _initial_weights(n_classes, self.random_state)
         if self.protocol == "paper":
             self.offset_ = 0.0
-            objective = self._objective(logits, data.labels, self.weight_decay)
-            on_train = self._objective(data.logits[data.train_nodes], data.train_labels, 0.0)
+            objective = self._objective(*rows, self.weight_decay)
+            train_rows = canonical_rows(data.logits[data.train_nodes], data.train_labels)
+            on_train = self._objective(*train_rows, 0.0)
             solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
         else:
-            self.offset_ = _softplus_inverse(1.0 / best_temperature(logits, data.labels))
-            objective = self._objective(logits, data.labels, self.weight_decay)
-            solution = lbfgs(objective, start, BOUND)
+            self.offset_ = _softplus_inverse(1.0 / best_temperature(*rows))
+            objective = self._objective(*rows, self.weight_decay)
+            solution = lbfgs(objective, start, BOUND, loss_tolerance=LOSS_TOLERANCE)
             warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
@@ -111,13 +114,10 @@ class OrderInvariant(Calibrator):
         np.put_along_axis(scores, order, ranked, axis=1)
         return keep_predictions(softmax(scores), logits.argmax(axis=1))
 
-    def _objective(self, logits: FloatArray, labels: IntArray, weight_decay: float) -> Objective:
+    def _objective(self, ranked: FloatArray, rank: IntArray, weight_decay: float) -> Objective:
         """Mean cross-entropy plus decay of the flattened weights, and its gradient."""
-        order = np.argsort(-logits, axis=1, kind="stable")
-        rank = (order == labels[:, None]).argmax(axis=1)  # of the label
-        z, gaps = _sorted_logits(np.take_along_axis(logits, order, axis=1).astype(np.float64))
-        canonical = np.lexsort((rank, *z.T))  # so that the numbering of nodes plays no part either
-        z, gaps, rank, offset = z[canonical], gaps[canonical], rank[canonical], self.offset_
+        z, gaps = _sorted_logits(ranked)
+        offset = self.offset_
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             layers = _layers(theta, z.shape[1])
@@ -137,6 +137,19 @@ class OrderInvariant(Calibrator):
 
     def _set_layers(self, layers: list[FloatArray]) -> None:
         self.hidden_weight_, self.hidden_bias_, self.output_weight_, self.output_bias_ = layers
+
+
+def canonical_rows(logits: FloatArray, labels: IntArray) -> tuple[FloatArray, IntArray]:
+    """Sorted logits (n, K) in float64 and the labels' ranks (n,), the nodes in a fixed order.
+
+    The loss is not convex: without that order, rounding could lead to another minimum when nodes
+    are numbered differently.
+    """
+    order = np.argsort(-logits, axis=1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=1).astype(np.float64)
+    rank = (order == labels[:, None]).argmax(axis=1)
+    nodes = np.lexsort((rank, *ranked.T))
+    return ranked[nodes], rank[nodes]
 
 
 def _sorted_logits(ranked: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -221,15 +221,20 @@ def _pairs(chosen: BoolArray) -> BoolArray:
     return chosen[:, :, None] & chosen[:, None, :]
 
 
-def lbfgs(objective: Objective, start: FloatArray, bound: float) -> Solution:
-    """L-BFGS for strictly convex losses of many parameters, each within -bound..bound."""
+def lbfgs(
+    objective: Objective, start: FloatArray, bound: float, *, loss_tolerance: float = 0.0
+) -> Solution:
+    """L-BFGS for losses of many parameters, each within -bound..bound.
+
+    It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
+    """
     result = minimize(
         objective,
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=[(-bound, bound)] * len(start),
-        options={"ftol": 0.0, "gtol": 1e-9, "maxiter": 10_000, "maxcor": 20},
+        options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": 10_000, "maxcor": 20},
     )
     # Without a tolerance on the loss, rounding may end the line search at the very minimum.
     converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6

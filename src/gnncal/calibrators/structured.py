@@ -23,14 +23,15 @@ class StructuredScaling(AffineCalibrator):
 
     .. math:: x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the log-odds s instead, as
-    the authors do. That has no penalty, so one of 1e-6 towards temperature scaling
-    (s is divided by T) keeps it finite where a parabola separates the nodes.
+    Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the model's log-odds s
+    instead, as the authors do. That has no penalty, so where a parabola separates the nodes its
+    optimum lies at infinity; a ridge of 1e-6 on the coefficients of the standardised s keeps it
+    finite and is not felt otherwise.
     """
 
     learned: ClassVar = ("base_temperature_", "uniform_weight_", *AffineCalibrator.learned)
-    base_temperature_: float  # T
-    uniform_weight_: float  # 1 / (n + 1)
+    base_temperature_: float  # T; 1 with two classes
+    uniform_weight_: float  # 1 / (n + 1); 0 with two classes
     weight_: FloatArray  # with two classes (w_1, w_2)
     bias_: FloatArray  # (n_classes,); with two classes (b,)
 
@@ -40,41 +41,37 @@ class StructuredScaling(AffineCalibrator):
 
     def _fit(self, data: FitData) -> None:
         logits, n_nodes = data.logits[data.nodes], data.nodes.size
-        self.base_temperature_ = best_temperature(logits, data.labels)
-        self.uniform_weight_ = 1.0 / (n_nodes + 1)
         if data.n_classes == 2:
-            hit = self._fit_quadratic(self._log_odds(logits), data.labels)
+            self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
+            hit = self._fit_quadratic(_log_odds(logits), data.labels)
         else:
+            self.base_temperature_ = best_temperature(logits, data.labels)
+            self.uniform_weight_ = 1.0 / (n_nodes + 1)
             penalty, mu = self._penalty(data.n_classes) / n_nodes, data.n_classes / n_nodes
             hit = self._fit_affine(self._mixed_logs(logits), data.labels, penalty, mu)
         loss = log_losses(self._predict(logits, None, None), data.labels).mean()
         self.fit_report_ = FitReport.of(data, loss, hit)
 
     def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> tuple[str, ...]:
-        start = np.array([0.0, 1.0, 0.0])
-        theta = self._minimise(quadratic_objective(log_odds, labels), start)
-        self.bias_, self.weight_ = np.split(theta, [1])
-        return self._report_bounds(weight=self.weight_, bias=self.bias_)
+        s = log_odds.astype(np.float64)
+        scale = np.sqrt(np.mean(s**2)) or 1.0
+        theta = self._minimise(quadratic_objective(s / scale, labels), np.zeros(3))
+        self.bias_, standardised = np.split(theta, [1])
+        self.weight_ = standardised / np.array([scale, scale**2])
+        return self._report_bounds(weight=standardised, bias=self.bias_)
 
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
         if len(self.bias_) > 1:
             return softmax(self._affine_scores(self._mixed_logs(logits)))
-        s, weight = self._log_odds(logits), self.weight_.astype(logits.dtype)
+        s, weight = _log_odds(logits), self.weight_.astype(logits.dtype)
         score = self.bias_.astype(logits.dtype) + weight[0] * s + weight[1] * s**2
         return softmax(np.stack([np.zeros_like(score), score], axis=1))
 
     def _mixed_logs(self, logits: FloatArray) -> FloatArray:
         mixed = softmax(logits, self.base_temperature_) * (1.0 - self.uniform_weight_)
         return np.log(mixed + self.uniform_weight_ / logits.shape[1])
-
-    def _log_odds(self, logits: FloatArray) -> FloatArray:
-        """s = (z_1 - z_0) / T, shape (n,), as far as probabilities can be told from 0."""
-        with np.errstate(over="ignore"):
-            scaled = (logits[:, 1] - logits[:, 0]) / logits.dtype.type(self.base_temperature_)
-        limit = np.log(SMALLEST_NORMAL)
-        return np.clip(scaled, limit, -limit)
 
 
 class StructuredVectorScaling(StructuredScaling):
@@ -96,16 +93,21 @@ class StructuredMatrixScaling(StructuredScaling):
         return penalty
 
 
-def quadratic_objective(log_odds: FloatArray, labels: IntArray) -> Objective:
-    """The loss of theta = (b, w_1, w_2) with its tiny ridge, and the gradient."""
-    s = log_odds.astype(np.float64)
+def quadratic_objective(s: FloatArray, labels: IntArray) -> Objective:
+    """The loss of theta = (b, w_1, w_2) on log-odds s with its tiny ridge, and the gradient."""
     features = np.stack([np.ones_like(s), s, s**2], axis=1)
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         score = features @ theta
         loss, residual = loss_and_residual(np.stack([np.zeros_like(s), score], axis=1), labels)
-        change = theta - np.array([0.0, 1.0, 0.0])
-        gradient = residual[:, 1] @ features + 2.0 * RIDGE * change
-        return loss + RIDGE * float(change @ change), gradient
+        gradient = residual[:, 1] @ features + 2.0 * RIDGE * theta
+        return loss + RIDGE * float(theta @ theta), gradient
 
     return objective
+
+
+def _log_odds(logits: FloatArray) -> FloatArray:
+    """s = z_1 - z_0, shape (n,), as far as probabilities can be told from 0."""
+    limit = np.log(SMALLEST_NORMAL)
+    with np.errstate(over="ignore"):
+        return np.clip(logits[:, 1] - logits[:, 0], limit, -limit)

@@ -1,0 +1,140 @@
+"""Dirichlet calibration, SVS and SMS reach the one minimum of their convex losses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad, minimize
+from scipy.special import expit, log_softmax, logit
+
+import gnncal
+from gnncal.calibrators.affine import affine_objective
+from gnncal.calibrators.structured import quadratic_objective
+from tests.calibrators.planted import draw, mean_log_loss
+
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+BIAS = np.array([0.7, -0.7, 0.2])
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_gradients_equal_finite_differences(seed, diagonal):
+    generator = np.random.default_rng(seed)
+    logits, labels = draw(30, 3, seed)
+    penalty = generator.uniform(0, 1, 3 if diagonal else (3, 3))
+    objective = affine_objective(log_softmax(logits, axis=1), labels, penalty, 0.3)
+    theta = generator.normal(size=penalty.size + 3)
+    assert check_grad(lambda t: objective(t)[0], lambda t: objective(t)[1], theta) < 1e-4
+    binary = quadratic_objective(generator.normal(size=30), labels % 2)
+    theta = generator.normal(size=3)
+    assert check_grad(lambda t: binary(t)[0], lambda t: binary(t)[1], theta) < 1e-4
+
+
+def from_elsewhere(loss, size):
+    """BFGS with numerical gradients from a random start."""
+    start = np.random.default_rng(5).normal(size=size)
+    return minimize(loss, start, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000})
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1])
+def test_dirichlet_is_the_minimum_that_another_optimiser_finds(penalty):
+    logits, labels = draw(300, 3, 0, bias=BIAS)
+    calibrator = gnncal.DirichletCalibration(penalty=penalty).fit(logits, labels)
+    strength = 10.0 if penalty is None else penalty
+    x = log_softmax(logits, axis=1)
+
+    def loss(theta):
+        W, b = theta[:9].reshape(3, 3), theta[9:]
+        off = W[~np.eye(3, dtype=bool)]
+        probs = gnncal.softmax(x @ W.T + b)
+        return mean_log_loss(labels, probs) + strength / 6 * off @ off + strength / 3 * b @ b
+
+    best = from_elsewhere(loss, 12)
+    np.testing.assert_allclose(calibrator.weight_.ravel(), best.x[:9], atol=1e-3)
+    np.testing.assert_allclose(calibrator.bias_, best.x[9:], atol=1e-3)
+    expected = gnncal.softmax(x @ calibrator.weight_.T + calibrator.bias_)
+    np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-9)
+
+
+def test_an_infinite_dirichlet_penalty_leaves_the_diagonal():
+    logits, labels = draw(300, 3, 0)
+    calibrator = gnncal.DirichletCalibration(penalty=1e9).fit(logits, labels)
+    np.testing.assert_allclose(calibrator.weight_, np.diag(np.diag(calibrator.weight_)), atol=1e-7)
+    np.testing.assert_allclose(calibrator.bias_, 0, atol=1e-7)
+    assert (np.abs(np.diag(calibrator.weight_) - 1) > 0.1).all()
+
+
+def test_the_dirichlet_penalty_depends_on_the_number_of_classes():
+    for n_classes, penalty in ((8, 10.0), (9, 1000.0)):
+        logits, labels = draw(100, n_classes, 0)
+        default = gnncal.DirichletCalibration().fit(logits, labels)
+        given_it = gnncal.DirichletCalibration(penalty=penalty).fit(logits, labels)
+        np.testing.assert_array_equal(default.weight_, given_it.weight_)
+    with pytest.raises(gnncal.InputError, match="penalty is -1; expected"):
+        gnncal.DirichletCalibration(penalty=-1).fit(logits, labels)
+
+
+def mixed_logs(logits, labels):
+    n, n_classes = logits.shape
+    T = gnncal.TemperatureScaling().fit(logits, labels).base_temperature_
+    return np.log(n / (n + 1) * gnncal.softmax(logits / T) + 1 / (n + 1) / n_classes)
+
+
+@pytest.mark.parametrize("name", ["svs", "sms"])
+def test_structured_scaling_is_the_minimum_that_another_optimiser_finds(name):
+    n, K = 200, 3
+    logits, labels = draw(n, K, 0, bias=BIAS)
+    calibrator = gnncal.get_calibrator(name).fit(logits, labels)
+    x = mixed_logs(logits, labels)
+
+    def scores(theta):
+        D = np.diag(theta[:K]) if name == "svs" else theta[: K * K].reshape(K, K)
+        return x + x @ D.T + theta[-K:], D
+
+    def loss(theta):
+        moved, D = scores(theta)
+        diagonal = K / n * np.sum(np.diag(D) ** 2)
+        beside = K * (K - 1) / n * np.sum((D - np.diag(np.diag(D))) ** 2)
+        ridge = diagonal + beside + K / n * np.sum(theta[-K:] ** 2)
+        return mean_log_loss(labels, gnncal.softmax(moved)) + ridge
+
+    best = from_elsewhere(loss, 2 * K if name == "svs" else K * K + K)
+    expected = gnncal.softmax(scores(best.x)[0])
+    np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["svs", "sms"])
+def test_two_classes_are_fitted_by_a_parabola_of_the_log_odds(name):
+    generator = np.random.default_rng(2)
+    s = 2 * generator.normal(size=800)
+    labels = (generator.random(800) < expit(0.3 + 0.6 * s - 0.2 * s**2)).astype(int)
+    logits = np.stack([np.zeros(800), s], axis=1)
+    calibrator = gnncal.get_calibrator(name).fit(logits, labels)
+
+    def loss(theta):
+        p = expit(theta[0] + theta[1] * s + theta[2] * s**2)
+        return mean_log_loss(labels, np.stack([1 - p, p], axis=1))
+
+    best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
+    found = logit(calibrator.predict_proba(logits)[:, 1])
+    expected = best.x[0] + best.x[1] * s + best.x[2] * s**2
+    np.testing.assert_allclose(found, expected, atol=2e-3)  # the ridge of 1e-6
+    np.testing.assert_allclose(best.x, [0.3, 0.6, -0.2], atol=0.2)
+
+
+def test_two_separable_classes_stay_finite():
+    s = np.linspace(-3, 3, 41)
+    labels = (np.abs(s) < 1).astype(int)  # a parabola separates them, a line does not
+    logits = np.stack([np.zeros_like(s), s], axis=1)
+    calibrator = gnncal.StructuredMatrixScaling().fit(logits, labels)
+    probs = calibrator.predict_proba(logits)
+    assert np.isfinite(probs).all()
+    np.testing.assert_array_equal(probs.argmax(axis=1), labels)
+    assert calibrator.converged_
+
+
+def test_a_bound_is_reported_where_nodes_are_separable():
+    logits, _ = draw(100, 3, 1)
+    logits = np.sign(logits - logits.max(axis=1, keepdims=True) + 1e-9) * 1e-3
+    with pytest.warns(gnncal.GnncalWarning, match="DirichletCalibration stopped with weight"):
+        calibrator = gnncal.DirichletCalibration().fit(logits, logits.argmax(axis=1))
+    assert calibrator.fit_report_.bounds_hit == ("weight",)

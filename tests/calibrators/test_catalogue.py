@@ -1,0 +1,47 @@
+"""Names, parameters and what a class says about its fit."""
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.calibrators.catalogue import CALIBRATORS
+
+
+def test_whether_predictions_are_preserved_is_visible_from_the_class():
+    changing = {name for name, kind in CALIBRATORS.items() if not kind.preserves_predictions}
+    assert changing == {"vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "spline"}
+    assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_a_method_has_a_protocol_exactly_if_it_is_fitted_iteratively(name):
+    kind = CALIBRATORS[name]
+    assert ("protocol" in kind._get_param_names()) == (kind.fitting == "iterative")
+    if kind.fitting == "iterative":
+        assert gnncal.get_calibrator(name, protocol="paper").protocol == "paper"
+    else:
+        with pytest.raises(gnncal.InputError, match=r"early-stopped protocol does not apply"):
+            gnncal.get_calibrator(name, protocol="paper")
+
+
+def test_why_a_protocol_does_not_apply_is_said():
+    with pytest.raises(gnncal.InputError, match="isotonic has no protocol: its fit is in closed"):
+        gnncal.get_calibrator("isotonic", protocol="paper")
+    with pytest.raises(gnncal.InputError, match="dirichlet has no protocol: its fit is convex"):
+        gnncal.get_calibrator("dirichlet", protocol="converged")
+    with pytest.raises(gnncal.InputError, match="irm has no parameter 'bins'; it takes none"):
+        gnncal.get_calibrator("irm", bins=3)
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.parametrize("scale", [1e4, 1e-4])
+def test_logits_of_any_scale_give_finite_probabilities(name, scale):
+    generator = np.random.default_rng(0)
+    graph = gnncal.Graph(generator.integers(0, 60, size=(2, 150)), 60, np.ones((60, 2)))
+    for n_classes in (2, 4):
+        logits = scale * generator.normal(size=(60, n_classes))
+        labels = np.where(np.arange(60) % 3 > 0, logits.argmax(axis=1), 0)
+        calibrator = gnncal.get_calibrator(name).fit(logits, labels, graph, nodes=np.arange(40))
+        assert np.isfinite(calibrator.predict_proba(logits, graph)).all()
+        assert np.isfinite(calibrator.fit_report_.loss_after)
