@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 
 import gnncal
+from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.parametric import ParametricTemperature
 from tests.strategies import tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -45,7 +47,7 @@ def test_temperatures_follow_the_printed_formula(form, task):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in gnncal.list_calibrators() if n not in ("uncalibrated", "vs", "ets")]
+    "name", [n for n, kind in CALIBRATORS.items() if issubclass(kind, ParametricTemperature)]
 )
 @given(task=tasks(kinds=("plain",)))
 def test_gradients_equal_finite_differences(name, task):
