@@ -20,7 +20,7 @@ def _cases():
     yield (
         "cagcn, original",
         lambda: gnncal.CaGCN(
-            link="log-shifted", margin_weight=0.5, initial="uniform", max_epochs=EPOCHS
+            link="log-shifted", margin_weight=0.5, initial="uniform", protocol="paper"
         ),
     )
     yield "gats, released", lambda: gnncal.GATS(positive=False, max_epochs=EPOCHS)

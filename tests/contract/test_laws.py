@@ -231,7 +231,7 @@ def test_a_planted_temperature_is_recovered(make):
     calibrator = make()
     exempt(calibrator, "planted")
     if calibrator.needs_torch:
-        calibrator.set_params(max_epochs=400)
+        calibrator.set_params(max_epochs=200)
     generator = np.random.default_rng(4)
     n, planted = 6000, 2.5
     logits = 2 * generator.normal(size=(n, 4))

@@ -198,7 +198,7 @@ class NeuralCalibrator(Calibrator):
         instead: StopOn = "train" if data.train_nodes.size else "none"
         warnings.warn(
             f"{type(self).__name__} has only {data.nodes.size} calibration nodes, too few to hold "
-            f"some out; stop_on={instead!r} is used instead ('ts' usually does better with so few).",
+            f"some out; stop_on={instead!r} is used instead. 'ts' usually does better on so few.",
             GnncalWarning,
             stacklevel=7,
         )
