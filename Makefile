@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench bench-large clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -26,6 +26,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json
+
+# Minutes to an hour, and up to 20 GiB of memory.
+bench-large: $(VENV)/.bench
+	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import gnncal
 from gnncal.calibrators import solvers
-from tests.contract.cases import CASES, RANDOM
+from tests.contract.cases import CASES, EPOCHS
 from tests.strategies import tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 every_calibrator = pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
 every_deterministic_fit = pytest.mark.parametrize(
     "make",
-    [m for n, m in CASES.items() if n not in RANDOM],
-    ids=[n for n in CASES if n not in RANDOM],
+    [m for m in CASES.values() if m().drawn_at_random is None],
+    ids=[n for n, m in CASES.items() if m().drawn_at_random is None],
 )
 
 
 @pytest.fixture(autouse=True, scope="module")
 def short_paper_loops():
-    """The laws hold after any number of epochs; a hundred are as good as a thousand."""
+    """The laws hold after any number of epochs; a few are as good as a thousand."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "PAPER_EPOCHS", 60)
+        patch.setattr(solvers, "PAPER_EPOCHS", EPOCHS)
         yield
 
 
@@ -188,6 +188,7 @@ def test_calibration_loss_is_reported_and_never_rises_when_converged(make, task)
     loss = gnncal.metrics.negative_log_likelihood(task.labels[task.nodes], probs)
     assert report.loss_after == pytest.approx(loss, abs=1e-6)
     assert sum(report.nodes_per_class) == len(task.nodes)
+    exempt(calibrator, "falling loss")
     if getattr(calibrator, "protocol", "paper") == "converged" and not report.bounds_hit:
         assert report.loss_after <= report.loss_before + 1e-6
 
@@ -229,6 +230,8 @@ def test_every_corner_of_a_calibration_set_gives_a_finite_answer(make):
 def test_a_planted_temperature_is_recovered(make):
     calibrator = make()
     exempt(calibrator, "planted")
+    if calibrator.needs_torch:
+        calibrator.set_params(max_epochs=200)
     generator = np.random.default_rng(4)
     n, planted = 6000, 2.5
     logits = 2 * generator.normal(size=(n, 4))

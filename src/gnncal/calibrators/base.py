@@ -58,6 +58,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     classes_: IntArray
     fit_report_: FitReport
 
+    @property
+    def drawn_at_random(self) -> str | None:
+        """What a fit draws, if anything: it then depends on the order of nodes and classes."""
+        return None
+
     def fit(
         self,
         logits: Any,

@@ -17,6 +17,7 @@ from gnncal.calibrators.solvers import (
     check_protocol,
     newton,
     solve_like_the_paper,
+    warn_unless_converged,
 )
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
@@ -186,13 +187,7 @@ class ParametricTemperature(TemperatureCalibrator):
         n_iter = n_warm_up + max(run.n_iter for run in (solution, *others))
         self._set_theta(scale.decode(solution.parameters))
         self.converged_, self.n_iter_ = solution.converged, n_iter
-        if not solution.converged:
-            warnings.warn(
-                f"{type(self).__name__}: the fit stopped before convergence after "
-                f"{solution.n_iter} iterations; check the logits' scale.",
-                GnncalWarning,
-                stacklevel=5,
-            )
+        warn_unless_converged(self, solution)
         return solution.loss
 
     def _fit_like_the_paper(

@@ -135,6 +135,12 @@ class StructuralTemperature(ParametricTemperature):
             )
         raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
 
+    @property
+    def drawn_at_random(self) -> str | None:
+        """The predictor's weights, where there is one."""
+        learns = isinstance(self.homophily, str) and self.homophily in NEED_FEATURES
+        return "the homophily predictor's initial weights and folds" if learns else None
+
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
         self._check_parameters()

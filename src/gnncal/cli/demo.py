@@ -40,7 +40,8 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of graph, classifier and methods.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Calibrate a classifier on a graph whose neighbourhoods differ, with every method.
+    """Calibrate a classifier on a graph whose neighbourhoods differ, with every method that
+    needs no extra.
 
     Samples a contextual stochastic block model in which half of the nodes live among their own
     class and half do not, trains a one-layer linear graph network, and writes the bundle, HoTS's
@@ -50,7 +51,7 @@ def demo(
 
     from gnncal.bundles.bundle import Bundle
     from gnncal.bundles.npz import write_bundle, write_probabilities
-    from gnncal.calibrators.catalogue import get_calibrator, list_calibrators
+    from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator
     from gnncal.evaluation import compare, evaluate
     from gnncal.metrics import (
         expected_calibration_error,
@@ -74,7 +75,7 @@ def demo(
     with staged_folder(folder) as staging:
         sample = model.sample(homophily, random_state=seed)
         logits = _train_linear_gcn(sample, train, model.n_classes)
-        methods = {name: get_calibrator(name) for name in list_calibrators()}
+        methods = {name: kind() for name, kind in CALIBRATORS.items() if not kind.needs_torch}
         methods[ORACLE] = get_calibrator("hots", homophily=sample.homophily)
         truth, degree = sample.labels[test], sample.graph.in_degree[test]
         results, by_homophily = {}, {}

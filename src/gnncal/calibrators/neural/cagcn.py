@@ -9,6 +9,7 @@ import numpy as np
 
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
+    Noise,
     StopOn,
     Weights,
     bounded,
@@ -26,7 +27,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
     from gnncal.calibrators.neural.propagation import SparseOperator
 
@@ -133,9 +134,7 @@ class CaGCN(NeuralTemperature):
         propagated = first @ bounded(logits)  # Â (Z W) = (Â Z) W, so Â Z is computed once
         return _Inputs(torch.from_numpy(propagated), SparseOperator(last))
 
-    def _network(
-        self, weights: dict[str, Tensor], inputs: _Inputs, noise: Generator | None
-    ) -> Tensor:
+    def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:
         import torch
         from torch.nn.functional import softplus
 
@@ -152,7 +151,7 @@ class CaGCN(NeuralTemperature):
         inputs: _Inputs,
         logits: Tensor,
         labels: Tensor,
-        noise: Generator,
+        noise: Noise,
     ) -> Tensor:
         from torch.nn.functional import cross_entropy
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from gnncal.calibrators.neural.base import Noise
+
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 SMALLEST_NOISE = 0.01
 
@@ -19,7 +23,7 @@ class Gates:
     imbalance: Tensor | float  # CV²(importance) + CV²(load); 0 outside training
 
 
-def noisy_top_k(clean: Tensor, spread: Tensor, k: int, noise: Generator | None) -> Gates:
+def noisy_top_k(clean: Tensor, spread: Tensor, k: int, noise: Noise | None) -> Gates:
     r"""Softmax over the k largest of clean + softplus(spread) ε, without ε outside training.
 
     Equal scores go to the first experts. An expert's load is the probability that it would be
@@ -32,7 +36,7 @@ def noisy_top_k(clean: Tensor, spread: Tensor, k: int, noise: Generator | None) 
     if noise is None:
         return Gates(_top_k(clean, k)[0], 0.0)
     sigma = softplus(spread) + SMALLEST_NOISE
-    epsilon = torch.empty_like(clean).normal_(generator=noise)
+    epsilon = torch.from_numpy(noise.standard_normal(clean.shape, dtype=np.float32)).to(clean)
     noisy = clean + sigma * epsilon
     gates, ordered, chosen = _top_k(noisy, k)
     imbalance = squared_variation(gates.sum(dim=0))

@@ -9,6 +9,7 @@ import numpy as np
 
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
+    Noise,
     StopOn,
     Weights,
     bounded,
@@ -24,7 +25,7 @@ from gnncal.core.graph import Graph, Side
 from gnncal.core.probability import softmax
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
     from gnncal.calibrators.neural.propagation import Attention
 
@@ -151,9 +152,7 @@ class GATS(NeuralTemperature):
             is_train[self.train_nodes_] = True
         return is_train
 
-    def _network(
-        self, weights: dict[str, Tensor], inputs: _Inputs, noise: Generator | None
-    ) -> Tensor:
+    def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:
         from torch.nn.functional import softplus
 
         names = ("base_temperature", "train_factor", "neighbour_factor")

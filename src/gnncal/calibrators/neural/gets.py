@@ -1,4 +1,4 @@
-"""GETS: a mixture of graph experts that scales each class of each node (Zhuang et al., ICLR 2025)."""
+"""GETS: graph experts that scale each class of each node (Zhuang et al., ICLR 2025)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from gnncal.calibrators.neural.base import (
     NeuralCalibrator,
+    Noise,
     StopOn,
     Weights,
     bounded,
@@ -29,7 +30,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
     from gnncal.calibrators.neural.propagation import SparseOperator
 
@@ -68,7 +69,8 @@ class GETS(NeuralCalibrator):
     preserves_predictions = False
     learned: ClassVar = (*NeuralCalibrator.learned, "n_node_features_")
     exempt_from: ClassVar = NeuralCalibrator.exempt_from | {
-        "shift": "the experts read the logits themselves, and scale a constant class by class"
+        "shift": "the experts read the logits themselves, and scale a constant class by class",
+        "planted": "its thousands of weights overfit the nodes that the law has",
     }
     n_node_features_: int  # 0 when the fitted graph had none
 
@@ -213,7 +215,7 @@ class GETS(NeuralCalibrator):
             )
 
     def _scores(
-        self, weights: dict[str, Tensor], inputs: _Inputs, logits: Tensor, noise: Generator | None
+        self, weights: dict[str, Tensor], inputs: _Inputs, logits: Tensor, noise: Noise | None
     ) -> Tensor:
         gates = self._gates(weights, inputs, None)
         return self._mixed(weights, inputs, logits, gates.weights, noise)
@@ -224,7 +226,7 @@ class GETS(NeuralCalibrator):
         inputs: _Inputs,
         logits: Tensor,
         labels: Tensor,
-        noise: Generator,
+        noise: Noise,
     ) -> Tensor:
         from torch.nn.functional import cross_entropy
 
@@ -232,7 +234,7 @@ class GETS(NeuralCalibrator):
         scores = self._mixed(weights, inputs, logits, gates.weights[inputs.rows], noise)
         return cross_entropy(scores, labels) + self.balance_weight * gates.imbalance
 
-    def _gates(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Generator | None) -> Gates:
+    def _gates(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Gates:
         """Of every node in training, else of the rows."""
         import torch
 
@@ -255,7 +257,7 @@ class GETS(NeuralCalibrator):
         inputs: _Inputs,
         logits: Tensor,
         gates: Tensor,
-        noise: Generator | None,
+        noise: Noise | None,
     ) -> Tensor:
         import torch
         from torch.nn.functional import softplus

@@ -7,6 +7,8 @@ faster than torch's, and the transpose of the backward pass needs no second copy
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ class SparseOperator:
         return _SparseProduct.apply(self, values)
 
 
-class _SparseProduct(torch.autograd.Function):
+class _SparseProduct(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, operator: SparseOperator, values: Tensor) -> Tensor:
         ctx.operator = operator
@@ -121,7 +123,7 @@ class Neighbourhoods:
         n_rows, n_edges = len(self.own), int(self.indptr[-1])
         wanted = np.arange(EDGES_PER_BLOCK, n_edges, EDGES_PER_BLOCK)
         cuts = np.unique([0, *np.searchsorted(self.indptr, wanted), n_rows])
-        return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 class Attention:
@@ -144,22 +146,20 @@ class Attention:
         return _Attention.apply(self, scale, messages)
 
     def block(self, rows: slice, scale: FloatArray) -> _Block:
-        """The weights of the edges into some rows."""
+        """The edges into some rows."""
         hoods = self.neighbourhoods
         indptr = hoods.indptr[rows.start : rows.stop + 1]
         edges = slice(indptr[0], indptr[-1])
-        block = _Block(
+        return _Block(
             indptr=indptr - indptr[0],
             indices=hoods.indices[edges],
             dots=self.dots[edges],
             own=hoods.own[rows],
-            n_senders=len(hoods.nodes),
+            scale=scale,
         )
-        block.weigh(scale)
-        return block
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Block:
     """The edges into a few rows."""
 
@@ -167,28 +167,29 @@ class _Block:
     indices: IntArray
     dots: FloatArray
     own: IntArray
-    n_senders: int
-    weights: FloatArray | None = None  # (n_edges,) alpha
+    scale: FloatArray  # (n_senders,)
 
-    def weigh(self, scale: FloatArray) -> None:
-        scores = self.dots * scale[self.indices]
-        scores *= self.spread(scale[self.own])
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(n_edges,) alpha."""
+        scores = self.dots * self.scale[self.indices]
+        scores *= self.spread(self.scale[self.own])
         np.maximum(scores, NEGATIVE_SLOPE * scores, out=scores)
         scores -= self.spread(np.maximum.reduceat(scores, self.indptr[:-1]))
         np.exp(scores, out=scores)
         scores /= self.spread(np.add.reduceat(scores, self.indptr[:-1]))
-        self.weights = scores
+        return scores
 
     def spread(self, values: FloatArray) -> FloatArray:
         """One value a row, repeated for its edges."""
         return np.repeat(values, np.diff(self.indptr), axis=0)
 
     def matrix(self, data: FloatArray) -> sparse.csr_array:
-        shape = (len(self.own), self.n_senders)
+        shape = (len(self.own), len(self.scale))
         return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
 
 
-class _Attention(torch.autograd.Function):
+class _Attention(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, attention: Attention, scale: Tensor, messages: Tensor) -> Tensor:
         r, v = scale.detach().numpy(), messages.detach().numpy()

@@ -10,6 +10,7 @@ from scipy.special import ive
 
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
+    Noise,
     StopOn,
     Weights,
     check_choice,
@@ -25,7 +26,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
 
 Coefficients = Literal["heat-kernel", "bessel", "exponential"]
 Normalisation = Literal["in-out", "in"]
@@ -122,9 +123,7 @@ class WATS(NeuralTemperature):
         H /= np.maximum(np.abs(H).sum(axis=1, keepdims=True), SMALLEST_NORM)
         return torch.from_numpy(H.astype(logits.dtype))
 
-    def _network(
-        self, weights: dict[str, Tensor], inputs: Tensor, noise: Generator | None
-    ) -> Tensor:
+    def _network(self, weights: dict[str, Tensor], inputs: Tensor, noise: Noise | None) -> Tensor:
         import torch
         from torch.nn.functional import softplus
 
