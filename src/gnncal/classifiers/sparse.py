@@ -17,7 +17,7 @@ class Pattern:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix = matrix
-        order = np.arange(matrix.nnz, dtype=np.int64)
+        order = np.arange(matrix.nnz, dtype=matrix.indices.dtype)
         self.transposed = self._fill(matrix, order).T.tocsr()  # its data is the permutation
 
     @cached_property
@@ -87,7 +87,7 @@ class SparseMatrix:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.pattern = Pattern(matrix)
-        self.values = torch.tensor(matrix.data)
+        self.values = torch.from_numpy(matrix.data)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return SparseProduct.apply(self.values, dense, self.pattern)
