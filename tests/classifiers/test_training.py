@@ -90,11 +90,11 @@ def test_another_graph_needs_the_same_columns(data, split):
 # --- Early stopping
 
 
-def losses_by_epoch(noise, split, n_epochs, **changes):
+def losses_by_epoch(data, split, n_epochs, **changes):
     """Validation loss of the weights after 1, 2, ... epochs."""
     return [
         train_classifier(
-            "gcn", noise, split, seed=0, settings=replace(SHORT, max_epochs=epoch, **changes)
+            "gcn", data, split, seed=0, settings=replace(SHORT, max_epochs=epoch, **changes)
         ).validation_loss
         for epoch in range(1, n_epochs + 1)
     ]
