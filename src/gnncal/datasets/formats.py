@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _csr_parts(file: Any, prefix: str) -> sparse.csr_array:
     return checked_csr(matrix)
 
 
-def _ones_at(positions: list[IntArray]) -> sparse.csr_array:
+def _ones_at(positions: Sequence[IntArray]) -> sparse.csr_array:
     columns = np.concatenate(positions)
     indptr = np.cumsum([0, *(len(row) for row in positions)])
     parts = (np.ones(len(columns), dtype=np.int32), columns, indptr)
