@@ -36,7 +36,12 @@ def test_fitting_hots_loads_neither_torch_nor_matplotlib():
     assert loaded == {"sklearn"}
 
 
-def test_the_two_tests_above_can_fail():
+def test_the_tables_of_datasets_and_classifiers_load_no_torch():
+    script = "import gnncal; gnncal.datasets.load, gnncal.classifiers.training_settings"
+    assert loaded_by(script, "torch", "torch_geometric") == set()
+
+
+def test_the_three_tests_above_can_fail():
     pytest.importorskip("matplotlib")
     loaded = loaded_by("import gnncal, matplotlib", "torch", "matplotlib")
     assert loaded == {"matplotlib"}

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnncal.classifiers.inputs import GraphInput
+from gnncal.classifiers.normalisation import hidden_norms
 from gnncal.classifiers.settings import TrainingSettings
 
 
@@ -18,7 +19,7 @@ class GIN(nn.Module):
         super().__init__()
         widths = settings.widths(n_features, n_classes)
         self.layers = nn.ModuleList(nn.Linear(*shape) for shape in pairwise(widths))
-        self.norms = settings.norms()
+        self.norms = hidden_norms(settings)
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:

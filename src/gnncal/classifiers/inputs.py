@@ -27,7 +27,7 @@ class GraphInput:
         self.n_features = int(features.shape[1])
         self.pattern = Pattern(features) if sparse.issparse(features) else None
         # dense (n_nodes, n_features), or the (nnz,) entries of the sparse pattern
-        self.values = torch.tensor(features.data if sparse.issparse(features) else features)
+        self.values = torch.from_numpy(features.data if self.pattern else features)
         self._carried: dict[Rule, Tensor] = {}
 
     @cached_property

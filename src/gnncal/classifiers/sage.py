@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnncal.classifiers.inputs import GraphInput
+from gnncal.classifiers.normalisation import hidden_norms
 from gnncal.classifiers.settings import TrainingSettings
 
 
@@ -22,7 +23,7 @@ class SAGE(nn.Module):
         self.own = nn.ParameterList(_initial(shape) for shape in shapes)
         self.neighbours = nn.ParameterList(_initial(shape) for shape in shapes)
         self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:])
-        self.norms = settings.norms()
+        self.norms = hidden_norms(settings)
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:

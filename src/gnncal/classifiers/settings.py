@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from gnncal.datasets.catalogue import FACTS
+from gnncal.core.errors import InputError
 
-NEVER_STOPPED = ("PubMed", "ogbn-arxiv", "Reddit")  # these run all epochs
+CHOICES = {
+    "stop_on": ("loss", "accuracy"),
+    "checkpoint": ("release", "matched", "last"),
+    "loss": ("cross-entropy", "gcl"),
+}
 
 
 @dataclass(frozen=True)
@@ -16,12 +20,13 @@ class TrainingSettings:
 
     Parameters
     ----------
+    patience : epochs without a better validation score that end the training; None: never.
     stop_on : the validation score that early stopping and the checkpoint go by.
-    checkpoint : ``"release"``: the score is that of the training-mode forward pass before a step
+    checkpoint : ``"release"``: the score is that of the training-mode forward pass before a step,
         and the weights kept with it are those after the step, as in the paper's release; this
-        reproduces its figures. ``"matched"``: both belong to the weights after the step, in
+        reproduces its figures. ``"matched"``: score and weights are those after the step, in
         evaluation mode. ``"last"``: as ``"matched"``, but the last weights are kept (GETS).
-    loss : ``"gcl"`` is the graph calibration loss (Wang et al., 2022)
+    loss : ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
         :math:`-(1 + \gamma p_y) \ln p_y`.
 
     """
@@ -39,32 +44,27 @@ class TrainingSettings:
     loss: Literal["cross-entropy", "gcl"] = "cross-entropy"
     gamma: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name in ("hidden", "n_layers", "max_epochs", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; expected at least 1.")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}; expected a share in [0, 1).")
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                expected = ", ".join(choices)
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {expected}.")
+
     def widths(self, n_features: int, n_classes: int) -> list[int]:
         """Of the input and of each layer."""
         return [n_features, *[self.hidden] * (self.n_layers - 1), n_classes]
 
-    def norms(self) -> Any:
-        """What stands between a hidden layer and its ReLU."""
-        from torch import nn
 
-        kind = nn.BatchNorm1d if self.batch_norm else nn.Identity
-        return nn.ModuleList(kind(self.hidden) for _ in range(self.n_layers - 1))
-
-
-# The paper's table says dropout 0.5 for the second group; its release and its figures, 0.8.
+# The paper's table says dropout 0.5 for the second group; its release and its figures say 0.8.
 SETTINGS = {
     "G1": TrainingSettings(),
     "G2": TrainingSettings(hidden=64, weight_decay=1e-3, dropout=0.8),
     "G3": TrainingSettings(hidden=256, weight_decay=0.0, batch_norm=True),
 }
-
-
-def training_settings(backbone: str, dataset_name: str) -> TrainingSettings:
-    """The paper's settings for a data set, the first group's for any other graph.
-
-    They are the same for all backbones. Vary them with ``dataclasses.replace``: dropout 0.5 for
-    the second group as the paper's table has it, or 16 layers for GCNII as the literature does.
-    """
-    del backbone  # the paper has one configuration for all
-    settings = SETTINGS[FACTS[dataset_name].group] if dataset_name in FACTS else SETTINGS["G1"]
-    return replace(settings, patience=None) if dataset_name in NEVER_STOPPED else settings
+NEVER_STOPPED = ("PubMed", "ogbn-arxiv", "Reddit")  # these run all epochs

@@ -17,8 +17,12 @@ class Pattern:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix = matrix
-        order = np.arange(matrix.nnz, dtype=np.int64)
-        self.transposed = self._fill(matrix, order).T.tocsr()  # its data is the permutation
+
+    @cached_property
+    def transposed(self) -> sparse.csr_array:
+        """The transpose; its data says which entry of the matrix stands where."""
+        order = np.arange(self.matrix.nnz, dtype=self.matrix.indices.dtype)
+        return self._fill(self.matrix, order).T.tocsr()
 
     @cached_property
     def rows(self) -> Tensor:
@@ -87,7 +91,7 @@ class SparseMatrix:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.pattern = Pattern(matrix)
-        self.values = torch.tensor(matrix.data)
+        self.values = torch.from_numpy(matrix.data)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return SparseProduct.apply(self.values, dense, self.pattern)

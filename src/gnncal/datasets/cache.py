@@ -41,14 +41,15 @@ def read(path: Path, key: str) -> tuple[Graph, IntArray] | None:
             if str(file["key"]) != key:
                 return None
             arrays = {name: file[name] for name in file.files}
-        return Graph(arrays["edges"], len(arrays["labels"]), _features(arrays)), arrays["labels"]
+        return Graph(_edges(arrays), features=_features(arrays)), arrays["labels"]
     except Exception:  # NumPy, zipfile and zlib raise almost anything for a broken file
         return None
 
 
 def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
     """Store a graph; a cache folder that cannot be written to is no reason to fail."""
-    arrays: dict[str, Any] = {"key": np.array(key), "labels": labels, "edges": graph.edge_index}
+    arrays: dict[str, Any] = {"key": np.array(key), "labels": labels}
+    arrays |= {"senders": graph.indices, "in_degree": graph.in_degree}
     features: Any = graph.features
     if sparse.issparse(features):
         arrays |= {"data": features.data, "indices": features.indices, "indptr": features.indptr}
@@ -59,6 +60,12 @@ def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     with contextlib.suppress(OSError):
         write_atomically(path, buffer.getvalue())
+
+
+def _edges(arrays: dict[str, Any]) -> IntArray:
+    senders, in_degree = arrays["senders"], arrays["in_degree"]
+    receivers = np.repeat(np.arange(len(in_degree), dtype=senders.dtype), in_degree)
+    return np.stack([senders, receivers])
 
 
 def _features(arrays: dict[str, Any]) -> Any:

@@ -125,9 +125,9 @@ def list_datasets() -> list[str]:
     return list(FACTS)
 
 
-def facts_of(name: str) -> Facts:
-    """The facts about one graph; upper and lower case do not matter."""
-    for known, facts in FACTS.items():
+def official_name(name: str) -> str:
+    """The name as the table has it; upper and lower case do not matter."""
+    for known in FACTS:
         if known.lower() == str(name).lower():
-            return facts
+            return known
     raise InputError(f"there is no data set {name!r}; expected one of {', '.join(FACTS)}.")

@@ -1,8 +1,9 @@
-"""Raw files to arrays, one function a format. Nothing is unpickled and nothing is made dense."""
+"""Raw files to arrays, one function a format; sparse where the file is. Nothing is unpickled."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,12 @@ def read_geom_gcn(paths: list[Path]) -> RawGraph:
     """Texas to Actor: text, column 2 of the edge file sends to column 1."""
     header, *lines = paths[0].read_text().splitlines()
     records = sorted((line.split("\t") for line in lines), key=lambda record: int(record[0]))
-    values = [np.fromstring(record[1], dtype=np.int64, sep=",") for record in records]
-    listed = "feature_amount" in header  # Actor lists the positions of its ones
-    columns = values if listed else [np.flatnonzero(row) for row in values]
-    data = (
-        [np.ones(len(row), dtype=np.int64) for row in values]
-        if listed
-        else [row[at] for row, at in zip(values, columns, strict=True)]
-    )
-    width = 1 + max(int(row.max()) for row in values) if listed else len(values[0])
-    indptr = np.cumsum([0, *(len(row) for row in columns)])
-    parts = (np.concatenate(data), np.concatenate(columns), indptr)
-    features = sparse.csr_array(parts, shape=(len(values), width))
-    if listed:
-        features.sum_duplicates()
-        features.data[:] = 1
+    rows = [np.fromstring(record[1], dtype=np.int32, sep=",") for record in records]
+    lists_positions = "feature_amount" in header  # only Actor's file does
+    features = _ones_at(rows) if lists_positions else sparse.csr_array(np.stack(rows))
     labels = np.array([int(record[2]) for record in records])
-    return RawGraph(features, labels, _read_pairs(paths[1], skip_rows=1).T[::-1])
+    pairs = np.loadtxt(paths[1], dtype=np.int64, skiprows=1, ndmin=2)
+    return RawGraph(features, labels, pairs.T[::-1])
 
 
 def read_gnnbench(paths: list[Path]) -> RawGraph:
@@ -84,8 +74,14 @@ def _csr_parts(file: Any, prefix: str) -> sparse.csr_array:
     return checked_csr(matrix)
 
 
-def _read_pairs(path: Path, *, skip_rows: int) -> IntArray:
-    return np.loadtxt(path, dtype=np.int64, skiprows=skip_rows, ndmin=2)
+def _ones_at(positions: Sequence[IntArray]) -> sparse.csr_array:
+    columns = np.concatenate(positions)
+    indptr = np.cumsum([0, *(len(row) for row in positions)])
+    parts = (np.ones(len(columns), dtype=np.int32), columns, indptr)
+    matrix = sparse.csr_array(parts, shape=(len(positions), int(columns.max()) + 1))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1  # a position that is listed twice
+    return matrix
 
 
 def _read_csv(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -6,13 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from gnncal.core.arrays import IntArray
+from gnncal.core.checks import check_labels
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.datasets import cache
-from gnncal.datasets.catalogue import FACTS, Facts, facts_of
+from gnncal.datasets.catalogue import FACTS, Facts, official_name
 from gnncal.datasets.download import download
 from gnncal.datasets.preprocessing import (
     RawGraph,
@@ -32,6 +31,10 @@ class Dataset:
     graph: Graph
     labels: IntArray  # (n_nodes,) int64, -1 where unknown
 
+    def __post_init__(self) -> None:
+        labels = check_labels(self.labels, self.graph.n_nodes)
+        object.__setattr__(self, "labels", labels)
+
     @property
     def n_classes(self) -> int:
         """Labels run from 0 to n_classes - 1."""
@@ -48,8 +51,8 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
         in the user's cache. Raw files that are missing are downloaded into it.
 
     """
-    facts = facts_of(name)
-    name = next(known for known in FACTS if FACTS[known] is facts)
+    name = official_name(name)
+    facts = FACTS[name]
     folder = Path(root or os.environ.get("GNNCAL_DATA") or cache.user_cache() / "raw")
     paths = [folder / facts.folder / file for file in facts.files]
     if not all(path.exists() for path in paths):
@@ -82,4 +85,4 @@ def preprocess(raw: RawGraph, facts: Facts) -> RawGraph:
         raw = replace_self_loops(raw)
     if facts.family.row_normalise:
         raw = normalise_rows(raw)
-    return raw._replace(labels=raw.labels.astype(np.int64))
+    return raw

@@ -47,7 +47,7 @@ def keep_largest_component(raw: RawGraph) -> RawGraph:
 
 def replace_self_loops(raw: RawGraph) -> RawGraph:
     """Exactly one self-loop at each node."""
-    loops = np.tile(np.arange(len(raw.labels)), (2, 1))
+    loops = np.tile(np.arange(len(raw.labels), dtype=raw.edges.dtype), (2, 1))
     others = raw.edges[:, raw.edges[0] != raw.edges[1]]
     return raw._replace(edges=np.concatenate([others, loops], axis=1))
 
