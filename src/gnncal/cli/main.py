@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
+from gnncal.cli import bench
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 for verb in (demo, calibrate, evaluate):
     app.command()(friendly(verb))
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ from gnncal.metrics.calibration import (
     maximum_calibration_error,
     smooth_calibration_error,
 )
+from gnncal.metrics.floor import NoiseFloor, calibration_floor
 from gnncal.metrics.groups import (
     GroupCells,
     calibration_by_group,
@@ -32,12 +33,14 @@ __all__ = [
     "CalibrationEstimate",
     "Cells",
     "GroupCells",
+    "NoiseFloor",
     "ReliabilityBins",
     "RiskCoverage",
     "accuracy",
     "aurc",
     "brier_score",
     "calibration_by_group",
+    "calibration_floor",
     "classwise_calibration_error",
     "degree_blocks",
     "degree_stratified_ece",

@@ -1,0 +1,1 @@
+"""The paper's experiments: cells to run, records of them, statistics over the records."""

@@ -1,0 +1,156 @@
+"""Where the logits of a task come from: trained once and cached, or files of the user's."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from gnncal.bench.plan import Task
+from gnncal.bundles import read_bundle
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import InputError
+from gnncal.core.files import write_atomically
+from gnncal.core.graph import Graph
+
+if TYPE_CHECKING:
+    from gnncal.datasets import Dataset
+
+
+@dataclass(frozen=True)
+class FrozenLogits:
+    """What a trained classifier says, and on which nodes it may be calibrated and judged."""
+
+    logits: FloatArray  # (n_nodes, n_classes)
+    labels: IntArray  # (n_nodes,)
+    graph: Graph
+    train: IntArray
+    validation: IntArray
+    test: IntArray
+
+
+class Source(Protocol):
+    """Gives the logits of a task; sent to the processes that need them."""
+
+    def is_ready(self, task: Task) -> bool:
+        """Whether :meth:`load` is quick."""
+
+    def prepare(self, task: Task) -> None:
+        """Make it quick."""
+
+    def load(self, task: Task) -> FrozenLogits:
+        """The logits with graph, labels and split."""
+
+    def size(self, dataset: str) -> float:
+        """A number that the cost of a cell grows with."""
+
+
+@dataclass(frozen=True)
+class TrainedLogits:
+    """Classifiers of :mod:`gnncal.classifiers`, their logits cached in a folder.
+
+    A cached file that cannot be read, or that belongs to another graph, is trained again.
+    """
+
+    cache: Path
+    root: Path | None = None
+
+    def is_ready(self, task: Task) -> bool:
+        """Whether the logits are in the cache."""
+        return self._read(task) is not None
+
+    def prepare(self, task: Task) -> None:
+        """Train the classifier and cache its logits."""
+        from gnncal.classifiers import train_classifier
+        from gnncal.datasets import random_split
+
+        dataset = load_dataset(task.dataset, self.root)
+        split = random_split(dataset.graph.n_nodes, task.seed)
+        classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
+        buffer = io.BytesIO()
+        fingerprint = np.array(dataset.graph.fingerprint)
+        np.savez_compressed(buffer, logits=classifier.logits(), graph=fingerprint)
+        write_atomically(self._path(task), buffer.getvalue())
+
+    def load(self, task: Task) -> FrozenLogits:
+        """From the cache; trained first if they are not there."""
+        from gnncal.datasets import random_split
+
+        logits = self._read(task)
+        if logits is None:
+            self.prepare(task)
+            logits = self._read(task)
+            assert logits is not None
+        dataset = load_dataset(task.dataset, self.root)
+        split = random_split(dataset.graph.n_nodes, task.seed)
+        return FrozenLogits(
+            logits, dataset.labels, dataset.graph, split.train, split.validation, split.test
+        )
+
+    def size(self, dataset: str) -> float:
+        """Numbers in features and edges are what a step of any method touches."""
+        graph = load_dataset(dataset, self.root).graph
+        return float(graph.n_nodes + graph.n_edges)
+
+    def _path(self, task: Task) -> Path:
+        return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
+
+    def _read(self, task: Task) -> FloatArray | None:
+        try:
+            with np.load(self._path(task), allow_pickle=False) as file:
+                logits, fingerprint = file["logits"], str(file["graph"])
+        except Exception:  # a broken file makes NumPy, zipfile or zlib raise almost anything
+            return None
+        graph = load_dataset(task.dataset, self.root).graph
+        return logits if fingerprint == graph.fingerprint else None
+
+
+@dataclass(frozen=True)
+class BundledLogits:
+    """Bundle files ``{dataset}-{backbone}-{seed}.npz`` of a folder: logits from anywhere."""
+
+    folder: Path
+
+    def is_ready(self, task: Task) -> bool:
+        """Nothing has to be trained."""
+        return True
+
+    def prepare(self, task: Task) -> None:
+        """Nothing to do."""
+
+    def load(self, task: Task) -> FrozenLogits:
+        """The bundle of the task."""
+        return _load_bundle(self._path(task))
+
+    def size(self, dataset: str) -> float:
+        """The size of the dataset's files."""
+        files = list(self.folder.glob(f"{dataset}-*.npz"))
+        if not files:
+            raise InputError(f"{self.folder} has no files {dataset}-BACKBONE-SEED.npz.")
+        return float(files[0].stat().st_size)
+
+    def _path(self, task: Task) -> Path:
+        return self.folder / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
+
+
+@lru_cache(maxsize=1)
+def load_dataset(name: str, root: Path | None) -> Dataset:
+    """A dataset, kept for the next cell on the same one."""
+    from gnncal import datasets
+
+    return datasets.load(name, root=root)
+
+
+@lru_cache(maxsize=1)
+def _load_bundle(path: Path) -> FrozenLogits:
+    bundle = read_bundle(path)
+    nodes: dict[str, Any] = {
+        "train": bundle.train_nodes,
+        "validation": bundle.nodes,
+        "test": bundle.test_nodes,
+    }
+    return FrozenLogits(bundle.logits, bundle.labels, bundle.graph, **nodes)

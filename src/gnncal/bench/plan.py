@@ -1,0 +1,145 @@
+"""What a benchmark runs: every (dataset, backbone, seed, method, protocol) is one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, NamedTuple, get_args
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, list_calibrators
+from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.structural import StructuralTemperature
+from gnncal.core.errors import InputError
+
+Protocol = Literal["paper", "converged"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+
+
+class Task(NamedTuple):
+    """One frozen classifier: every calibrator of a task sees the same logits."""
+
+    dataset: str
+    backbone: str
+    seed: int
+
+
+class Cell(NamedTuple):
+    """One calibrator on one task."""
+
+    dataset: str
+    backbone: str
+    seed: int
+    method: str
+    protocol: Protocol
+
+    @property
+    def task(self) -> Task:
+        """The frozen classifier of this cell."""
+        return Task(*self[:3])
+
+
+class Variant(NamedTuple):
+    """A calibrator with other than its default parameters, under a name of its own."""
+
+    method: str
+    protocol: Protocol  # the only one it is run in
+    parameters: dict[str, Any]
+
+
+VARIANTS = {
+    "hots-release": Variant("hots", "paper", HoTS.paper("release").get_params()),
+    "hots-predictor": Variant("hots", "converged", {"homophily": "predictor"}),
+    "hots-cross-fitted": Variant("hots", "converged", {"homophily": "cross-fitted"}),
+    "hots-agreement": Variant("hots", "converged", {"homophily": "agreement"}),
+}
+PAPER_METHODS = ("uncalibrated", "ts", "vs", "ets", "hts", "cagcn", "gats", "gets", "wats", "hots")
+ABLATIONS = ("ts", "entropy-only", "homophily-only", "hots-alpha1", "hots")
+FEW_PARAMETERS = (*PAPER_METHODS[:5], "hts-log", "hots", *ABLATIONS[1:4], *VARIANTS)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a run, task by task."""
+
+    datasets: Sequence[str]
+    backbones: Sequence[str]
+    seeds: Sequence[int]
+    methods: Sequence[str]
+    protocols: Sequence[Protocol]
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell once; a method without protocols is run once, as converged."""
+        for task in product(self.datasets, self.backbones, self.seeds):
+            for method in self.methods:
+                for protocol in protocols_of(method, self.protocols):
+                    yield Cell(*task, method, protocol)
+
+
+def list_methods() -> list[str]:
+    """Every calibrator of the catalogue, and the variants that the benchmark adds."""
+    return [*list_calibrators(), *VARIANTS]
+
+
+def choose_methods(names: Sequence[str]) -> list[str]:
+    """Names and groups of them (``all``, ``paper``, ``few``) as a list of methods."""
+    known = list_methods()
+    paper = [*PAPER_METHODS, "hots-release", *ABLATIONS[1:4]]
+    groups = {"all": known, "paper": paper, "few": list(FEW_PARAMETERS)}
+    chosen: dict[str, None] = {}
+    for name in names:
+        if name not in groups and name not in known:
+            raise InputError(
+                f"there is no method {name!r}; choose among {', '.join(known)}, or a group: "
+                f"{', '.join(groups)}."
+            )
+        chosen |= dict.fromkeys(m for m in groups.get(name, [name]) if m in known)
+    return list(chosen)
+
+
+def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
+    """The wanted protocols that a method can be run in; always one if it knows none."""
+    if method in VARIANTS:
+        return [protocol for protocol in wanted if protocol == VARIANTS[method].protocol]
+    if "protocol" in CALIBRATORS[method]._get_param_names():
+        return list(wanted)
+    return ["converged"]
+
+
+def make_calibrator(cell: Cell) -> Calibrator:
+    """The unfitted calibrator of a cell; what is random in it follows the seed of the task.
+
+    The paper's protocol estimates homophily with the paper's predictor.
+    """
+    variant = VARIANTS.get(cell.method)
+    method = cell.method if variant is None else variant.method
+    kind = CALIBRATORS[method]
+    allowed = kind._get_param_names()
+    parameters = _published_settings(method, cell)
+    if cell.protocol == "paper" and issubclass(kind, StructuralTemperature):
+        parameters["homophily"] = "predictor"
+    parameters |= {} if variant is None else variant.parameters
+    fixed = {"protocol": cell.protocol, "random_state": cell.seed}
+    parameters |= {name: value for name, value in fixed.items() if name in allowed}
+    return get_calibrator(method, **parameters)
+
+
+def changed_parameters(calibrator: Calibrator) -> dict[str, Any]:
+    """The constructor's parameters that differ from its defaults."""
+    defaults = type(calibrator)().get_params()
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in calibrator.get_params().items()
+        if value != defaults[name]
+    }
+
+
+def _published_settings(method: str, cell: Cell) -> dict[str, Any]:
+    """What the release of the paper uses for this method on this dataset and backbone."""
+    import gnncal
+
+    settings_for = getattr(gnncal, "settings_for", None)
+    if settings_for is None:
+        return {}
+    return dict(settings_for(method, cell.dataset, cell.backbone, source="hots"))

@@ -1,0 +1,110 @@
+"""Records of cells on disk: JSON lines that are only ever appended to.
+
+A line carries a checksum of itself. One that is cut off or damaged is as good as absent, so its
+cell is run again; of several lines for one cell the last counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from gnncal.bench.plan import Cell, Protocol
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came of one cell."""
+
+    dataset: str
+    backbone: str
+    seed: int
+    method: str
+    protocol: Protocol
+    parameters: dict[str, Any]  # of the constructor, where they are not its defaults
+    run: str  # which run of `runs.jsonl` made it
+    fit_seconds: float
+    cell_seconds: float  # fit, prediction and metrics
+    error: str | None = None  # why it failed, if it did
+    learned: dict[str, Any] = field(default_factory=dict)  # fitted numbers
+    metrics: dict[str, Any] = field(default_factory=dict)  # on the test nodes
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that this is the record of."""
+        return Cell(self.dataset, self.backbone, self.seed, self.method, self.protocol)
+
+
+def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
+    """Add entries to a file, in one write, on disk before this returns."""
+    payload = "".join(_line(entry) for entry in entries).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        if _ends_within_a_line(path):
+            payload = b"\n" + payload
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The entries of a file that are whole."""
+    if not path.is_file():
+        return
+    for line in path.read_bytes().split(b"\n"):
+        entry = _entry(line)
+        if entry is not None:
+            yield entry
+
+
+def append_records(folder: Path, records: Iterable[Record]) -> None:
+    """Add records of one dataset and backbone to their file."""
+    by_file: dict[Path, list[dict[str, Any]]] = {}
+    for record in records:
+        path = record_file(folder, record.dataset, record.backbone)
+        by_file.setdefault(path, []).append(asdict(record))
+    for path, entries in by_file.items():
+        append_lines(path, entries)
+
+
+def read_records(folder: Path) -> dict[Cell, Record]:
+    """The last whole record of every cell below a folder."""
+    found = {}
+    for path in sorted((folder / "records").glob("*.jsonl")):
+        for entry in read_lines(path):
+            try:
+                record = Record(**entry)
+            except TypeError:  # fields of another version
+                continue
+            found[record.cell] = record
+    return found
+
+
+def record_file(folder: Path, dataset: str, backbone: str) -> Path:
+    """Where the records of a dataset and backbone are."""
+    return folder / "records" / f"{dataset}-{backbone}.jsonl"
+
+
+def _line(entry: dict[str, Any]) -> str:
+    body = json.dumps(entry, allow_nan=False, separators=(",", ":"))[:-1]
+    return f'{body},"checksum":"{crc32(body.encode()):08x}"}}\n'
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    body, _, rest = line.rpartition(b',"checksum":"')
+    if rest != b'%08x"}' % crc32(body):
+        return None
+    return dict(json.loads(body + b"}"))
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"

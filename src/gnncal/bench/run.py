@@ -1,0 +1,192 @@
+"""Run a plan: what is recorded already is left alone, what fails does not stop the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+
+from gnncal.bench.costs import Costs, Step, chunks
+from gnncal.bench.engines import Engine, workers
+from gnncal.bench.logits import Source
+from gnncal.bench.measure import run_cell
+from gnncal.bench.plan import Cell, Plan, Task, changed_parameters, make_calibrator
+from gnncal.bench.records import Record, append_lines, append_records, read_records
+
+SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
+PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    done: int  # cells
+    total: int
+    failed: int
+    seconds_left: float  # from the measured cost of each method on each dataset
+    doing: str
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did."""
+
+    run: str  # its name in `runs.jsonl`; empty when there was nothing to do
+    computed: int
+    failed: int
+    recorded_before: int
+
+
+def run_plan(
+    plan: Plan,
+    source: Source,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    engine: Engine | None = None,
+    again: bool = False,
+    command: str = "",
+    watch: Watch = lambda progress: None,
+) -> Outcome:
+    """Compute every cell of the plan that has no record yet, and append the records.
+
+    A record counts if it is whole, did not fail, and was made with the parameters that the cell
+    has today; ``again`` computes all cells anew. Only this process writes records; the others
+    send them here.
+    """
+    cells = list(plan.cells())
+    pending = cells if again else _without_record(cells, folder)
+    run = _new_run(folder, command) if pending else ""
+    progress = _Ledger(pending, source, jobs, watch)
+    for record in read_records(folder).values():
+        progress.costs.add(_step(record.cell), record.cell_seconds)
+    with workers(jobs, engine) as each:
+        for (dataset, backbone), block in groupby(pending, key=lambda cell: cell[:2]):
+            todo = list(block)
+            progress.say(f"{dataset} {backbone}: training")
+            tasks = dict.fromkeys(cell.task for cell in todo)
+            waiting = [task for task in tasks if not source.is_ready(task)]
+            for task, seconds in each(partial(_prepare, source), waiting):
+                progress.trained(task, seconds)
+            progress.say(f"{dataset} {backbone}: calibrating")
+            for records in each(partial(_run_cells, source, run), progress.units(todo)):
+                append_records(folder, records)
+                progress.finished(records)
+    return Outcome(run, len(pending), progress.failed, len(cells) - len(pending))
+
+
+class _Ledger:
+    """What is left to do and how long it will take."""
+
+    def __init__(self, pending: list[Cell], source: Source, jobs: int, watch: Watch) -> None:
+        self.costs = Costs(lru_cache(None)(source.size))
+        self.failed = 0
+        self._left = dict.fromkeys(pending)
+        self._untrained = dict.fromkeys(cell.task for cell in pending)
+        self._total, self._jobs, self._watch = len(pending), jobs, watch
+        self._doing = ""
+
+    def say(self, doing: str) -> None:
+        self._doing = doing
+        self._tell()
+
+    def units(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """Cells of one task that are run together, without holding much work back."""
+        return [
+            chunk
+            for _, group in groupby(cells, key=lambda cell: cell.task)
+            for chunk in chunks(list(group), self._seconds, SECONDS_AT_ONCE)
+        ]
+
+    def trained(self, task: Task, seconds: float) -> None:
+        self.costs.add(_training(task), seconds)
+        self._untrained.pop(task, None)
+        self._tell()
+
+    def finished(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.costs.add(_step(record.cell), record.cell_seconds)
+            self.failed += record.error is not None
+            self._left.pop(record.cell, None)
+            self._untrained.pop(record.cell.task, None)
+        self._tell()
+
+    def _seconds(self, cell: Cell) -> float:
+        return self.costs.predict(_step(cell))
+
+    def _tell(self) -> None:
+        work = sum(map(self._seconds, self._left))
+        work += sum(self.costs.predict(_training(task)) for task in self._untrained)
+        done = self._total - len(self._left)
+        self._watch(Progress(done, self._total, self.failed, work / self._jobs, self._doing))
+
+
+def _prepare(source: Source, task: Task) -> tuple[Task, float]:
+    started = perf_counter()
+    with suppress(Exception):  # its cells will say so, each in its record
+        source.prepare(task)
+    return task, perf_counter() - started
+
+
+def _run_cells(source: Source, run: str, cells: list[Cell]) -> list[Record]:
+    try:
+        frozen = source.load(cells[0].task)
+    except Exception as error:
+        reason = f"no logits: {type(error).__name__}: {error}"
+        return [Record(*cell, {}, run, 0.0, 0.0, error=reason) for cell in cells]
+    return [run_cell(cell, frozen, run=run) for cell in cells]
+
+
+def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:
+    records = read_records(folder)
+
+    def is_done(cell: Cell) -> bool:
+        record = records.get(cell)
+        if record is None or record.error is not None:
+            return False
+        return record.parameters == changed_parameters(make_calibrator(cell))
+
+    return [cell for cell in cells if not is_done(cell)]
+
+
+def _new_run(folder: Path, command: str) -> str:
+    """Note when, with what and by which command records are made; its short name."""
+    about = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+    name = hashlib.blake2b(repr(about).encode(), digest_size=4).hexdigest()
+    append_lines(folder / "runs.jsonl", [{"run": name, **about}])
+    return name
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _step(cell: Cell) -> Step:
+    return Step((cell.method, cell.protocol), cell.dataset)
+
+
+def _training(task: Task) -> Step:
+    return Step(("training", task.backbone), task.dataset)

@@ -1,0 +1,151 @@
+"""``gnncal bench``: the paper's experiments, its tables and its figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from gnncal.cli.terminal import err, friendly, note, out, print_json
+from gnncal.core.errors import InputError
+
+if TYPE_CHECKING:
+    from gnncal.bench.run import Watch
+
+app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
+
+Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+@friendly
+def run(
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
+    datasets: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
+    backbones: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "gcn,gat",
+    methods: Annotated[
+        str, typer.Option(help="Names or groups (all, paper, few) with commas between.")
+    ] = "all",
+    seeds: Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")] = "10",
+    protocol: Annotated[
+        list[str] | None, typer.Option(help="paper or converged; may be given twice.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    engine: Annotated[str | None, typer.Option(help="dask or ray instead of processes.")] = None,
+    root: Root = None,
+    bundles: Annotated[
+        Path | None,
+        typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits."),
+    ] = None,
+    again: Annotated[bool, typer.Option(help="Compute what is recorded already.")] = False,
+    json: Json = False,
+) -> None:
+    """Calibrate every dataset, backbone and seed with every method; continues where it was."""
+    from gnncal.bench.logits import BundledLogits, Source, TrainedLogits
+    from gnncal.bench.plan import PROTOCOLS, Plan, choose_methods
+    from gnncal.bench.run import run_plan
+
+    source: Source = BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    unknown = sorted(set(protocol or []) - set(PROTOCOLS))
+    if unknown:
+        raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
+    plan = Plan(
+        datasets=_datasets(datasets, root, bundles),
+        backbones=_backbones(backbones),
+        seeds=_seeds(seeds),
+        methods=choose_methods(_names(methods)),
+        protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
+    )
+    with _progress() as watch:
+        outcome = run_plan(
+            plan,
+            source,
+            folder,
+            jobs=jobs,
+            engine=engine,  # type: ignore[arg-type]
+            again=again,
+            command=" ".join(["gnncal", *sys.argv[1:]]),
+            watch=watch,
+        )
+    if outcome.failed:
+        note(f"{outcome.failed} cells failed; their records in {folder} say why.")
+    if json:
+        print_json(outcome)
+        return
+    out.print(
+        f"{outcome.computed} cells computed, {outcome.recorded_before} were there, "
+        f"{outcome.failed} failed; records in {folder}",
+        soft_wrap=True,
+    )
+
+
+app.command()(run)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _datasets(text: str, root: Path | None, bundles: Path | None) -> list[str]:
+    if text != "all":
+        return _names(text)
+    if bundles is not None:
+        return sorted({path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")})
+    from gnncal.datasets import list_datasets
+
+    return list(list_datasets())
+
+
+def _backbones(text: str) -> list[str]:
+    if text != "all":
+        return _names(text)
+    from gnncal.classifiers import list_classifiers
+
+    return list(list_classifiers())
+
+
+def _seeds(text: str) -> list[int]:
+    first, _, last = text.rpartition(":")
+    try:
+        seeds = list(range(int(first or 0), int(last)))
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise InputError(f"--seeds is {text!r}; expected a number such as 10 or a range 3:10.")
+    return seeds
+
+
+@contextmanager
+def _progress() -> Iterator[Watch]:
+    """A bar on a terminal, silence elsewhere."""
+    columns: list[Any] = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    ]
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        line = bar.add_task("starting", left="")
+
+        def watch(progress: Any) -> None:
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            bar.update(
+                line,
+                total=progress.total,
+                completed=progress.done,
+                description=progress.doing,
+                left=f"about {_duration(progress.seconds_left)} left{failed}",
+            )
+
+        yield watch
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

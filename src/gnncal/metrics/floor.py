@@ -1,0 +1,66 @@
+"""The calibration error that perfect calibration would still show, exactly and without sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_probs
+from gnncal.metrics.binning import Strategy, bin_edges, bin_index
+from gnncal.metrics.groups import check_groups
+
+LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
+N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
+NODES_PER_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """Mean and standard deviation of the error when every label follows its node's confidence."""
+
+    mean: float
+    spread: float
+
+
+def calibration_floor(
+    probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform", groups: Any = None
+) -> NoiseFloor:
+    r"""The ECE that these very probabilities would show if they were perfectly calibrated.
+
+    With hits :math:`B_i \sim \mathrm{Bernoulli}(c_i)` of the confidences,
+
+    .. math:: \mathbb E\,\mathrm{ECE}
+        = \tfrac1n \sum_b \mathbb E \Big|\sum_{i \in b} B_i - \sum_{i \in b} c_i\Big|
+
+    whose terms are independent, so its variance is the sum of theirs. ``groups`` (one value a
+    node) takes the place of the bins, ``degree_blocks(in_degree)`` for instance.
+    """
+    confidence = np.minimum(check_probs(probs).max(axis=1).astype(np.float64), 1.0)
+    if groups is None:
+        cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
+    else:
+        cell = check_groups(groups, len(confidence))[1]
+    parts = np.split(confidence[np.argsort(cell, kind="stable")], np.cumsum(np.bincount(cell))[:-1])
+    deviation = np.array([_mean_absolute_deviation(part) for part in parts])
+    variance = np.array([(part * (1.0 - part)).sum() for part in parts])
+    spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
+    return NoiseFloor(float(deviation.sum() / len(cell)), float(spread / len(cell)))
+
+
+def _mean_absolute_deviation(chances: FloatArray) -> float:
+    """E|sum of Bernoulli(chances) - its mean|."""
+    variance = float((chances * (1.0 - chances)).sum())
+    if variance >= LARGE_VARIANCE:
+        return float(np.sqrt(2.0 * variance / np.pi))
+    turn = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0
+    transform = np.ones(len(turn), dtype=np.complex128)
+    for start in range(0, len(chances), NODES_PER_BLOCK):
+        block = chances[start : start + NODES_PER_BLOCK, None]
+        transform *= np.prod(1.0 + block * turn, axis=0)
+    distribution = np.fft.irfft(transform, N_FREQUENCIES)  # of the sum, modulo N_FREQUENCIES
+    mean = chances.sum()
+    sums = round(mean) + np.arange(N_FREQUENCIES) - N_FREQUENCIES // 2
+    return float(np.abs(sums - mean) @ distribution[sums % N_FREQUENCIES])

@@ -1,0 +1,255 @@
+"""Runs that are killed, damaged or partly failing end up with the same records."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal import metrics
+from gnncal.bench import measure
+from gnncal.bench.logits import BundledLogits
+from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
+from gnncal.bench.records import append_lines, append_records, read_lines, read_records
+from gnncal.bench.run import run_plan
+from gnncal.core.errors import InputError
+from tests.bench.graphs import frozen_bundle, write_bundles
+
+METHODS = ["uncalibrated", "ts", "hots"]
+PLAN = Plan(["A", "B"], ["gcn"], [0, 1], METHODS, ["paper", "converged"])
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_bundles(tmp_path / "bundles")
+
+
+def results(folder):
+    """Everything but clocks and run names."""
+    return {
+        cell: replace(record, run="", fit_seconds=0, cell_seconds=0)
+        for cell, record in read_records(folder).items()
+    }
+
+
+# --- the plan
+
+
+def test_a_method_without_protocols_is_one_cell_and_the_others_two():
+    cells = list(PLAN.cells())
+    by_task = 1 + 2 + 2
+    assert len(cells) == len(set(cells)) == 2 * 2 * by_task
+    only_paper = Plan(["A"], ["gcn"], [0], METHODS, ["paper"])
+    assert [cell[3:] for cell in only_paper.cells()] == [
+        ("uncalibrated", "converged"),
+        ("ts", "paper"),
+        ("hots", "paper"),
+    ]
+
+
+def test_paper_cells_of_hots_are_the_papers_presets():
+    text = make_calibrator(Cell("A", "gcn", 3, "hots", "paper"))
+    release = make_calibrator(Cell("A", "gcn", 3, "hots-release", "paper"))
+    assert text.get_params() == gnncal.HoTS.paper("text", random_state=3).get_params()
+    assert release.get_params() == gnncal.HoTS.paper("release", random_state=3).get_params()
+
+
+def test_groups_of_methods_name_known_ones_once():
+    assert choose_methods(["all"]) == list_methods()
+    assert set(gnncal.list_calibrators()) < set(choose_methods(["all"]))
+    chosen = choose_methods(["ts", "few", "paper"])
+    assert chosen[0] == "ts"
+    assert len(chosen) == len(set(chosen))
+    with pytest.raises(InputError, match="no method 'tz'"):
+        choose_methods(["tz"])
+
+
+# --- one cell
+
+
+def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
+    run_plan(Plan(["A"], ["gcn"], [0], ["ts"], ["converged"]), source, tmp_path)
+    (record,) = read_records(tmp_path).values()
+    bundle = frozen_bundle(0)
+    calibrator = gnncal.TemperatureScaling().fit(
+        bundle.logits, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes
+    )
+    probs = calibrator.predict_proba(bundle.logits)[bundle.test_nodes]
+    labels = bundle.labels[bundle.test_nodes]
+    degree = bundle.graph.in_degree[bundle.test_nodes]
+    expected = gnncal.evaluate(labels, probs, in_degree=degree)
+    found = record.metrics
+    assert found["ece"] == pytest.approx(expected.ece.value, abs=1e-12)
+    assert found["ece_floor"] == pytest.approx(expected.ece.floor, abs=0.005)
+    for ours, theirs in [
+        ("accuracy", "accuracy"),
+        ("nll", "nll"),
+        ("brier", "brier"),
+        ("aurc", "aurc"),
+        ("degree_ece", "degree_stratified_ece"),
+        ("classwise_ece", "classwise_calibration_error"),
+        ("smooth_ece", "smooth_calibration_error"),
+    ]:
+        assert found[ours] == pytest.approx(getattr(expected, theirs), abs=1e-12), ours
+    assert record.learned["base_temperature"] == calibrator.base_temperature_
+    assert found["prediction_changes"] == 0
+    kept = metrics.selective_accuracy(labels, probs, measure.COVERAGES)
+    np.testing.assert_array_equal(found["selective_accuracy"], kept)
+    bins = metrics.reliability_bins(labels, probs, n_bins=10)
+    assert found["reliability"]["count"] == bins.count.tolist()
+    assert sum(found["reliability"]["correct"]) == round(expected.accuracy * len(labels))
+    total = probs.max(axis=1).astype(float).sum()
+    assert sum(found["reliability"]["confidence"]) == pytest.approx(total, abs=1e-4)
+
+
+# --- resuming
+
+
+def test_a_second_run_computes_nothing(source, tmp_path):
+    first = run_plan(PLAN, source, tmp_path / "out")
+    files = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.jsonl")}
+    second = run_plan(PLAN, source, tmp_path / "out")
+    assert (first.computed, first.recorded_before) == (20, 0)
+    assert (second.computed, second.recorded_before) == (0, 20)
+    assert files == {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.jsonl")}
+
+
+def test_a_killed_run_continues_where_it_was(source, tmp_path):
+    run_plan(PLAN, source, tmp_path / "whole")
+
+    class KilledError(BaseException):
+        pass
+
+    def kill_halfway(progress):
+        if progress.done >= 7:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run_plan(PLAN, source, tmp_path / "killed", watch=kill_halfway)
+    survived = len(read_records(tmp_path / "killed"))
+    assert 0 < survived < 20
+    resumed = run_plan(PLAN, source, tmp_path / "killed")
+    assert (resumed.computed, resumed.recorded_before) == (20 - survived, survived)
+    assert results(tmp_path / "killed") == results(tmp_path / "whole")
+
+
+def test_a_line_that_was_cut_off_is_computed_again(source, tmp_path):
+    run_plan(PLAN, source, tmp_path)
+    expected = results(tmp_path)
+    path = tmp_path / "records" / "B-gcn.jsonl"
+    path.write_bytes(path.read_bytes()[:-50])
+    assert len(read_records(tmp_path)) == 19
+    assert run_plan(PLAN, source, tmp_path).computed == 1
+    assert results(tmp_path) == expected
+
+
+def test_a_record_with_a_changed_digit_is_computed_again(source, tmp_path):
+    run_plan(PLAN, source, tmp_path)
+    expected = results(tmp_path)
+    path = tmp_path / "records" / "A-gcn.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = lines[3].index(b'"nll":0.') + len(b'"nll":0.')
+    digit = (lines[3][at] - ord("0") + 1) % 10
+    lines[3] = lines[3][:at] + b"%d" % digit + lines[3][at + 1 :]
+    path.write_bytes(b"".join(lines))
+    assert run_plan(PLAN, source, tmp_path).computed == 1
+    assert results(tmp_path) == expected
+
+
+def test_lines_are_json_and_come_back_as_they_were(tmp_path):
+    entries = [{"x": 0.1 + 0.2, "name": 'a "checksum":"'}, {"x": -0.0, "list": [1, None]}]
+    path = tmp_path / "folder" / "lines.jsonl"
+    append_lines(path, entries[:1])
+    append_lines(path, entries[1:])
+    assert list(read_lines(path)) == entries
+    assert [json.loads(line)["x"] for line in path.read_text().splitlines()] == [0.1 + 0.2, 0.0]
+
+
+def test_records_of_other_parameters_do_not_count(source, tmp_path):
+    plan = Plan(["A"], ["gcn"], [0], ["ts"], ["converged"])
+    run_plan(plan, source, tmp_path)
+    (record,) = read_records(tmp_path).values()
+    append_records(tmp_path, [replace(record, parameters={"tolerance": 1.0})])
+    assert run_plan(plan, source, tmp_path).computed == 1
+
+
+def test_again_computes_what_is_recorded(source, tmp_path):
+    plan = Plan(["A"], ["gcn"], [0], ["ts"], ["converged"])
+    run_plan(plan, source, tmp_path)
+    assert run_plan(plan, source, tmp_path, again=True).computed == 1
+    assert len((tmp_path / "records" / "A-gcn.jsonl").read_text().splitlines()) == 2
+    assert len(read_records(tmp_path)) == 1
+
+
+# --- failing
+
+
+def test_a_failing_method_is_recorded_and_stops_nothing(source, tmp_path, monkeypatch):
+    def fail(self, data):
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(gnncal.HoTS, "_fit", fail)
+    outcome = run_plan(PLAN, source, tmp_path)
+    assert (outcome.computed, outcome.failed) == (20, 8)
+    records = read_records(tmp_path)
+    failed = {cell for cell, record in records.items() if record.error}
+    assert failed == {cell for cell in PLAN.cells() if cell.method == "hots"}
+    assert {records[cell].error for cell in failed} == {"RuntimeError: no such luck"}
+    assert all(records[cell].metrics for cell in PLAN.cells() if cell not in failed)
+    monkeypatch.undo()
+    assert run_plan(PLAN, source, tmp_path).computed == 8  # failures are tried again
+    assert not any(record.error for record in read_records(tmp_path).values())
+
+
+def test_a_task_without_logits_fails_alone(source, tmp_path):
+    plan = Plan(["A"], ["gcn"], [0, 7], ["ts"], ["converged"])
+    outcome = run_plan(plan, source, tmp_path)
+    assert (outcome.computed, outcome.failed) == (2, 1)
+    record = read_records(tmp_path)[Cell("A", "gcn", 7, "ts", "converged")]
+    assert record.error.startswith("no logits: InputError: there is no")
+
+
+# --- several processes
+
+
+def test_two_processes_record_what_one_does(source, tmp_path):
+    run_plan(PLAN, source, tmp_path / "one")
+    run_plan(PLAN, source, tmp_path / "two", jobs=2)
+    assert results(tmp_path / "one") == results(tmp_path / "two")
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_local_cluster_records_what_one_process_does(source, tmp_path, engine, package):
+    pytest.importorskip(package, reason=f"pip install 'gnncal[{engine}]' to test this engine")
+    run_plan(PLAN, source, tmp_path / "here")
+    run_plan(PLAN, source, tmp_path / "cluster", jobs=2, engine=engine)
+    assert results(tmp_path / "here") == results(tmp_path / "cluster")
+
+
+def test_unusable_workers_are_refused(source, tmp_path):
+    with pytest.raises(InputError, match="jobs is 0"):
+        run_plan(PLAN, source, tmp_path, jobs=0)
+    with pytest.raises(InputError, match="engine is 'spark'"):
+        run_plan(PLAN, source, tmp_path, engine="spark")
+
+
+def test_the_time_left_shrinks_to_nothing(source, tmp_path):
+    seen = []
+    run_plan(PLAN, source, tmp_path, watch=seen.append)
+    assert seen[0].seconds_left > 0
+    assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (20, 20, 0)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+
+
+def test_every_record_names_the_run_that_made_it(source, tmp_path):
+    run_plan(PLAN, source, tmp_path, command="gnncal bench run")
+    (about,) = read_lines(tmp_path / "runs.jsonl")
+    assert {record.run for record in read_records(tmp_path).values()} == {about["run"]}
+    assert about["command"] == "gnncal bench run"
+    assert about["versions"]["numpy"] == np.__version__
+
+
+def test_a_folder_without_bundles_says_so(tmp_path):
+    with pytest.raises(InputError, match="no files A-BACKBONE-SEED"):
+        BundledLogits(tmp_path).size("A")

@@ -1,0 +1,58 @@
+"""The noise floor against every outcome counted, and against drawn labels."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gnncal.metrics import calibration_floor, estimate_calibration_error
+
+
+def two_classes(confidence):
+    confidence = np.asarray(confidence, dtype=np.float64)
+    return np.stack([confidence, 1 - confidence], axis=1)
+
+
+def by_enumeration(confidence, cell):
+    """Mean and deviation of the error over all outcomes, each with its probability."""
+    confidence, errors, weights = np.asarray(confidence), [], []
+    for hits in product([0, 1], repeat=len(confidence)):
+        gap = np.bincount(cell, weights=confidence - np.array(hits))
+        errors.append(np.abs(gap).sum() / len(confidence))
+        weights.append(np.prod(np.where(hits, confidence, 1 - confidence)))
+    mean = np.dot(weights, errors)
+    return mean, np.sqrt(np.dot(weights, (np.array(errors) - mean) ** 2))
+
+
+def test_one_node_misses_by_twice_its_variance():
+    # |c - hit| is 1 - c with probability c and c with probability 1 - c.
+    floor = calibration_floor(two_classes([0.8]))
+    assert floor.mean == pytest.approx(2 * 0.8 * 0.2, abs=1e-12)
+    assert floor.spread == pytest.approx(np.sqrt(0.8 * 0.2 - 0.32**2), abs=1e-12)
+
+
+def test_floor_is_the_mean_over_all_outcomes():
+    confidence = [0.55, 0.57, 0.59, 0.81, 0.83, 0.85, 0.97, 0.99, 1.0]
+    cell = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    mean, spread = by_enumeration(confidence, cell)
+    floor = calibration_floor(two_classes(confidence), groups=np.array(cell))
+    assert (floor.mean, floor.spread) == pytest.approx((mean, spread), abs=1e-10)
+    in_bins = by_enumeration(confidence, np.ceil(np.array(confidence) * 5).astype(int) - 1)
+    floor = calibration_floor(two_classes(confidence), n_bins=5)
+    assert (floor.mean, floor.spread) == pytest.approx(in_bins, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_nodes", [40, 3000, 40_000])
+def test_floor_agrees_with_drawn_labels(n_nodes):
+    generator = np.random.default_rng(n_nodes)
+    confidence = 1 - 0.5 * generator.beta(0.3, 2.0, n_nodes)
+    probs = two_classes(confidence)
+    labels = np.zeros(n_nodes, dtype=int)
+    drawn = estimate_calibration_error(labels, probs, n_resamples=400).floor
+    floor = calibration_floor(probs)
+    assert floor.mean == pytest.approx(drawn, abs=4 * floor.spread / np.sqrt(400) + 0.01 * drawn)
+
+
+def test_certain_nodes_have_no_floor():
+    floor = calibration_floor(two_classes(np.ones(50)))
+    assert (floor.mean, floor.spread) == pytest.approx((0, 0), abs=1e-9)
