@@ -102,9 +102,12 @@ def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
     """The wanted protocols that a method can be run in; always one if it knows none."""
     if method in VARIANTS:
         return [protocol for protocol in wanted if protocol == VARIANTS[method].protocol]
-    if "protocol" in CALIBRATORS[method]._get_param_names():
-        return list(wanted)
-    return ["converged"]
+    return list(wanted) if knows_protocols(method) else ["converged"]
+
+
+def knows_protocols(method: str) -> bool:
+    """Whether the protocol makes a difference to a method."""
+    return method in VARIANTS or "protocol" in CALIBRATORS[method]._get_param_names()
 
 
 def make_calibrator(cell: Cell) -> Calibrator:

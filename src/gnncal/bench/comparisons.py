@@ -1,0 +1,221 @@
+"""Which gaps are real: every method at a glance, paired tests, ranks, and the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gnncal.bench import paper
+from gnncal.bench.plan import Protocol
+from gnncal.bench.results import Results, scale
+from gnncal.bench.summary import (
+    average_present,
+    compare_paired,
+    critical_difference,
+    holm,
+    mean_ranks,
+)
+from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+
+OVERVIEW = {
+    "ece": "ECE %",
+    "ece_floor": "floor %",
+    "degree_ece": "degree ECE %",
+    "classwise_ece": "class-wise ECE %",
+    "smooth_ece": "smooth ECE %",
+    "aurc": "AURC %",
+    "nll": "NLL",
+    "brier": "Brier",
+}
+
+
+def overview(results: Results) -> ResultTable:
+    """Averages over graph x backbone means of every metric, for every method."""
+    methods, rows = results.methods, results.graph_rows
+    columns = [scale(m) * average_present(results.table(m, rows, methods)) for m in OVERVIEW]
+    ranked = np.array([method != UNRANKED for method in methods])
+    columns.append(mean_ranks(np.where(ranked, results.table("ece", rows, methods), NAN)))
+    columns.append(np.array([_mean_fit_seconds(results, method) for method in methods]))
+    columns.append(np.array([float(len(results.records(method))) for method in methods]))
+    lines = [
+        Row(method, tuple(Entry(float(column[i])) for column in columns))
+        for i, method in enumerate(methods)
+    ]
+    return ResultTable(
+        "overview",
+        "Every method, averaged over graph × backbone means",
+        (*OVERVIEW.values(), "rank by ECE", "fit seconds", "runs"),
+        tuple(lines),
+        decimals=3,
+        corner="method",
+        note="A method that was not run on every graph is averaged over those it was run on.",
+    )
+
+
+def by_dataset(results: Results, metric: str) -> ResultTable:
+    """A metric of every method on every dataset, over all backbones."""
+    methods, datasets = results.methods, results.datasets
+    table = scale(metric) * results.table(
+        metric, [(d, results.backbones) for d in datasets], methods
+    )
+    lines = [
+        Row(method, tuple(Entry(float(value)) for value in table[:, i]))
+        for i, method in enumerate(methods)
+    ]
+    return ResultTable(
+        f"by_dataset_{metric}",
+        f"{OVERVIEW[metric]} by dataset, mean over all backbones",
+        tuple(datasets),
+        tuple(lines),
+        decimals=3 if metric == "nll" else 2,
+        corner="method",
+    )
+
+
+def against_reference(results: Results, metric: str, reference: str) -> ResultTable:
+    """Every method against one: signed-rank test with Holm's correction, win rates."""
+    if reference not in results.methods:
+        raise InputError(
+            f"the reference {reference!r} has no records; choose among "
+            f"{', '.join(results.methods)}."
+        )
+    others = [method for method in results.methods if method != reference]
+    rows = results.graph_rows
+    graphs = [dataset for dataset, _ in rows]
+    base = results.table(metric, rows, [reference])[:, 0]
+    found = [compare_paired(results.table(metric, rows, [m])[:, 0], base, graphs) for m in others]
+    adjusted = holm(np.array([comparison.p_value for comparison in found]))
+    lines = [
+        Row(
+            method,
+            tuple(
+                Entry(value)
+                for value in (
+                    scale(metric) * comparison.mean_difference,
+                    comparison.p_value,
+                    float(p_holm),
+                    100 * comparison.win_rate,
+                    100 * comparison.win_rate_low,
+                    100 * comparison.win_rate_high,
+                    float(comparison.n_rows),
+                )
+            ),
+        )
+        for method, comparison, p_holm in zip(others, found, adjusted, strict=True)
+    ]
+    return ResultTable(
+        f"against_{reference}_{metric}",
+        f"{OVERVIEW[metric]} against {reference}, paired over graph × backbone means",
+        ("difference", "p", "p (Holm)", "wins %", "low", "high", "pairs"),
+        tuple(lines),
+        decimals=4,
+        corner="method",
+        note=(
+            f"Difference: method less {reference}, negative is better. p: Wilcoxon's signed "
+            "ranks, two-sided, Holm over the methods of this table. Wins: share of pairs in which "
+            "the method is lower, with a 95 % bootstrap interval over graphs."
+        ),
+    )
+
+
+def ranks(results: Results, metric: str) -> ResultTable:
+    """Mean ranks over the rows that every method has, and the critical difference."""
+    methods = [method for method in results.methods if method != UNRANKED]
+    found = critical_difference(results.table(metric, results.graph_rows, methods))
+    order = np.argsort(found.mean_rank, kind="stable")
+    best = found.mean_rank[order[0]] if len(order) else NAN
+    lines = [
+        Row(
+            methods[i],
+            (
+                Entry(float(found.mean_rank[i])),
+                Entry(float(found.mean_rank[i] - best)),
+                Entry(float(found.mean_rank[i] - best > found.difference)),
+            ),
+        )
+        for i in order
+    ]
+    return ResultTable(
+        f"ranks_{metric}",
+        f"Mean ranks by {OVERVIEW[metric]} with their critical difference",
+        ("mean rank", "behind the best", "beyond the critical difference (1 = yes)"),
+        tuple(lines),
+        corner="method",
+        note=(
+            f"Over {found.n_rows} graph × backbone rows. Friedman's test of equal ranks: "
+            f"p = {found.p_value:.2g}. Nemenyi's critical difference at 5 %: "
+            f"{found.difference:.2f} ranks; methods closer than that are not told apart."
+        ),
+    )
+
+
+def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
+    """What the paper's early-stopped protocol does to each method."""
+    stopped, converged = results["paper"], results["converged"]
+    both = [m for m in stopped.methods if m in converged.methods and m != UNRANKED]
+    rows = [row for row in stopped.graph_rows if row in converged.graph_rows]
+    graphs = [dataset for dataset, _ in rows]
+    lines = []
+    for method in both:
+        before = stopped.table(metric, rows, [method])[:, 0]
+        after = converged.table(metric, rows, [method])[:, 0]
+        if np.array_equal(before, after, equal_nan=True):
+            continue  # knows no protocol
+        comparison = compare_paired(after, before, graphs)
+        values = (
+            scale(metric) * _mean_of_pairs(before, after),
+            scale(metric) * _mean_of_pairs(after, before),
+            scale(metric) * comparison.mean_difference,
+            comparison.p_value,
+            float(comparison.n_rows),
+        )
+        lines.append(Row(method, tuple(Entry(value) for value in values)))
+    return ResultTable(
+        f"protocols_{metric}",
+        f"{OVERVIEW[metric]} fitted like the paper and to convergence",
+        ("paper", "converged", "difference", "p", "pairs"),
+        tuple(lines),
+        decimals=4,
+        corner="method",
+        note="Difference: converged less paper. p: Wilcoxon's signed ranks, not corrected.",
+    )
+
+
+def reproduction(results: Results) -> ResultTable:
+    """How many of the paper's per-backbone figures lie within its own spread of ours."""
+    lines = []
+    metrics: tuple[paper.Metric, ...] = ("ece", "degree_ece", "nll")
+    for metric in metrics:
+        for method in [m for m in paper.METHODS.values() if m in results.methods]:
+            distance = [
+                abs(scale(metric) * mean - figure.mean) / figure.spread
+                for (d, b, m), figure in paper.per_backbone(metric).items()
+                if m == method
+                and figure.spread > 0
+                and not np.isnan(mean := results.mean(metric, d, [b], m))
+            ]
+            if distance:
+                off = np.array(distance)
+                values = (*(float((off <= k).sum()) for k in (1, 2, 3)), float(len(off)))
+                entries = (*map(Entry, values), Entry(float(np.median(off))))
+                lines.append(Row(method, entries, group=OVERVIEW[metric]))
+    return ResultTable(
+        "reproduction",
+        "Figures of the paper (dataset × backbone) within its standard deviations of ours",
+        ("within 1", "within 2", "within 3", "of", "median distance"),
+        tuple(lines),
+        decimals=2,
+        corner="method",
+    )
+
+
+def _mean_fit_seconds(results: Results, method: str) -> float:
+    return float(np.mean([record.fit_seconds for record in results.records(method)]))
+
+
+def _mean_of_pairs(values: FloatArray, others: FloatArray) -> float:
+    both = ~np.isnan(values) & ~np.isnan(others)
+    return float(values[both].mean()) if both.any() else NAN

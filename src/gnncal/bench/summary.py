@@ -1,0 +1,132 @@
+"""Statistics over many graphs: ranks, paired tests, win rates, critical differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+
+N_RESAMPLES = 10_000
+
+
+def sample_spread(values: FloatArray) -> float:
+    """The sample standard deviation; NaN of fewer than two values."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def mid_ranks(table: FloatArray) -> FloatArray:
+    """Ranks within each row of (n_rows, n_methods), 1 the lowest; ties share, NaN stays NaN."""
+    return np.asarray(stats.rankdata(table, axis=1, nan_policy="omit"))
+
+
+def average_present(table: FloatArray) -> FloatArray:
+    """The mean of each column over its entries that are not NaN; NaN where there are none."""
+    present = ~np.isnan(table)
+    count = present.sum(axis=0)
+    total = np.where(present, table, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(table.shape[1], np.nan), where=count > 0)
+
+
+def mean_ranks(table: FloatArray) -> FloatArray:
+    """The average of each column's mid-ranks over the rows that have it."""
+    return average_present(mid_ranks(table))
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Holm's step-down adjustment: the smallest p times their number, the next times one less."""
+    order = np.argsort(p_values)
+    steps = len(p_values) - np.arange(len(p_values))
+    adjusted = np.minimum(np.maximum.accumulate(p_values[order] * steps), 1.0)
+    result = np.empty_like(adjusted)
+    result[order] = adjusted
+    return result
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """A method against a reference over the same rows; negative differences favour the method."""
+
+    n_rows: int
+    mean_difference: float
+    p_value: float  # Wilcoxon's signed ranks, two-sided; NaN with nothing to compare
+    win_rate: float  # of the method; a tie is half a win
+    win_rate_low: float  # 95 % bootstrap over graphs
+    win_rate_high: float
+
+
+def compare_paired(
+    method: FloatArray, reference: FloatArray, graphs: Sequence[str], *, seed: int = 0
+) -> PairedComparison:
+    """Means of a method and a reference, one pair a graph and backbone; lower is better.
+
+    Rows of one graph are not independent, so the bootstrap draws whole graphs.
+    """
+    if not len(method) == len(reference) == len(graphs):
+        raise InputError(
+            f"got {len(method)} and {len(reference)} values for {len(graphs)} graphs; pass pairs."
+        )
+    both = ~np.isnan(method) & ~np.isnan(reference)
+    difference = method[both] - reference[both]
+    if not difference.size:
+        return PairedComparison(0, *[float("nan")] * 5)
+    wins = np.where(difference < 0, 1.0, np.where(difference == 0, 0.5, 0.0))
+    low, high = _bootstrap_share(wins, np.asarray(graphs)[both], seed)
+    return PairedComparison(
+        n_rows=len(difference),
+        mean_difference=float(difference.mean()),
+        p_value=_signed_rank(difference),
+        win_rate=float(wins.mean()),
+        win_rate_low=low,
+        win_rate_high=high,
+    )
+
+
+def _signed_rank(difference: FloatArray) -> float:
+    if not difference.any():
+        return 1.0
+    return float(stats.wilcoxon(difference).pvalue)
+
+
+def _bootstrap_share(wins: FloatArray, graphs: FloatArray, seed: int) -> tuple[float, float]:
+    names, graph = np.unique(graphs, return_inverse=True)
+    won = np.bincount(graph, weights=wins)
+    rows = np.bincount(graph)
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(len(names), size=(N_RESAMPLES, len(names)))
+    shares = won[drawn].sum(axis=1) / rows[drawn].sum(axis=1)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class CriticalDifference:
+    """Friedman's test over complete rows, and how far apart mean ranks must be (Nemenyi)."""
+
+    n_rows: int
+    mean_rank: FloatArray  # (n_methods,)
+    p_value: float  # of equal ranks
+    difference: float  # at the 5 % level
+
+
+def critical_difference(table: FloatArray) -> CriticalDifference:
+    """Of methods (columns) over rows without a missing entry; lower is better.
+
+    Demsar (JMLR 2006): q sqrt(k (k + 1) / (6 N)) with q from the studentised range.
+    """
+    complete = table[~np.isnan(table).any(axis=1)]
+    n_rows, n_methods = complete.shape
+    if n_rows < 2 or n_methods < 3:
+        nan = float("nan")
+        return CriticalDifference(n_rows, np.full(n_methods, nan), nan, nan)
+    q = stats.studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2.0)
+    return CriticalDifference(
+        n_rows=n_rows,
+        mean_rank=mid_ranks(complete).mean(axis=0),
+        p_value=float(stats.friedmanchisquare(*complete.T).pvalue),
+        difference=float(q * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_rows))),
+    )

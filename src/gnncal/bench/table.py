@@ -1,0 +1,70 @@
+"""A table of results as data: each entry with its spread, its noise floor, the paper's figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+NAN = float("nan")
+UNRANKED = "uncalibrated"  # takes no part in marks and ranks
+N_MARKS = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number and what belongs beside it; NaN where there is none."""
+
+    value: float = NAN
+    spread: float = NAN
+    floor: float = NAN  # what perfect calibration would show
+    paper: float = NAN
+    paper_spread: float = NAN
+    mark: int = 0  # 1, 2, 3 for the best three of a row
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    group: str = ""  # lines of a group stand together under its name
+    decimals: int | None = None  # where they differ from the table's
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows of entries under named columns."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    decimals: int = 2
+    corner: str = "dataset"  # the heading above the names of the rows
+    note: str = ""
+
+    def decimals_of(self, row: Row) -> int:
+        """How many decimals a row is printed with."""
+        return self.decimals if row.decimals is None else row.decimals
+
+
+def marked(
+    entries: Sequence[Entry], columns: Sequence[str], *, decimals: int = 2, highest: bool = False
+) -> tuple[Entry, ...]:
+    """Mark the best three values; equal as printed is equal, and the uncalibrated never wins."""
+    rounded = [round(entry.value, decimals) for entry in entries]
+    ranked = [
+        value
+        for value, column in zip(rounded, columns, strict=True)
+        if column != UNRANKED and not np.isnan(value)
+    ]
+    best = sorted(set(ranked), reverse=highest)[:N_MARKS]
+    return tuple(
+        replace(entry, mark=best.index(value) + 1)
+        if column != UNRANKED and value in best
+        else entry
+        for entry, value, column in zip(entries, rounded, columns, strict=True)
+    )

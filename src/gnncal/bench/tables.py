@@ -1,0 +1,268 @@
+"""The paper's tables from the records of one protocol, each figure beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gnncal.bench import paper
+from gnncal.bench.measure import COVERAGES
+from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
+from gnncal.bench.results import Results, scale
+from gnncal.bench.summary import average_present, mean_ranks
+from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row, marked
+
+BOTH = ("gcn", "gat")  # the backbones that the paper pools
+OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
+FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
+TITLES = {"ece": "ECE (%)", "degree_ece": "Degree-stratified ECE (%)", "nll": "NLL"}
+DECIMALS = {"nll": 3}
+
+
+def paper_tables(results: Results) -> list[ResultTable]:
+    """Every table of the paper that compares calibrators."""
+    return [
+        main_ece(results),
+        nll_and_degree_ece(results),
+        per_backbone(results, "ece"),
+        per_backbone(results, "degree_ece"),
+        per_backbone(results, "nll"),
+        cross_backbone(results),
+        selective(results),
+        prediction_changes(results),
+        ablation(results),
+    ]
+
+
+def main_ece(results: Results) -> ResultTable:
+    """ECE by dataset over both backbones, averages, and average ranks."""
+    methods = _present(results, PAPER_METHODS)
+    rows = [
+        Row(dataset, _row(results, "ece", dataset, BOTH, methods, paper.main_ece()), regime)
+        for regime, dataset in _by_regime(results)
+    ]
+    ours = np.array([[entry.value for entry in row.entries] for row in rows])
+    theirs = np.array([[entry.paper for entry in row.entries] for row in rows])
+    ranked = np.array([method != UNRANKED for method in methods])
+    for name, statistic in (
+        ("average", average_present),
+        ("average rank", lambda table: mean_ranks(np.where(ranked, table, NAN))),
+    ):
+        pairs = zip(statistic(ours), statistic(theirs), strict=True)
+        entries = [Entry(value, paper=other) for value, other in pairs]
+        rows.append(Row(name, marked(entries, methods), "All of these"))
+    return ResultTable(
+        "main_ece",
+        "ECE (%) over GCN and GAT, mean ± standard deviation of all runs",
+        tuple(methods),
+        tuple(rows),
+        note=f"{FLOORS} The paper's averages and ranks are over the datasets of this table.",
+    )
+
+
+def nll_and_degree_ece(results: Results) -> ResultTable:
+    """NLL and degree-stratified ECE, averaged over datasets."""
+    methods = _present(results, [m for m in PAPER_METHODS if m not in (UNRANKED, "vs")])
+    rows = []
+    metrics: tuple[paper.Metric, ...] = ("nll", "degree_ece")
+    for metric in metrics:
+        figures = paper.per_backbone(metric)
+        entries = [
+            Entry(
+                _average(results, metric, BOTH, method),
+                paper=_mean(
+                    [
+                        figures[dataset, backbone, method].mean
+                        for dataset in results.datasets
+                        for backbone in BOTH
+                        if (dataset, backbone, method) in figures
+                    ]
+                ),
+            )
+            for method in methods
+        ]
+        decimals = DECIMALS.get(metric, 2)
+        rows.append(
+            Row(TITLES[metric], marked(entries, methods, decimals=decimals), decimals=decimals)
+        )
+    return ResultTable(
+        "nll_and_degree_ece",
+        "NLL and degree-stratified ECE, averaged over datasets, GCN and GAT",
+        tuple(methods),
+        tuple(rows),
+        corner="metric",
+        note="The paper's figures are averaged over the same datasets.",
+    )
+
+
+def per_backbone(results: Results, metric: paper.Metric) -> ResultTable:
+    """A metric by dataset and backbone."""
+    methods = _present(results, PAPER_METHODS)
+    rows = []
+    for regime, dataset in _by_regime(results):
+        for backbone in [b for b in BOTH if b in results.backbones]:
+            figures = {
+                (d, m): figure
+                for (d, b, m), figure in paper.per_backbone(metric).items()
+                if b == backbone
+            }
+            entries = _row(results, metric, dataset, [backbone], methods, figures)
+            rows.append(Row(f"{dataset}, {paper.BACKBONES[backbone]}", entries, regime))
+    return ResultTable(
+        f"per_backbone_{metric}",
+        f"{TITLES[metric]} by backbone, mean ± standard deviation over seeds",
+        tuple(methods),
+        tuple(rows),
+        decimals=DECIMALS.get(metric, 2),
+        corner="dataset, backbone",
+        note=FLOORS if metric == "ece" else "",
+    )
+
+
+def cross_backbone(results: Results) -> ResultTable:
+    """Mean ECE over datasets for each backbone."""
+    methods = _present(results, PAPER_METHODS[1:])
+    figures = paper.summary("cross_backbone")
+    rows = []
+    for backbone in results.backbones:
+        n_datasets = len({d for d, b, _ in results.runs if b == backbone})
+        entries = [
+            Entry(
+                _average(results, "ece", [backbone], method),
+                floor=_average(results, "ece_floor", [backbone], method),
+                paper=figures.get((backbone, method), NAN),
+            )
+            for method in methods
+        ]
+        name = f"{paper.BACKBONES.get(backbone, backbone)} ({n_datasets} datasets)"
+        rows.append(Row(name, marked(entries, methods)))
+    return ResultTable(
+        "cross_backbone",
+        "Mean ECE (%) over datasets by backbone",
+        tuple(methods),
+        tuple(rows),
+        corner="backbone",
+        note=f"{FLOORS} The paper's figures are over 17 datasets; compare columns within a row.",
+    )
+
+
+def selective(results: Results) -> ResultTable:
+    """Accuracy among the nodes kept at each coverage, for methods that keep predictions."""
+    methods = _present(results, ["uncalibrated", "ts", "hts", "entropy-only", "hots"])
+    figures = paper.summary("selective")
+    kept = {method: _kept_accuracy(results, method) for method in methods}
+    rows = []
+    for i, coverage in enumerate(COVERAGES):
+        name = f"{100 * coverage:.0f} %"
+        entries = [Entry(kept[m][i], paper=figures.get((name, m), NAN)) for m in methods]
+        rows.append(Row(name, marked(entries, methods, highest=True)))
+    return ResultTable(
+        "selective",
+        "Accuracy (%) of the most confident nodes, averaged over datasets, GCN and GAT",
+        tuple(methods),
+        tuple(rows),
+        corner="coverage",
+        note=OVER_18,
+    )
+
+
+def prediction_changes(results: Results) -> ResultTable:
+    """In how many runs a method changes the predicted class of a test node."""
+    figures = paper.summary("prediction_changes")
+    rows = []
+    for method in results.methods:
+        records = results.records(method)
+        changes = np.array([record.metrics["prediction_changes"] for record in records])
+        nodes = np.array([record.metrics["n_nodes"] for record in records])
+        share = Entry(
+            100 * float((changes > 0).mean()), paper=figures.get(("share of runs", method), NAN)
+        )
+        nodes_share = Entry(100 * float((changes / nodes).mean()))
+        rows.append(Row(method, (share, nodes_share, Entry(float(len(records))))))
+    return ResultTable(
+        "prediction_changes",
+        "Runs in which at least one test node changes its predicted class",
+        ("% of runs", "% of test nodes", "runs"),
+        tuple(rows),
+        corner="method",
+    )
+
+
+def ablation(results: Results) -> ResultTable:
+    """TS, the parts of HoTS alone, HoTS with a fixed exponent, HoTS."""
+    methods = _present(results, ABLATIONS)
+    figures = paper.summary("ablation")
+    ece = [
+        Entry(
+            _average(results, "ece", BOTH, method),
+            floor=_average(results, "ece_floor", BOTH, method),
+            paper=figures[("mean ECE", method)],
+        )
+        for method in methods
+    ]
+    nll = [Entry(_average(results, "nll", BOTH, method)) for method in methods]
+    return ResultTable(
+        "ablation",
+        "Components of HoTS, averaged over datasets, GCN and GAT",
+        tuple(methods),
+        (
+            Row("ECE (%)", marked(ece, methods)),
+            Row("NLL", marked(nll, methods, decimals=4), decimals=4),
+        ),
+        corner="metric",
+        note=f"{FLOORS} {OVER_18}",
+    )
+
+
+def _row(
+    results: Results,
+    metric: str,
+    dataset: str,
+    backbones: Sequence[str],
+    methods: Sequence[str],
+    figures: Mapping[tuple[str, str], paper.Figure],
+) -> tuple[Entry, ...]:
+    entries = []
+    for method in methods:
+        figure = figures.get((dataset, method), paper.Figure(NAN, NAN))
+        where = (dataset, backbones, method)
+        floor = scale("ece") * results.mean("ece_floor", *where) if metric == "ece" else NAN
+        entries.append(
+            Entry(
+                scale(metric) * results.mean(metric, *where),
+                scale(metric) * results.spread(metric, *where),
+                floor,
+                figure.mean,
+                figure.spread,
+            )
+        )
+    return marked(entries, methods, decimals=DECIMALS.get(metric, 2))
+
+
+def _kept_accuracy(results: Results, method: str) -> Sequence[float]:
+    means = [
+        np.mean([record.metrics["selective_accuracy"] for record in records], axis=0)
+        for (_, backbone, m), records in results.runs.items()
+        if m == method and backbone in BOTH
+    ]
+    return [float(value) for value in 100 * np.mean(means, axis=0)] if means else [NAN] * 7
+
+
+def _average(results: Results, metric: str, backbones: Sequence[str], method: str) -> float:
+    """Over the datasets that have the method."""
+    rows = [(dataset, backbones) for dataset in results.datasets]
+    return float(scale(metric) * average_present(results.table(metric, rows, [method]))[0])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else NAN
+
+
+def _present(results: Results, methods: Sequence[str]) -> list[str]:
+    return [method for method in methods if method in results.methods]
+
+
+def _by_regime(results: Results) -> list[tuple[str, str]]:
+    regime = {d: name for name, datasets in paper.REGIMES.items() for d in datasets}
+    return [(regime.get(dataset, "Other"), dataset) for dataset in results.datasets]

@@ -1,0 +1,142 @@
+"""Tables of results as Markdown, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+
+from gnncal.bench.table import Entry, ResultTable, Row
+from gnncal.core.files import write_atomically
+
+MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
+MARKDOWN_MARKS = {0: "{}", 1: "***{}***", 2: "**{}**", 3: "_{}_"}
+LATEX_MARKS = {
+    0: "{}",
+    1: r"\textcolor{{red}}{{{}}}",
+    2: r"\textbf{{{}}}",
+    3: r"\underline{{{}}}",
+}
+CSV_COLUMNS = ("row", "column", "value", "spread", "floor", "paper", "paper_spread", "mark")
+
+
+def write_table(table: ResultTable, folder: Path, *, suffix: str = "") -> list[str]:
+    """Write a table in all three forms; the names of the files."""
+    forms: dict[str, Callable[[ResultTable], str]] = {
+        "md": to_markdown,
+        "csv": to_csv,
+        "tex": to_latex,
+    }
+    names = []
+    for extension, form in forms.items():
+        name = f"{table.name}{suffix}.{extension}"
+        write_atomically(folder / name, form(table).encode())
+        names.append(name)
+    return names
+
+
+def to_markdown(table: ResultTable) -> str:
+    """A heading, the table with the paper's figures in lines of their own, and notes."""
+    lines = [
+        f"### {table.title}",
+        "",
+        _markdown_line([table.corner, *table.columns]),
+        "|---" * 1 + "|---:" * len(table.columns) + "|",
+    ]
+    for group, rows in groupby(table.rows, key=lambda row: row.group):
+        if group:
+            lines.append(_markdown_line([f"*{group}*", *[""] * len(table.columns)]))
+        for row in rows:
+            decimals = table.decimals_of(row)
+            ours = [_ours(entry, decimals, MARKDOWN_MARKS, "±") for entry in row.entries]
+            lines.append(_markdown_line([row.name, *ours]))
+            if _has_paper(row):
+                theirs = [_theirs(entry, decimals, "±") for entry in row.entries]
+                lines.append(_markdown_line(["paper", *theirs]))
+    marked = any(entry.mark for row in table.rows for entry in row.entries)
+    notes = [note for note in (MARKS_NOTE if marked else "", table.note) if note]
+    return "\n".join([*lines, "", *([" ".join(notes), ""] if notes else [])])
+
+
+def to_csv(table: ResultTable) -> str:
+    """One line an entry, numbers in full."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for row in table.rows:
+        for column, entry in zip(table.columns, row.entries, strict=True):
+            numbers = (entry.value, entry.spread, entry.floor, entry.paper, entry.paper_spread)
+            cells = ["" if math.isnan(number) else repr(number) for number in numbers]
+            writer.writerow([row.name, column, *cells, entry.mark or ""])
+    return sink.getvalue()
+
+
+def to_latex(table: ResultTable) -> str:
+    """A tabular for booktabs and xcolor; the paper's figures in grey lines."""
+    heading = " & ".join(_latex_text(name) for name in (table.corner, *table.columns))
+    lines = [
+        f"% {table.title}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+        r"\toprule",
+        rf"{heading} \\",
+    ]
+    for group, rows in groupby(table.rows, key=lambda row: row.group):
+        lines.append(r"\midrule")
+        if group:
+            span = len(table.columns) + 1
+            lines.append(rf"\multicolumn{{{span}}}{{l}}{{\textit{{{_latex_text(group)}}}}} \\")
+        for row in rows:
+            decimals = table.decimals_of(row)
+            ours = [_ours(entry, decimals, LATEX_MARKS, r"$\pm$") for entry in row.entries]
+            lines.append(" & ".join([_latex_text(row.name), *ours]) + r" \\")
+            if _has_paper(row):
+                theirs = [_theirs(entry, decimals, r"$\pm$") for entry in row.entries]
+                grey = [rf"\textcolor{{gray}}{{{cell}}}" for cell in ["paper", *theirs]]
+                lines.append(" & ".join(grey) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _ours(entry: Entry, decimals: int, marks: dict[int, str], plus_minus: str) -> str:
+    if math.isnan(entry.value):
+        return "–" if plus_minus == "±" else "--"
+    text = marks[entry.mark].format(_number(entry.value, decimals))
+    if not math.isnan(entry.spread):
+        text += f" {plus_minus} {entry.spread:.{decimals}f}"
+    if not math.isnan(entry.floor):
+        text += f" [{entry.floor:.{decimals}f}]"
+    return text
+
+
+def _theirs(entry: Entry, decimals: int, plus_minus: str) -> str:
+    if math.isnan(entry.paper):
+        return ""
+    text = _number(entry.paper, decimals)
+    if not math.isnan(entry.paper_spread):
+        text += f" {plus_minus} {entry.paper_spread:.{decimals}f}"
+    return text
+
+
+def _number(value: float, decimals: int) -> str:
+    """Counts as whole numbers, and no zero for what is only small."""
+    if value == round(value) and abs(value) >= 10:
+        return f"{value:.0f}"
+    if value != 0 and abs(value) < 0.5 * 10.0**-decimals:
+        return f"{value:.1e}"
+    return f"{value:.{decimals}f}"
+
+
+def _has_paper(row: Row) -> bool:
+    return any(not math.isnan(entry.paper) for entry in row.entries)
+
+
+def _markdown_line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _latex_text(text: str) -> str:
+    for character in "%&_#":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("×", r"$\times$").replace("±", r"$\pm$")
