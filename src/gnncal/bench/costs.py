@@ -22,24 +22,32 @@ class Costs:
 
     def __init__(self, size: Callable[[str], float]) -> None:
         self._size = size
-        self._seconds: dict[Step, list[float]] = defaultdict(list)
-        self._rate: dict[tuple[str, str], list[float]] = defaultdict(list)  # seconds a size
+        self._seconds: dict[Step, _Mean] = defaultdict(_Mean)
+        self._rate: dict[tuple[str, str], _Mean] = defaultdict(_Mean)  # seconds a size
+        self._any_rate = _Mean()
 
     def add(self, step: Step, seconds: float) -> None:
         """Learn from a step that took this long."""
-        self._seconds[step].append(seconds)
-        self._rate[step.kind].append(seconds / self._size(step.dataset))
+        rate = seconds / self._size(step.dataset)
+        self._seconds[step].add(seconds)
+        self._rate[step.kind].add(rate)
+        self._any_rate.add(rate)
 
     def predict(self, step: Step) -> float:
         """Expected seconds of a step."""
         if step in self._seconds:
-            return _mean(self._seconds[step])
-        if step.kind in self._rate:
-            return _mean(self._rate[step.kind]) * self._size(step.dataset)
-        if self._rate:
-            rates = [_mean(rates) for rates in self._rate.values()]
-            return _mean(rates) * self._size(step.dataset)
-        return UNKNOWN_SECONDS
+            return self._seconds[step].value
+        rate = self._rate.get(step.kind, self._any_rate)
+        return rate.value * self._size(step.dataset) if rate.count else UNKNOWN_SECONDS
+
+
+class _Mean:
+    def __init__(self) -> None:
+        self.value, self.count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.value += (value - self.value) / self.count
 
 
 def chunks(items: Sequence[T], cost: Callable[[T], float], limit: float) -> Iterator[list[T]]:
@@ -55,7 +63,3 @@ def chunks(items: Sequence[T], cost: Callable[[T], float], limit: float) -> Iter
         total += price
     if chunk:
         yield chunk
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

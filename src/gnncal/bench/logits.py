@@ -6,19 +6,18 @@ import io
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from gnncal.bench.plan import Task
 from gnncal.bundles import read_bundle
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, MissingExtraError
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
-
-if TYPE_CHECKING:
-    from gnncal.datasets import Dataset
+from gnncal.datasets import Dataset, load, random_split
+from gnncal.datasets.catalogue import facts_of
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,14 @@ class TrainedLogits:
 
     def is_ready(self, task: Task) -> bool:
         """Whether the logits are in the cache."""
-        return self._read(task) is not None
+        try:
+            return self._read(task) is not None
+        except (InputError, MissingExtraError, OSError):  # no dataset: its cells will say so
+            return False
 
     def prepare(self, task: Task) -> None:
         """Train the classifier and cache its logits."""
         from gnncal.classifiers import train_classifier
-        from gnncal.datasets import random_split
 
         dataset = load_dataset(task.dataset, self.root)
         split = random_split(dataset.graph.n_nodes, task.seed)
@@ -78,8 +79,6 @@ class TrainedLogits:
 
     def load(self, task: Task) -> FrozenLogits:
         """From the cache; trained first if they are not there."""
-        from gnncal.datasets import random_split
-
         logits = self._read(task)
         if logits is None:
             self.prepare(task)
@@ -92,9 +91,9 @@ class TrainedLogits:
         )
 
     def size(self, dataset: str) -> float:
-        """Numbers in features and edges are what a step of any method touches."""
-        graph = load_dataset(dataset, self.root).graph
-        return float(graph.n_nodes + graph.n_edges)
+        """Nodes and edges: what a step of any method touches."""
+        facts = facts_of(dataset)
+        return float(facts.n_nodes + facts.n_edges)
 
     def _path(self, task: Task) -> Path:
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
@@ -103,7 +102,7 @@ class TrainedLogits:
         try:
             with np.load(self._path(task), allow_pickle=False) as file:
                 logits, fingerprint = file["logits"], str(file["graph"])
-        except Exception:  # a broken file makes NumPy, zipfile or zlib raise almost anything
+        except Exception:  # none, or a broken one, of which NumPy and zlib say almost anything
             return None
         graph = load_dataset(task.dataset, self.root).graph
         return logits if fingerprint == graph.fingerprint else None
@@ -140,9 +139,7 @@ class BundledLogits:
 @lru_cache(maxsize=1)
 def load_dataset(name: str, root: Path | None) -> Dataset:
     """A dataset, kept for the next cell on the same one."""
-    from gnncal import datasets
-
-    return datasets.load(name, root=root)
+    return load(name, root=root)
 
 
 @lru_cache(maxsize=1)

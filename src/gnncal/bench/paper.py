@@ -33,14 +33,6 @@ BACKBONES = {
     "gin": "GIN",
     "sage": "GraphSAGE",
 }
-REGIMES = {  # the groups of the main table, in its order
-    "Homophilic": ("Cora", "CiteSeer", "PubMed", "CoraFull", "Computers", "Photo", "CS", "Physics"),
-    "Heterophilic": (
-        *("Texas", "Cornell", "Wisconsin", "Chameleon", "Squirrel", "Actor"),
-        *("Roman-Empire", "tolokers"),
-    ),
-    "Large": ("ogbn-arxiv", "Reddit"),
-}
 
 
 class Figure(NamedTuple):

@@ -14,6 +14,7 @@ from gnncal.bench.records import Record, read_records
 from gnncal.bench.summary import sample_spread
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
+from gnncal.datasets import FACTS
 
 PERCENT = {
     *("accuracy", "ece", "ece_floor", "degree_ece", "classwise_ece", "smooth_ece", "aurc"),
@@ -36,9 +37,8 @@ class Results:
     @property
     def datasets(self) -> list[str]:
         """In the order of the paper's main table, others after."""
-        known = [name for names in paper.REGIMES.values() for name in names]
         present = {dataset for dataset, _, _ in self.runs}
-        return [d for d in known if d in present] + sorted(present - set(known))
+        return [d for d in FACTS if d in present] + sorted(present - set(FACTS))
 
     @property
     def backbones(self) -> list[str]:

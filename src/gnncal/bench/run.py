@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from time import perf_counter
 
 from gnncal.bench.costs import Costs, Step, chunks
-from gnncal.bench.engines import Engine, workers
+from gnncal.bench.engines import Each, Engine, workers
 from gnncal.bench.logits import Source
 from gnncal.bench.measure import run_cell
 from gnncal.bench.plan import Cell, Plan, Task, changed_parameters, make_calibrator
@@ -70,21 +69,34 @@ def run_plan(
     pending = cells if again else _without_record(cells, folder)
     run = _new_run(folder, command) if pending else ""
     progress = _Ledger(pending, source, jobs, watch)
-    for record in read_records(folder).values():
-        progress.costs.add(_step(record.cell), record.cell_seconds)
+    progress.learn(read_records(folder).values())
     with workers(jobs, engine) as each:
         for (dataset, backbone), block in groupby(pending, key=lambda cell: cell[:2]):
             todo = list(block)
             progress.say(f"{dataset} {backbone}: training")
-            tasks = dict.fromkeys(cell.task for cell in todo)
-            waiting = [task for task in tasks if not source.is_ready(task)]
-            for task, seconds in each(partial(_prepare, source), waiting):
-                progress.trained(task, seconds)
+            failures = _train(todo, source, each, progress)
+            lost = [
+                _failed(cell, run, failures[cell.task]) for cell in todo if cell.task in failures
+            ]
             progress.say(f"{dataset} {backbone}: calibrating")
-            for records in each(partial(_run_cells, source, run), progress.units(todo)):
+            units = progress.units([cell for cell in todo if cell.task not in failures])
+            for records in chain([lost], each(partial(_run_cells, source, run), units)):
                 append_records(folder, records)
                 progress.finished(records)
     return Outcome(run, len(pending), progress.failed, len(cells) - len(pending))
+
+
+def _train(todo: list[Cell], source: Source, each: Each, progress: _Ledger) -> dict[Task, str]:
+    """Have the logits of every task ready; why it failed for those where it did."""
+    tasks = dict.fromkeys(cell.task for cell in todo)
+    waiting = [task for task in tasks if not source.is_ready(task)]
+    progress.ready(set(tasks) - set(waiting))
+    failures = {}
+    for task, seconds, failure in each(partial(_prepare, source), waiting):
+        progress.trained(task, seconds)
+        if failure is not None:
+            failures[task] = failure
+    return failures
 
 
 class _Ledger:
@@ -93,10 +105,16 @@ class _Ledger:
     def __init__(self, pending: list[Cell], source: Source, jobs: int, watch: Watch) -> None:
         self.costs = Costs(lru_cache(None)(source.size))
         self.failed = 0
+        self._datasets = {cell.dataset for cell in pending}
         self._left = dict.fromkeys(pending)
         self._untrained = dict.fromkeys(cell.task for cell in pending)
         self._total, self._jobs, self._watch = len(pending), jobs, watch
         self._doing = ""
+
+    def learn(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.error is None and record.dataset in self._datasets:
+                self.costs.add(_step(record.cell), record.cell_seconds)
 
     def say(self, doing: str) -> None:
         self._doing = doing
@@ -110,17 +128,20 @@ class _Ledger:
             for chunk in chunks(list(group), self._seconds, SECONDS_AT_ONCE)
         ]
 
+    def ready(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            self._untrained.pop(task, None)
+
     def trained(self, task: Task, seconds: float) -> None:
         self.costs.add(_training(task), seconds)
-        self._untrained.pop(task, None)
+        self.ready([task])
         self._tell()
 
-    def finished(self, records: Iterable[Record]) -> None:
+    def finished(self, records: Sequence[Record]) -> None:
+        self.learn(records)
         for record in records:
-            self.costs.add(_step(record.cell), record.cell_seconds)
             self.failed += record.error is not None
             self._left.pop(record.cell, None)
-            self._untrained.pop(record.cell.task, None)
         self._tell()
 
     def _seconds(self, cell: Cell) -> float:
@@ -133,20 +154,25 @@ class _Ledger:
         self._watch(Progress(done, self._total, self.failed, work / self._jobs, self._doing))
 
 
-def _prepare(source: Source, task: Task) -> tuple[Task, float]:
-    started = perf_counter()
-    with suppress(Exception):  # its cells will say so, each in its record
+def _prepare(source: Source, task: Task) -> tuple[Task, float, str | None]:
+    started, failure = perf_counter(), None
+    try:
         source.prepare(task)
-    return task, perf_counter() - started
+    except Exception as error:  # one classifier must not end the run of all
+        failure = f"{type(error).__name__}: {error}"
+    return task, perf_counter() - started, failure
 
 
 def _run_cells(source: Source, run: str, cells: list[Cell]) -> list[Record]:
     try:
         frozen = source.load(cells[0].task)
     except Exception as error:
-        reason = f"no logits: {type(error).__name__}: {error}"
-        return [Record(*cell, {}, run, 0.0, 0.0, error=reason) for cell in cells]
+        return [_failed(cell, run, f"{type(error).__name__}: {error}") for cell in cells]
     return [run_cell(cell, frozen, run=run) for cell in cells]
+
+
+def _failed(cell: Cell, run: str, reason: str) -> Record:
+    return Record(*cell, {}, run, 0.0, 0.0, error=f"no logits: {reason}")
 
 
 def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:

@@ -12,6 +12,7 @@ from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
 from gnncal.bench.results import Results, scale
 from gnncal.bench.summary import average_present, mean_ranks
 from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row, marked
+from gnncal.datasets import FACTS
 
 BOTH = ("gcn", "gat")  # the backbones that the paper pools
 OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
@@ -264,5 +265,5 @@ def _present(results: Results, methods: Sequence[str]) -> list[str]:
 
 
 def _by_regime(results: Results) -> list[tuple[str, str]]:
-    regime = {d: name for name, datasets in paper.REGIMES.items() for d in datasets}
+    regime = {name: facts.regime.capitalize() for name, facts in FACTS.items()}
     return [(regime.get(dataset, "Other"), dataset) for dataset in results.datasets]

@@ -55,7 +55,7 @@ def run(
     if unknown:
         raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
     plan = Plan(
-        datasets=_datasets(datasets, root, bundles),
+        datasets=_datasets(datasets, bundles),
         backbones=_backbones(backbones),
         seeds=_seeds(seeds),
         methods=choose_methods(_names(methods)),
@@ -91,22 +91,23 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _datasets(text: str, root: Path | None, bundles: Path | None) -> list[str]:
-    if text != "all":
-        return _names(text)
-    if bundles is not None:
-        return sorted({path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")})
-    from gnncal.datasets import list_datasets
+def _datasets(text: str, bundles: Path | None) -> list[str]:
+    from gnncal.datasets import FACTS
 
-    return list(list_datasets())
+    if bundles is not None:
+        found = {path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")}
+        return sorted(found) if text == "all" else _names(text)
+    known = {name.lower(): name for name in FACTS}
+    unknown = [name for name in _names(text) if name.lower() not in (*known, "all")]
+    if unknown:
+        raise InputError(f"there is no dataset {unknown[0]!r}; choose among {', '.join(FACTS)}.")
+    return list(FACTS) if text == "all" else [known[name.lower()] for name in _names(text)]
 
 
 def _backbones(text: str) -> list[str]:
-    if text != "all":
-        return _names(text)
-    from gnncal.classifiers import list_classifiers
+    from gnncal.bench.paper import BACKBONES
 
-    return list(list_classifiers())
+    return list(BACKBONES) if text == "all" else _names(text)
 
 
 def _seeds(text: str) -> list[int]:
