@@ -8,7 +8,7 @@ import numpy as np
 
 from gnncal.bench import paper
 from gnncal.bench.plan import Protocol
-from gnncal.bench.results import Results, scale
+from gnncal.bench.results import PERCENT, Results, scale
 from gnncal.bench.summary import (
     average_present,
     compare_paired,
@@ -49,7 +49,7 @@ def overview(results: Results) -> ResultTable:
         "Every method, averaged over graph × backbone means",
         (*OVERVIEW.values(), "rank by ECE", "fit seconds", "runs"),
         tuple(lines),
-        decimals=3,
+        decimals=(2,) * 6 + (4, 4, 2, 3, 0),
         corner="method",
         note="A method that was not run on every graph is averaged over those it was run on.",
     )
@@ -111,7 +111,7 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
         f"{OVERVIEW[metric]} against {reference}, paired over graph × backbone means",
         ("difference", "p", "p (Holm)", "wins %", "low", "high", "pairs"),
         tuple(lines),
-        decimals=4,
+        decimals=(3 if metric in PERCENT else 4, 4, 4, 0, 0, 0, 0),
         corner="method",
         note=(
             f"Difference: method less {reference}, negative is better. p: Wilcoxon's signed "
@@ -141,8 +141,9 @@ def ranks(results: Results, metric: str) -> ResultTable:
     return ResultTable(
         f"ranks_{metric}",
         f"Mean ranks by {OVERVIEW[metric]} with their critical difference",
-        ("mean rank", "behind the best", "beyond the critical difference (1 = yes)"),
+        ("mean rank", "behind the best", "worse than the best (1 = yes)"),
         tuple(lines),
+        decimals=(2, 2, 0),
         corner="method",
         note=(
             f"Over {found.n_rows} graph × backbone rows. Friedman's test of equal ranks: "
@@ -178,7 +179,7 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
         f"{OVERVIEW[metric]} fitted like the paper and to convergence",
         ("paper", "converged", "difference", "p", "pairs"),
         tuple(lines),
-        decimals=4,
+        decimals=(3, 3, 3, 4, 0) if metric in PERCENT else (4, 4, 4, 4, 0),
         corner="method",
         note="Difference: converged less paper. p: Wilcoxon's signed ranks, not corrected.",
     )
@@ -207,7 +208,7 @@ def reproduction(results: Results) -> ResultTable:
         "Figures of the paper (dataset × backbone) within its standard deviations of ours",
         ("within 1", "within 2", "within 3", "of", "median distance"),
         tuple(lines),
-        decimals=2,
+        decimals=(0, 0, 0, 0, 2),
         corner="method",
     )
 
