@@ -125,8 +125,6 @@ def test_comparison_with_a_reference_by_hand(results):
     assert ts["difference"].value == pytest.approx((2 + 2 - 1) / 3)
     assert ts["wins %"].value == pytest.approx(100 / 3)
     assert ts["p (Holm)"].value >= ts["p"].value
-    with pytest.raises(InputError, match="'gets' has no records"):
-        comparisons.against_reference(results, "ece", "gets")
 
 
 def test_reproduction_counts_figures_within_the_papers_spread(results):
@@ -176,6 +174,11 @@ def test_every_table_of_a_folder_is_printable_in_three_forms(folder):
         assert to_latex(table).count("\\begin{tabular}") == 1
         rows = list(csv.DictReader(io.StringIO(to_csv(table))))
         assert len(rows) == len(table.rows) * len(table.columns)
+
+
+def test_an_unknown_reference_is_refused(folder):
+    with pytest.raises(InputError, match="'gets' has no records; choose among uncalibrated, ts"):
+        list(all_tables(folder, "gets"))
 
 
 def test_markdown_csv_and_latex_by_hand():

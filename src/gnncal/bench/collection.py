@@ -17,6 +17,7 @@ from gnncal.bench.structure import STATISTICS
 from gnncal.bench.summary import sample_spread
 from gnncal.bench.table import NAN, Entry, ResultTable, Row
 from gnncal.bench.tables import FLOORS, paper_tables
+from gnncal.core.errors import InputError
 
 TESTED = ("ece", "nll")
 
@@ -24,11 +25,17 @@ TESTED = ("ece", "nll")
 def all_tables(folder: Path, reference: str) -> Iterator[tuple[Protocol | None, ResultTable]]:
     """The paper's tables and ours, each with the protocol it is about, if with one."""
     results = read_results(folder)
+    methods = dict.fromkeys(method for found in results.values() for method in found.methods)
+    if reference not in methods:
+        raise InputError(
+            f"the reference {reference!r} has no records; choose among {', '.join(methods)}."
+        )
     for protocol, found in results.items():
         tables = [*paper_tables(found), comparisons.overview(found)]
         for metric in TESTED:
             tables.append(comparisons.by_dataset(found, metric))
-            tables.append(comparisons.against_reference(found, metric, reference))
+            if reference in found.methods:
+                tables.append(comparisons.against_reference(found, metric, reference))
             tables.append(comparisons.ranks(found, metric))
         tables.append(comparisons.reproduction(found))
         yield from ((protocol, table) for table in tables if table.rows)

@@ -240,7 +240,7 @@ def _progress() -> Iterator[Watch]:
         TextColumn("{task.fields[left]}"),
     ]
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        line = bar.add_task("starting", left="")
+        line = bar.add_task("starting", total=None, left="")
 
         def watch(progress: Any) -> None:
             failed = f", {progress.failed} failed" if progress.failed else ""
@@ -249,13 +249,17 @@ def _progress() -> Iterator[Watch]:
                 total=progress.total,
                 completed=progress.done,
                 description=progress.doing,
-                left=f"about {_duration(progress.seconds_left)} left{failed}",
+                left=_duration(progress.seconds_left) + failed,
             )
 
         yield watch
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "measuring"
     if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        return f"about {seconds:.0f} s left"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"

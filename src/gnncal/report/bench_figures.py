@@ -20,7 +20,7 @@ GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}
 GROUP_COLOURS = {2: ("#cc6644", "#3366aa"), 3: ("#cc6644", "#999999", "#3366aa")}
 GROUP_MARKERS = "osD"
 COLUMNS = 5
-SHOWN_SHARE = 0.98  # of the nodes of a scatter: where h~ nears 0, the correction has no limit
+SHOWN_SHARE = 0.95  # of the nodes of a scatter: where h~ nears 0, the correction has no limit
 POINT = {"s": 5, "alpha": 0.7, "linewidths": 0}
 
 
@@ -132,7 +132,7 @@ def scatter_grid(diagnosis: dict[str, dict[str, Any]], colour: str) -> Any:
         ax.set_title(dataset, fontsize=9)
         _quiet(ax)
     figure.supxlabel(
-        "temperature correction with oracle homophily (98 % of the nodes)", fontsize=10
+        "temperature correction with oracle homophily (95 % of the nodes)", fontsize=10
     )
     figure.supylabel("confidence minus correctness", fontsize=10)
     figure.colorbar(points, ax=list(axes[: len(diagnosis)]), label=names[colour], shrink=0.7)
