@@ -28,7 +28,7 @@ def source(tmp_path):
 def results(folder):
     """Everything but clocks and run names."""
     return {
-        cell: replace(record, run="", fit_seconds=0, cell_seconds=0)
+        cell: replace(record, run="", fit_cpu_seconds=0, cell_seconds=0)
         for cell, record in read_records(folder).items()
     }
 

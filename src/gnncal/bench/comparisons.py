@@ -37,7 +37,7 @@ def overview(results: Results) -> ResultTable:
     columns = [scale(m) * average_present(results.table(m, rows, methods)) for m in OVERVIEW]
     ranked = np.array([method != UNRANKED for method in methods])
     columns.append(mean_ranks(np.where(ranked, results.table("ece", rows, methods), NAN)))
-    columns.append(np.array([_mean_fit_seconds(results, method) for method in methods]))
+    columns.append(np.array([_mean_fit_cpu_seconds(results, method) for method in methods]))
     columns.append(np.array([float(len(results.records(method))) for method in methods]))
     lines = [
         Row(method, tuple(Entry(float(column[i])) for column in columns))
@@ -46,7 +46,7 @@ def overview(results: Results) -> ResultTable:
     return ResultTable(
         "overview",
         "Every method, averaged over graph × backbone means",
-        (*OVERVIEW.values(), "rank by ECE", "fit seconds", "runs"),
+        (*OVERVIEW.values(), "rank by ECE", "fit CPU s", "runs"),
         tuple(lines),
         decimals=(2,) * 6 + (4, 4, 2, 3, 0),
         corner="method",
@@ -207,8 +207,8 @@ def reproduction(results: Results) -> ResultTable:
     )
 
 
-def _mean_fit_seconds(results: Results, method: str) -> float:
-    return float(np.mean([record.fit_seconds for record in results.records(method)]))
+def _mean_fit_cpu_seconds(results: Results, method: str) -> float:
+    return float(np.mean([record.fit_cpu_seconds for record in results.records(method)]))
 
 
 def _mean_of_pairs(values: FloatArray, others: FloatArray) -> float:
