@@ -66,6 +66,7 @@ def test_tables_and_figures_are_written(folder):
     ("arguments", "message"),
     [
         (["run", "--out", "x", "--datasets", "Cara"], "there is no dataset 'Cara'"),
+        (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
         (["run", "--out", "x", "--methods", "tts"], "there is no method 'tts'"),
         (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),
         (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),

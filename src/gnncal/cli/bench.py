@@ -59,7 +59,7 @@ def run(
         raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
     plan = Plan(
         datasets=_datasets(datasets, bundles),
-        backbones=_backbones(backbones),
+        backbones=_backbones(backbones, bundles),
         seeds=_seeds(seeds),
         methods=choose_methods(_names(methods)),
         protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
@@ -213,10 +213,16 @@ def _datasets(text: str, bundles: Path | None) -> list[str]:
     return list(FACTS) if text == "all" else [known[name.lower()] for name in _names(text)]
 
 
-def _backbones(text: str) -> list[str]:
+def _backbones(text: str, bundles: Path | None) -> list[str]:
     from gnncal.bench.paper import BACKBONES
 
-    return list(BACKBONES) if text == "all" else _names(text)
+    names = list(BACKBONES) if text == "all" else _names(text)
+    unknown = [name for name in names if name not in BACKBONES]
+    if unknown and bundles is None:
+        raise InputError(
+            f"there is no backbone {unknown[0]!r}; choose among {', '.join(BACKBONES)}."
+        )
+    return names
 
 
 def _seeds(text: str) -> list[int]:

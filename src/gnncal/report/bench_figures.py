@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from gnncal.bench.diagnosis import read_diagnosis
 from gnncal.bench.results import Results, read_results
 from gnncal.core.errors import require
+from gnncal.core.files import write_atomically
 from gnncal.datasets import FACTS
 from gnncal.metrics import ReliabilityBins
 from gnncal.report.figures import draw_reliability
@@ -27,10 +29,9 @@ POINT = {"s": 5, "alpha": 0.7, "linewidths": 0}
 def save_figures(folder: Path) -> list[str]:
     """Draw what the folder has data for; the names of the files."""
     require("matplotlib.figure", extra="plot", purpose="drawing figures")
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
     drawn: dict[str, Any] = {}
     for protocol, results in read_results(folder).items():
-        for backbone in results.backbones:
+        for backbone in results.backbones if set(COMPARED) & set(results.methods) else []:
             drawn[f"reliability-{backbone}-{protocol}"] = reliability_grid(results, backbone)
     diagnosis = _in_order(read_diagnosis(folder))
     if diagnosis:
@@ -39,7 +40,9 @@ def save_figures(folder: Path) -> list[str]:
         drawn["scatter-homophily"] = scatter_grid(diagnosis, "homophily")
         drawn["scatter-certainty"] = scatter_grid(diagnosis, "certainty")
     for name, figure in drawn.items():
-        figure.savefig(folder / "figures" / f"{name}.png", dpi=110)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=110)
+        write_atomically(folder / "figures" / f"{name}.png", buffer.getvalue())
     return [f"{name}.png" for name in drawn]
 
 
@@ -63,21 +66,22 @@ def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> R
 
 
 def reliability_grid(results: Results, backbone: str) -> Any:
-    """A row a dataset, a column a method; the ECE of the pooled bins in each title."""
+    """Two datasets a row, a panel a method; the ECE of the pooled bins in each title."""
     methods = [method for method in COMPARED if method in results.methods]
-    datasets = [d for d in results.datasets if (d, backbone, methods[0]) in results.runs]
-    panels = [(d, m) for d in datasets for m in methods if (d, backbone, m) in results.runs]
-    per_line = 2 * len(methods)  # two datasets side by side
-    figure, axes = _grid(len(datasets) * len(methods), per_line, width=2.3, height=2.5)
-    places = {
-        (d, m): i * len(methods) + j for i, d in enumerate(datasets) for j, m in enumerate(methods)
-    }
-    for panel in panels:
-        bins = pooled_bins(results, panel[0], backbone, panel[1])
-        share = bins.count / bins.count.sum()
-        error = 100 * np.nansum(share * np.abs(bins.gap))
-        ax = axes[places[panel]]
-        draw_reliability(bins, ax=ax, title=f"{panel[0]}, {panel[1]}\nECE {error:.1f} %")
+    datasets = [
+        dataset
+        for dataset in results.datasets
+        if any((dataset, backbone, method) in results.runs for method in methods)
+    ]
+    panels = [(dataset, method) for dataset in datasets for method in methods]
+    figure, axes = _grid(len(panels), 2 * len(methods), width=2.3, height=2.5)
+    for ax, (dataset, method) in zip(axes, panels, strict=False):
+        if (dataset, backbone, method) not in results.runs:
+            ax.set_visible(False)
+            continue
+        bins = pooled_bins(results, dataset, backbone, method)
+        error = 100 * np.nansum(bins.count / bins.count.sum() * np.abs(bins.gap))
+        draw_reliability(bins, ax=ax, title=f"{dataset}, {method}\nECE {error:.1f} %")
         _quiet(ax)
     figure.suptitle(f"{backbone}, protocol {results.protocol}, test nodes of all seeds, 10 bins")
     return figure
