@@ -65,7 +65,7 @@ def test_tables_and_figures_are_written(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--out", "x", "--datasets", "Cara"], "there is no dataset 'Cara'"),
+        (["run", "--out", "x", "--datasets", "Cara"], "there is no data set 'Cara'"),
         (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
         (["run", "--out", "x", "--methods", "tts"], "there is no method 'tts'"),
         (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),

@@ -201,16 +201,12 @@ def _names(text: str) -> list[str]:
 
 
 def _datasets(text: str, bundles: Path | None) -> list[str]:
-    from gnncal.datasets import FACTS
+    from gnncal.datasets.catalogue import list_datasets, official_name
 
     if bundles is not None:
         found = {path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")}
         return sorted(found) if text == "all" else _names(text)
-    known = {name.lower(): name for name in FACTS}
-    unknown = [name for name in _names(text) if name.lower() not in (*known, "all")]
-    if unknown:
-        raise InputError(f"there is no dataset {unknown[0]!r}; choose among {', '.join(FACTS)}.")
-    return list(FACTS) if text == "all" else [known[name.lower()] for name in _names(text)]
+    return list_datasets() if text == "all" else [official_name(name) for name in _names(text)]
 
 
 def _backbones(text: str, bundles: Path | None) -> list[str]:
