@@ -16,7 +16,7 @@ from gnncal.bench.run import run_plan
 from gnncal.core.errors import InputError
 from tests.bench.graphs import frozen_bundle, write_bundles
 
-METHODS = ["uncalibrated", "ts", "hots"]
+METHODS = ["uncalibrated", "ts", "hts"]
 PLAN = Plan(["A", "B"], ["gcn"], [0, 1], METHODS, ["paper", "converged"])
 
 
@@ -28,7 +28,7 @@ def source(tmp_path):
 def results(folder):
     """Everything but clocks and run names."""
     return {
-        cell: replace(record, run="", fit_seconds=0, cell_seconds=0)
+        cell: replace(record, run="", fit_cpu_seconds=0, cell_seconds=0)
         for cell, record in read_records(folder).items()
     }
 
@@ -44,7 +44,7 @@ def test_a_method_without_protocols_is_one_cell_and_the_others_two():
     assert [cell[3:] for cell in only_paper.cells()] == [
         ("uncalibrated", "converged"),
         ("ts", "paper"),
-        ("hots", "paper"),
+        ("hts", "paper"),
     ]
 
 
@@ -189,12 +189,12 @@ def test_a_failing_method_is_recorded_and_stops_nothing(source, tmp_path, monkey
     def fail(self, data):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(gnncal.HoTS, "_fit", fail)
+    monkeypatch.setattr(gnncal.EntropyScaling, "_fit", fail)
     outcome = run_plan(PLAN, source, tmp_path)
     assert (outcome.computed, outcome.failed) == (20, 8)
     records = read_records(tmp_path)
     failed = {cell for cell, record in records.items() if record.error}
-    assert failed == {cell for cell in PLAN.cells() if cell.method == "hots"}
+    assert failed == {cell for cell in PLAN.cells() if cell.method == "hts"}
     assert {records[cell].error for cell in failed} == {"RuntimeError: no such luck"}
     assert all(records[cell].metrics for cell in PLAN.cells() if cell not in failed)
     monkeypatch.undo()
@@ -232,12 +232,14 @@ def test_unusable_workers_are_refused(source, tmp_path):
         run_plan(PLAN, source, tmp_path, jobs=0)
     with pytest.raises(InputError, match="engine is 'spark'"):
         run_plan(PLAN, source, tmp_path, engine="spark")
+    assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_the_time_left_shrinks_to_nothing(source, tmp_path):
     seen = []
     run_plan(PLAN, source, tmp_path, watch=seen.append)
-    assert seen[0].seconds_left > 0
+    assert seen[0].seconds_left is None  # nothing measured, nothing claimed
+    assert seen[len(seen) // 2].seconds_left > 0
     assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (20, 20, 0)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
 

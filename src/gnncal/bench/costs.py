@@ -26,6 +26,11 @@ class Costs:
         self._rate: dict[tuple[str, str], _Mean] = defaultdict(_Mean)  # seconds a size
         self._any_rate = _Mean()
 
+    @property
+    def measured(self) -> bool:
+        """Whether a prediction is more than a guess."""
+        return self._any_rate.count > 0
+
     def add(self, step: Step, seconds: float) -> None:
         """Learn from a step that took this long."""
         rate = seconds / self._size(step.dataset)

@@ -11,6 +11,7 @@ import joblib
 from gnncal.core.errors import InputError, require
 
 Engine = Literal["dask", "ray"]
+ITEMS_AT_ONCE = 4  # a worker, where results come back all together
 S = TypeVar("S")
 R = TypeVar("R")
 Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
@@ -26,16 +27,20 @@ def workers(jobs: int, engine: Engine | None = None) -> Iterator[Each]:
     """
     if jobs < 1:
         raise InputError(f"jobs is {jobs}; expected at least 1.")
-    with _backend(engine, jobs), joblib.Parallel(jobs, return_as="generator_unordered") as pool:
+    as_they_come = "list" if engine == "ray" else "generator_unordered"
+    with _backend(engine), joblib.Parallel(jobs, return_as=as_they_come) as pool:
 
-        def each(work: Callable[[S], R], items: Sequence[S]) -> Iterable[R]:
-            return pool(joblib.delayed(work)(item) for item in items) if items else []
+        def each(work: Callable[[S], R], items: Sequence[S]) -> Iterator[R]:
+            # Ray's backend returns a list when all is done: hand it a few items at a time.
+            step = ITEMS_AT_ONCE * jobs if engine == "ray" else max(len(items), 1)
+            for start in range(0, len(items), step):
+                yield from pool(joblib.delayed(work)(item) for item in items[start : start + step])
 
         yield each
 
 
 @contextmanager
-def _backend(engine: Engine | None, jobs: int) -> Iterator[None]:
+def _backend(engine: Engine | None) -> Iterator[None]:
     if engine is None:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
             yield

@@ -16,8 +16,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError, MissingExtraError
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
-from gnncal.datasets import Dataset, load, random_split
-from gnncal.datasets.catalogue import facts_of
+from gnncal.datasets import FACTS, Dataset, load, random_split
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class TrainedLogits:
 
     def size(self, dataset: str) -> float:
         """Nodes and edges: what a step of any method touches."""
-        facts = facts_of(dataset)
+        facts = FACTS[dataset]
         return float(facts.n_nodes + facts.n_edges)
 
     def _path(self, task: Task) -> Path:

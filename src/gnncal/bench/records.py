@@ -28,8 +28,8 @@ class Record:
     protocol: Protocol
     parameters: dict[str, Any]  # of the constructor, where they are not its defaults
     run: str  # which run of `runs.jsonl` made it
-    fit_seconds: float
-    cell_seconds: float  # fit, prediction and metrics
+    fit_cpu_seconds: float  # of the fit alone; a busy machine does not add to it
+    cell_seconds: float  # on the clock: fit, prediction and metrics
     error: str | None = None  # why it failed, if it did
     learned: dict[str, Any] = field(default_factory=dict)  # fitted numbers
     metrics: dict[str, Any] = field(default_factory=dict)  # on the test nodes

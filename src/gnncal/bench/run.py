@@ -31,7 +31,7 @@ class Progress:
     done: int  # cells
     total: int
     failed: int
-    seconds_left: float  # from the measured cost of each method on each dataset
+    seconds_left: float | None  # from the cost of each method on each dataset, once measured
     doing: str
 
 
@@ -67,10 +67,13 @@ def run_plan(
     """
     cells = list(plan.cells())
     pending = cells if again else _without_record(cells, folder)
-    run = _new_run(folder, command) if pending else ""
+    recorded = len(cells) - len(pending)
+    if not pending:
+        return Outcome("", 0, 0, recorded)
     progress = _Ledger(pending, source, jobs, watch)
     progress.learn(read_records(folder).values())
     with workers(jobs, engine) as each:
+        run = _new_run(folder, command)
         for (dataset, backbone), block in groupby(pending, key=lambda cell: cell[:2]):
             todo = list(block)
             progress.say(f"{dataset} {backbone}: training")
@@ -83,7 +86,7 @@ def run_plan(
             for records in chain([lost], each(partial(_run_cells, source, run), units)):
                 append_records(folder, records)
                 progress.finished(records)
-    return Outcome(run, len(pending), progress.failed, len(cells) - len(pending))
+    return Outcome(run, len(pending), progress.failed, recorded)
 
 
 def _train(todo: list[Cell], source: Source, each: Each, progress: _Ledger) -> dict[Task, str]:
@@ -150,8 +153,9 @@ class _Ledger:
     def _tell(self) -> None:
         work = sum(map(self._seconds, self._left))
         work += sum(self.costs.predict(_training(task)) for task in self._untrained)
+        left = work / self._jobs if self.costs.measured else None
         done = self._total - len(self._left)
-        self._watch(Progress(done, self._total, self.failed, work / self._jobs, self._doing))
+        self._watch(Progress(done, self._total, self.failed, left, self._doing))
 
 
 def _prepare(source: Source, task: Task) -> tuple[Task, float, str | None]:

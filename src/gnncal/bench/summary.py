@@ -38,13 +38,16 @@ def mean_ranks(table: FloatArray) -> FloatArray:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's step-down adjustment: the smallest p times their number, the next times one less."""
-    order = np.argsort(p_values)
-    steps = len(p_values) - np.arange(len(p_values))
-    adjusted = np.minimum(np.maximum.accumulate(p_values[order] * steps), 1.0)
-    result = np.empty_like(adjusted)
-    result[order] = adjusted
-    return result
+    """Holm's step-down adjustment: the smallest p times their number, the next times one less.
+
+    NaN, a test that was not made, stays NaN and does not count.
+    """
+    made = np.flatnonzero(~np.isnan(p_values))
+    order = made[np.argsort(p_values[made])]
+    steps = len(made) - np.arange(len(made))
+    adjusted = np.full_like(p_values, np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * steps), 1.0)
+    return adjusted
 
 
 @dataclass(frozen=True)

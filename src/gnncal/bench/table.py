@@ -31,7 +31,7 @@ class Row:
     name: str
     entries: tuple[Entry, ...]
     group: str = ""  # lines of a group stand together under its name
-    decimals: int | None = None  # where they differ from the table's
+    decimals: int | None = None  # where they differ from the columns'
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,14 @@ class ResultTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    decimals: int = 2
+    decimals: int | tuple[int, ...] = 2  # of every column, or of each
     corner: str = "dataset"  # the heading above the names of the rows
     note: str = ""
 
-    def decimals_of(self, row: Row) -> int:
-        """How many decimals a row is printed with."""
-        return self.decimals if row.decimals is None else row.decimals
+    def decimals_of(self, row: Row) -> tuple[int, ...]:
+        """How many decimals each entry of a row is printed with."""
+        wanted = self.decimals if row.decimals is None else row.decimals
+        return wanted if isinstance(wanted, tuple) else (wanted,) * len(self.columns)
 
 
 def marked(

@@ -186,6 +186,7 @@ def prediction_changes(results: Results) -> ResultTable:
         "Runs in which at least one test node changes its predicted class",
         ("% of runs", "% of test nodes", "runs"),
         tuple(rows),
+        decimals=(1, 3, 0),
         corner="method",
     )
 

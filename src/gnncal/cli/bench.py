@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
 
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the records.")]
+Seeds = Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")]
+Jobs = Annotated[int, typer.Option(help="Processes.")]
+Bundles = Annotated[
+    Path | None, typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits.")
+]
 Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
@@ -31,17 +37,14 @@ def run(
     methods: Annotated[
         str, typer.Option(help="Names or groups (all, paper, few) with commas between.")
     ] = "all",
-    seeds: Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")] = "10",
+    seeds: Seeds = "10",
     protocol: Annotated[
         list[str] | None, typer.Option(help="paper or converged; may be given twice.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    jobs: Jobs = 1,
     engine: Annotated[str | None, typer.Option(help="dask or ray instead of processes.")] = None,
     root: Root = None,
-    bundles: Annotated[
-        Path | None,
-        typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits."),
-    ] = None,
+    bundles: Bundles = None,
     again: Annotated[bool, typer.Option(help="Compute what is recorded already.")] = False,
     json: Json = False,
 ) -> None:
@@ -56,7 +59,7 @@ def run(
         raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
     plan = Plan(
         datasets=_datasets(datasets, bundles),
-        backbones=_backbones(backbones),
+        backbones=_backbones(backbones, bundles),
         seeds=_seeds(seeds),
         methods=choose_methods(_names(methods)),
         protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
@@ -84,7 +87,113 @@ def run(
     )
 
 
-app.command()(run)
+@friendly
+def tables(
+    folder: Folder,
+    reference: Annotated[
+        str, typer.Option(help="The method that the others are tested against.")
+    ] = "hots",
+    json: Json = False,
+) -> None:
+    """Write every table of the paper from the records of DIR, to DIR/tables."""
+    from gnncal.bench.collection import all_tables
+    from gnncal.core.files import write_atomically
+    from gnncal.report.bench_tables import to_markdown, write_table
+
+    files: list[str] = []
+    pages: dict[str, list[str]] = {}
+    for protocol, table in all_tables(folder, reference):
+        suffix = f"-{protocol}" if protocol else ""
+        files += write_table(table, folder / "tables", suffix=suffix)
+        pages.setdefault(protocol or "both", []).append(to_markdown(table))
+    chapters = [
+        f"## Protocol: {protocol}\n\n" + "\n".join(texts) for protocol, texts in pages.items()
+    ]
+    write_atomically(folder / "tables" / "README.md", "\n".join(chapters).encode())
+    files.insert(0, "README.md")
+    if json:
+        print_json({"folder": str(folder / "tables"), "files": files})
+        return
+    n_tables = sum(map(len, pages.values()))
+    out.print(f"{n_tables} tables in {folder / 'tables'}; README.md has all", soft_wrap=True)
+
+
+@friendly
+def diagnose(
+    folder: Folder,
+    backbone: Annotated[str, typer.Option(help="The classifier to diagnose.")] = "gcn",
+    root: Root = None,
+    bundles: Bundles = None,
+    json: Json = False,
+) -> None:
+    """Relate structure to correctness for the datasets and seeds that DIR has records of."""
+    from gnncal.bench.diagnosis import diagnose as run_diagnosis
+    from gnncal.bench.logits import BundledLogits, Source, TrainedLogits
+    from gnncal.bench.records import read_records
+
+    source: Source = BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    seeds: dict[str, set[int]] = {}
+    for cell, record in read_records(folder).items():
+        if cell.backbone == backbone and record.error is None:
+            seeds.setdefault(cell.dataset, set()).add(cell.seed)
+    if not seeds:
+        raise InputError(f"{folder} has no records of {backbone}; make some with bench run.")
+    done = []
+    with err.status("diagnosing") as status:
+        for dataset, numbers in seeds.items():
+            status.update(f"diagnosing {dataset}")
+            done += run_diagnosis(folder, source, [dataset], backbone, sorted(numbers))
+    if json:
+        print_json({"diagnosed": done, "datasets": list(seeds)})
+        return
+    out.print(f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} were; in {folder}")
+
+
+@friendly
+def perturb(
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
+    datasets: Annotated[
+        str, typer.Option(help="Names with commas between; default: the paper's five.")
+    ] = "",
+    backbone: Annotated[str, typer.Option(help="The classifier.")] = "gcn",
+    seeds: Seeds = "5",
+    jobs: Jobs = 1,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Add and remove edges, evaluate the frozen classifier, fit TS and HoTS anew."""
+    from gnncal.bench.perturbation import DATASETS, Unit, run_perturbation
+
+    names = _datasets(datasets, None) if datasets else list(DATASETS)
+    units = [Unit(name, backbone, seed) for name in names for seed in _seeds(seeds)]
+    with err.status("perturbing") as status:
+        count = run_perturbation(
+            folder,
+            units,
+            root=root,
+            jobs=jobs,
+            watch=lambda done, total: status.update(f"perturbing, {done} of {total}"),
+        )
+    if json:
+        print_json({"computed": count, "recorded_before": len(units) - count})
+        return
+    out.print(f"{count} classifiers perturbed, {len(units) - count} were; in {folder}")
+
+
+@friendly
+def figures(folder: Folder, json: Json = False) -> None:
+    """Draw the paper's figures from the records and the diagnosis of DIR, to DIR/figures."""
+    from gnncal.report.bench_figures import save_figures
+
+    files = save_figures(folder)
+    if json:
+        print_json({"folder": str(folder / "figures"), "files": files})
+        return
+    out.print(f"written to {folder / 'figures'}: {', '.join(files)}", soft_wrap=True)
+
+
+for verb in (run, tables, figures, diagnose, perturb):
+    app.command()(verb)
 
 
 def _names(text: str) -> list[str]:
@@ -92,22 +201,24 @@ def _names(text: str) -> list[str]:
 
 
 def _datasets(text: str, bundles: Path | None) -> list[str]:
-    from gnncal.datasets import FACTS
+    from gnncal.datasets.catalogue import list_datasets, official_name
 
     if bundles is not None:
         found = {path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")}
         return sorted(found) if text == "all" else _names(text)
-    known = {name.lower(): name for name in FACTS}
-    unknown = [name for name in _names(text) if name.lower() not in (*known, "all")]
-    if unknown:
-        raise InputError(f"there is no dataset {unknown[0]!r}; choose among {', '.join(FACTS)}.")
-    return list(FACTS) if text == "all" else [known[name.lower()] for name in _names(text)]
+    return list_datasets() if text == "all" else [official_name(name) for name in _names(text)]
 
 
-def _backbones(text: str) -> list[str]:
+def _backbones(text: str, bundles: Path | None) -> list[str]:
     from gnncal.bench.paper import BACKBONES
 
-    return list(BACKBONES) if text == "all" else _names(text)
+    names = list(BACKBONES) if text == "all" else _names(text)
+    unknown = [name for name in names if name not in BACKBONES]
+    if unknown and bundles is None:
+        raise InputError(
+            f"there is no backbone {unknown[0]!r}; choose among {', '.join(BACKBONES)}."
+        )
+    return names
 
 
 def _seeds(text: str) -> list[int]:
@@ -131,7 +242,7 @@ def _progress() -> Iterator[Watch]:
         TextColumn("{task.fields[left]}"),
     ]
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        line = bar.add_task("starting", left="")
+        line = bar.add_task("starting", total=None, left="")
 
         def watch(progress: Any) -> None:
             failed = f", {progress.failed} failed" if progress.failed else ""
@@ -140,13 +251,17 @@ def _progress() -> Iterator[Watch]:
                 total=progress.total,
                 completed=progress.done,
                 description=progress.doing,
-                left=f"about {_duration(progress.seconds_left)} left{failed}",
+                left=_duration(progress.seconds_left) + failed,
             )
 
         yield watch
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "measuring"
     if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        return f"about {seconds:.0f} s left"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"

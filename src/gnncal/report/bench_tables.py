@@ -44,17 +44,17 @@ def to_markdown(table: ResultTable) -> str:
         f"### {table.title}",
         "",
         _markdown_line([table.corner, *table.columns]),
-        "|---" * 1 + "|---:" * len(table.columns) + "|",
+        "|---" + "|---:" * len(table.columns) + "|",
     ]
     for group, rows in groupby(table.rows, key=lambda row: row.group):
         if group:
             lines.append(_markdown_line([f"*{group}*", *[""] * len(table.columns)]))
         for row in rows:
-            decimals = table.decimals_of(row)
-            ours = [_ours(entry, decimals, MARKDOWN_MARKS, "±") for entry in row.entries]
+            cells = list(zip(row.entries, table.decimals_of(row), strict=True))
+            ours = [_ours(entry, places, MARKDOWN_MARKS, "±") for entry, places in cells]
             lines.append(_markdown_line([row.name, *ours]))
             if _has_paper(row):
-                theirs = [_theirs(entry, decimals, "±") for entry in row.entries]
+                theirs = [_theirs(entry, places, "±") for entry, places in cells]
                 lines.append(_markdown_line(["paper", *theirs]))
     marked = any(entry.mark for row in table.rows for entry in row.entries)
     notes = [note for note in (MARKS_NOTE if marked else "", table.note) if note]
@@ -89,11 +89,11 @@ def to_latex(table: ResultTable) -> str:
             span = len(table.columns) + 1
             lines.append(rf"\multicolumn{{{span}}}{{l}}{{\textit{{{_latex_text(group)}}}}} \\")
         for row in rows:
-            decimals = table.decimals_of(row)
-            ours = [_ours(entry, decimals, LATEX_MARKS, r"$\pm$") for entry in row.entries]
+            cells = list(zip(row.entries, table.decimals_of(row), strict=True))
+            ours = [_ours(entry, places, LATEX_MARKS, r"$\pm$") for entry, places in cells]
             lines.append(" & ".join([_latex_text(row.name), *ours]) + r" \\")
             if _has_paper(row):
-                theirs = [_theirs(entry, decimals, r"$\pm$") for entry in row.entries]
+                theirs = [_theirs(entry, places, r"$\pm$") for entry, places in cells]
                 grey = [rf"\textcolor{{gray}}{{{cell}}}" for cell in ["paper", *theirs]]
                 lines.append(" & ".join(grey) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
@@ -120,9 +120,7 @@ def _theirs(entry: Entry, decimals: int, plus_minus: str) -> str:
 
 
 def _number(value: float, decimals: int) -> str:
-    """Counts as whole numbers, and no zero for what is only small."""
-    if value == round(value) and abs(value) >= 10:
-        return f"{value:.0f}"
+    """No zero for what is only small."""
     if value != 0 and abs(value) < 0.5 * 10.0**-decimals:
         return f"{value:.1e}"
     return f"{value:.{decimals}f}"

@@ -1,0 +1,119 @@
+"""Every table that the records of a folder can fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnncal.bench import comparisons, paper
+from gnncal.bench.diagnosis import read_diagnosis, structural_correlations
+from gnncal.bench.perturbation import OPERATIONS, RATES, read_perturbation
+from gnncal.bench.plan import PROTOCOLS, Protocol
+from gnncal.bench.results import read_results
+from gnncal.bench.structure import STATISTICS
+from gnncal.bench.summary import sample_spread
+from gnncal.bench.table import NAN, Entry, ResultTable, Row
+from gnncal.bench.tables import FLOORS, paper_tables
+from gnncal.core.errors import InputError
+
+TESTED = ("ece", "nll")
+
+
+def all_tables(folder: Path, reference: str) -> Iterator[tuple[Protocol | None, ResultTable]]:
+    """The paper's tables and ours, each with the protocol it is about, if with one."""
+    results = read_results(folder)
+    methods = dict.fromkeys(method for found in results.values() for method in found.methods)
+    if reference not in methods:
+        raise InputError(
+            f"the reference {reference!r} has no records; choose among {', '.join(methods)}."
+        )
+    for protocol, found in results.items():
+        tables = [*paper_tables(found), comparisons.overview(found)]
+        for metric in TESTED:
+            tables.append(comparisons.by_dataset(found, metric))
+            if reference in found.methods:
+                tables.append(comparisons.against_reference(found, metric, reference))
+            tables.append(comparisons.ranks(found, metric))
+        tables.append(comparisons.reproduction(found))
+        yield from ((protocol, table) for table in tables if table.rows)
+    if len(results) == len(PROTOCOLS):
+        yield from ((None, comparisons.protocols(results, metric)) for metric in TESTED)
+    diagnosis = read_diagnosis(folder)
+    if diagnosis:
+        yield None, structure(diagnosis)
+    entries = read_perturbation(folder)
+    for protocol in PROTOCOLS:
+        table = perturbation([entry for entry in entries if entry["protocol"] == protocol])
+        if table.rows:
+            yield protocol, table
+
+
+def structure(diagnosis: dict[str, dict[str, Any]]) -> ResultTable:
+    """Partial correlations with correctness."""
+    figures = paper.summary("structure")
+    ours = structural_correlations(diagnosis)
+    columns = ("pooled", "macro")
+    rows = [
+        Row(
+            name,
+            tuple(
+                Entry(value, paper=figures[name, column])
+                for value, column in zip(ours[name], columns, strict=True)
+            ),
+        )
+        for name in STATISTICS
+    ]
+    seeds = max(len(entry["moments"]) for entry in diagnosis.values())
+    backbones = ", ".join(sorted({entry["backbone"] for entry in diagnosis.values()}))
+    return ResultTable(
+        "structure",
+        "Correlation of structural statistics with correctness, given confidence and degree",
+        columns,
+        tuple(rows),
+        decimals=3,
+        corner="statistic",
+        note=f"{len(diagnosis)} datasets, {backbones}, up to {seeds} seeds; the paper: 18, GCN, 5.",
+    )
+
+
+def perturbation(entries: list[dict[str, Any]]) -> ResultTable:
+    """ECE when edges are added or removed."""
+    figures = paper.summary("perturbation")
+    names = {ours: theirs for theirs, ours in paper.METHODS.items()}
+    rows = []
+    for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
+        for operation in OPERATIONS:
+            for method in ("hots", "ts"):
+                line = f"{dataset} {names[method]}"
+                cells = tuple(
+                    _perturbed(
+                        [e for e in entries if _is(e, dataset, operation, method, rate)],
+                        figures.get((line, f"{100 * rate:.0f} %"), NAN),
+                    )
+                    for rate in RATES
+                )
+                rows.append(Row(f"{dataset}, {operation}, {method}", cells))
+    return ResultTable(
+        "perturbation",
+        "ECE (%) when a share of the edges is added or removed",
+        tuple(f"{100 * rate:.0f} %" for rate in RATES),
+        tuple(rows),
+        corner="dataset, change, method",
+        note=f"{FLOORS} The paper does not tell additions from removals.",
+    )
+
+
+def _is(entry: dict[str, Any], dataset: str, operation: str, method: str, rate: float) -> bool:
+    wanted = {"dataset": dataset, "operation": operation, "method": method, "rate": rate}
+    return all(entry[key] == value for key, value in wanted.items())
+
+
+def _perturbed(entries: list[dict[str, Any]], figure: float) -> Entry:
+    ece = 100 * np.array([entry["metrics"]["ece"] for entry in entries])
+    floor = 100 * np.array([entry["metrics"]["ece_floor"] for entry in entries])
+    if not ece.size:
+        return Entry(paper=figure)
+    return Entry(float(ece.mean()), sample_spread(ece), float(floor.mean()), figure)

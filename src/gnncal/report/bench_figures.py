@@ -1,0 +1,167 @@
+"""The paper's figures from records: reliability grids, homophily splits, node-level scatter."""
+
+from __future__ import annotations
+
+import io
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnncal.bench.diagnosis import read_diagnosis
+from gnncal.bench.results import Results, read_results
+from gnncal.core.errors import require
+from gnncal.core.files import write_atomically
+from gnncal.datasets import FACTS
+from gnncal.metrics import ReliabilityBins
+from gnncal.report.figures import draw_reliability
+
+COMPARED = ("uncalibrated", "ts", "hots")
+GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}
+GROUP_COLOURS = {2: ("#cc6644", "#3366aa"), 3: ("#cc6644", "#999999", "#3366aa")}
+GROUP_MARKERS = "osD"
+COLUMNS = 5
+SHOWN_SHARE = 0.95  # of the nodes of a scatter: where h~ nears 0, the correction has no limit
+POINT = {"s": 5, "alpha": 0.7, "linewidths": 0}
+
+
+def save_figures(folder: Path) -> list[str]:
+    """Draw what the folder has data for; the names of the files."""
+    require("matplotlib.figure", extra="plot", purpose="drawing figures")
+    drawn: dict[str, Any] = {}
+    for protocol, results in read_results(folder).items():
+        for backbone in results.backbones if set(COMPARED) & set(results.methods) else []:
+            drawn[f"reliability-{backbone}-{protocol}"] = reliability_grid(results, backbone)
+    diagnosis = _in_order(read_diagnosis(folder))
+    if diagnosis:
+        for n_groups in GROUP_NAMES:
+            drawn[f"homophily_split-{n_groups}"] = homophily_grid(diagnosis, n_groups)
+        drawn["scatter-homophily"] = scatter_grid(diagnosis, "homophily")
+        drawn["scatter-certainty"] = scatter_grid(diagnosis, "certainty")
+    for name, figure in drawn.items():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=110)
+        write_atomically(folder / "figures" / f"{name}.png", buffer.getvalue())
+    return [f"{name}.png" for name in drawn]
+
+
+def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> ReliabilityBins:
+    """Reliability bins of all seeds together."""
+    records = results.runs[dataset, backbone, method]
+    sums = {
+        name: np.sum([record.metrics["reliability"][name] for record in records], axis=0)
+        for name in ("count", "confidence", "correct")
+    }
+    count = sums["count"]
+    edges = np.arange(len(count) + 1) / len(count)
+    filled = np.maximum(count, 1)
+    return ReliabilityBins(
+        count=count,
+        confidence=np.where(count > 0, sums["confidence"] / filled, np.nan),
+        accuracy=np.where(count > 0, sums["correct"] / filled, np.nan),
+        lower=edges[:-1],
+        upper=edges[1:],
+    )
+
+
+def reliability_grid(results: Results, backbone: str) -> Any:
+    """Two datasets a row, a panel a method; the ECE of the pooled bins in each title."""
+    methods = [method for method in COMPARED if method in results.methods]
+    datasets = [
+        dataset
+        for dataset in results.datasets
+        if any((dataset, backbone, method) in results.runs for method in methods)
+    ]
+    panels = [(dataset, method) for dataset in datasets for method in methods]
+    figure, axes = _grid(len(panels), 2 * len(methods), width=2.3, height=2.5)
+    for ax, (dataset, method) in zip(axes, panels, strict=False):
+        if (dataset, backbone, method) not in results.runs:
+            ax.set_visible(False)
+            continue
+        bins = pooled_bins(results, dataset, backbone, method)
+        error = 100 * np.nansum(bins.count / bins.count.sum() * np.abs(bins.gap))
+        draw_reliability(bins, ax=ax, title=f"{dataset}, {method}\nECE {error:.1f} %")
+        _quiet(ax)
+    figure.suptitle(f"{backbone}, protocol {results.protocol}, test nodes of all seeds, 10 bins")
+    return figure
+
+
+def homophily_grid(diagnosis: dict[str, dict[str, Any]], n_groups: int) -> Any:
+    """Accuracy against confidence for nodes of lower and higher homophily, a panel a dataset."""
+    figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
+    for ax, (dataset, entry) in zip(axes, diagnosis.items(), strict=False):
+        split = entry["splits"][str(n_groups)]
+        accuracy = np.array(split["accuracy"])
+        ax.plot([0, 1], [0, 1], "--", color="#bbbbbb", linewidth=1)
+        for g, name in enumerate(GROUP_NAMES[n_groups]):
+            colour, marker = GROUP_COLOURS[n_groups][g], GROUP_MARKERS[g]
+            ax.plot(
+                *(split["confidence"], accuracy[:, g]),
+                marker=marker,
+                markersize=4,
+                color=colour,
+                label=name,
+            )
+        ax.set(xlim=(0, 1.02), ylim=(0, 1.02))
+        ax.set_title(f"{dataset}  {100 * split['gap']:+.1f} pp", fontsize=9)
+        _quiet(ax)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    figure.supxlabel("mean confidence of the quantile", fontsize=10)
+    figure.supylabel("accuracy", fontsize=10)
+    return figure
+
+
+def scatter_grid(diagnosis: dict[str, dict[str, Any]], colour: str) -> Any:
+    """Confidence gap of nodes against HoTS's correction with oracle homophily."""
+    names = {"homophily": "oracle normalised homophily", "certainty": "1 - normalised entropy"}
+    figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
+    lowest = -1.0 if colour == "homophily" else 0.0
+    points = None
+    for ax, (dataset, entry) in zip(axes, diagnosis.items(), strict=False):
+        nodes = {name: np.array(values) for name, values in entry["nodes"].items()}
+        points = ax.scatter(
+            nodes["correction"],
+            nodes["gap"],
+            c=nodes[colour],
+            cmap="viridis",
+            vmin=lowest,
+            vmax=1.0,
+            **POINT,
+        )
+        ax.axhline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
+        furthest = np.quantile(nodes["correction"], SHOWN_SHARE)
+        ax.set(xlim=(0, 1.1 * furthest), ylim=(-1.02, 1.02))
+        ax.set_title(dataset, fontsize=9)
+        _quiet(ax)
+    figure.supxlabel(
+        "temperature correction with oracle homophily (95 % of the nodes)", fontsize=10
+    )
+    figure.supylabel("confidence minus correctness", fontsize=10)
+    figure.colorbar(points, ax=list(axes[: len(diagnosis)]), label=names[colour], shrink=0.7)
+    return figure
+
+
+def _grid(n_panels: int, n_columns: int, *, width: float, height: float) -> tuple[Any, Any]:
+    figures = require("matplotlib.figure", extra="plot", purpose="drawing figures")
+    columns = min(n_columns, n_panels)
+    lines = ceil(n_panels / columns)
+    size = (width * columns + 0.6, height * lines + 0.8)
+    figure = figures.Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for ax in axes[n_panels:]:
+        ax.set_visible(False)
+    return figure, axes
+
+
+def _quiet(ax: Any) -> None:
+    ax.title.set_fontsize(8)
+    ax.tick_params(labelsize=7)
+    ax.set(xlabel="", ylabel="")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _in_order(diagnosis: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    order = [name for name in FACTS if name in diagnosis]
+    return {name: diagnosis[name] for name in [*order, *sorted(set(diagnosis) - set(order))]}

@@ -1,0 +1,158 @@
+"""``gnncal bench`` end to end: on bundles, and on a generated dataset with trained classifiers."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gnncal.bench import logits as logits_module
+from gnncal.bench import perturbation
+from gnncal.bench.logits import TrainedLogits
+from gnncal.bench.plan import Task
+from gnncal.bench.records import read_records
+from gnncal.cli.main import app
+from gnncal.datasets import Dataset
+from tests.bench.graphs import frozen_bundle, write_bundles
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Records, diagnosis, tables and figures of two small graphs."""
+    place = tmp_path_factory.mktemp("bench")
+    write_bundles(place / "bundles", backbones=("gcn", "gat"))
+    done = run(
+        *("run", "--bundles", place / "bundles", "--out", place / "out", "--seeds", 2),
+        *("--methods", "uncalibrated,ts,entropy-only,hots", "--json"),
+    )
+    assert json.loads(done.stdout)["computed"] == 2 * 2 * 2 * (1 + 3 * 2)
+    return place
+
+
+def test_a_second_run_says_that_all_is_there(folder):
+    done = run(
+        *("run", "--bundles", folder / "bundles", "--out", folder / "out", "--seeds", 2),
+        *("--methods", "ts,hots", "--protocol", "paper"),
+    )
+    assert done.stdout.startswith("0 cells computed, 16 were there, 0 failed; records in ")
+    assert done.stderr == ""
+
+
+def test_tables_and_figures_are_written(folder):
+    out = folder / "out"
+    assert run("diagnose", out, "--bundles", folder / "bundles").exit_code == 0
+    found = json.loads(run("tables", out, "--reference", "ts", "--json").stdout)
+    assert {path.name for path in (out / "tables").iterdir()} == set(found["files"])
+    for name in ("main_ece-paper.md", "against_ts_ece-converged.csv", "structure.tex"):
+        assert name in found["files"]
+    text = (out / "tables" / "README.md").read_text()
+    assert text.count("### ") == (len(found["files"]) - 1) // 3
+    pytest.importorskip("matplotlib", reason="figures need the extra plot")
+    drawn = json.loads(run("figures", out, "--json").stdout)["files"]
+    assert {"reliability-gcn-paper.png", "homophily_split-3.png", "scatter-certainty.png"} <= {
+        *drawn
+    }
+    for name in drawn:
+        assert (out / "figures" / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--out", "x", "--datasets", "Cara"], "there is no data set 'Cara'"),
+        (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
+        (["run", "--out", "x", "--methods", "tts"], "there is no method 'tts'"),
+        (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),
+        (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),
+        (["tables", "nowhere"], "nowhere has no records"),
+        (["diagnose", "nowhere"], "nowhere has no records of gcn"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+# --- trained classifiers
+
+
+@pytest.fixture
+def generated(monkeypatch):
+    """A dataset that needs no files, under the name of a known one."""
+    pytest.importorskip("torch", reason="classifiers need the extra neural")
+    bundle = frozen_bundle(5)
+    dataset = Dataset("Texas", bundle.graph, bundle.labels)
+    loaded = []
+
+    def load(name, root=None):
+        loaded.append(name)
+        return dataset
+
+    logits_module.load_dataset.cache_clear()
+    monkeypatch.setattr(logits_module, "load", load)
+    yield dataset
+    logits_module.load_dataset.cache_clear()
+
+
+def test_logits_are_trained_once_and_a_broken_cache_is_trained_again(generated, tmp_path):
+    arguments = ("run", "--datasets", "texas", "--backbones", "gcn", "--seeds", 1)
+    done = run(*arguments, "--methods", "ts", "--out", tmp_path)
+    assert done.stdout.startswith("2 cells computed, 0 were there, 0 failed")
+    cached = tmp_path / "logits" / "Texas-gcn-0.npz"
+    before, time = cached.read_bytes(), cached.stat().st_mtime_ns
+    run(*arguments, "--methods", "hts", "--out", tmp_path)
+    assert cached.stat().st_mtime_ns == time
+    cached.write_bytes(before[:100])
+    run(*arguments, "--methods", "ets", "--out", tmp_path)
+    with np.load(cached) as again:
+        assert again["logits"].shape == (300, 3)
+    assert {cell.method for cell in read_records(tmp_path)} == {"ts", "hts", "ets"}
+
+
+def test_cached_logits_of_another_graph_are_not_used(generated, tmp_path, monkeypatch):
+    source, task = TrainedLogits(tmp_path), Task("Texas", "gcn", 0)
+    source.prepare(task)
+    assert source.is_ready(task)
+    other = frozen_bundle(6)
+    monkeypatch.setattr(
+        logits_module, "load", lambda name, root=None: Dataset(name, other.graph, other.labels)
+    )
+    logits_module.load_dataset.cache_clear()
+    assert not source.is_ready(task)
+
+
+def test_perturbation_runs_once_and_fills_its_table(generated, tmp_path, monkeypatch):
+    monkeypatch.setattr(perturbation, "RATES", (0.0, 0.5))
+    arguments = ("perturb", "--datasets", "Texas", "--seeds", 1, "--out", tmp_path)
+    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 were")
+    assert run(*arguments).stdout.startswith("0 classifiers perturbed, 1 were")
+    entries = perturbation.read_perturbation(tmp_path)
+    assert len(entries) == 2 * 2 * 2 * 2  # changes, rates, methods, protocols
+    unchanged = [e["metrics"] for e in entries if e["rate"] == 0 and e["method"] == "ts"]
+    assert unchanged[0] == unchanged[2]  # nothing added is nothing removed
+    run(
+        "run",
+        "--datasets",
+        "Texas",
+        "--backbones",
+        "gcn",
+        "--seeds",
+        1,
+        "--methods",
+        "ts",
+        "--out",
+        tmp_path,
+    )
+    files = json.loads(run("tables", tmp_path, "--reference", "ts", "--json").stdout)["files"]
+    assert "perturbation-converged.md" in files

@@ -1,0 +1,95 @@
+"""Statistics worked out by hand, or as SciPy has them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gnncal.bench.summary import (
+    average_present,
+    compare_paired,
+    critical_difference,
+    holm,
+    mean_ranks,
+    mid_ranks,
+    sample_spread,
+)
+from gnncal.core.errors import InputError
+
+NAN = np.nan
+
+
+def test_ties_share_their_ranks_and_missing_entries_have_none():
+    table = np.array([[3.0, 1.0, 1.0, 7.0], [NAN, 2.0, 5.0, 4.0]])
+    np.testing.assert_array_equal(mid_ranks(table), [[3, 1.5, 1.5, 4], [NAN, 1, 3, 2]])
+    np.testing.assert_array_equal(mean_ranks(table), [3, 1.25, 2.25, 3])
+
+
+def test_averages_are_over_the_entries_present():
+    table = np.array([[1.0, NAN, NAN], [3.0, 5.0, NAN]])
+    np.testing.assert_array_equal(average_present(table), [2.0, 5.0, NAN])
+
+
+def test_spread_divides_by_one_less():
+    assert sample_spread(np.array([1.0, 3.0])) == pytest.approx(np.sqrt(2))
+    assert np.isnan(sample_spread(np.array([1.0])))
+
+
+def test_holm_by_hand():
+    # Sorted .01 .02 .03 .5 times 4 3 2 1, then never decreasing, at most one.
+    found = holm(np.array([0.03, 0.01, 0.5, 0.02]))
+    np.testing.assert_allclose(found, [0.06, 0.04, 0.5, 0.06])
+    np.testing.assert_allclose(holm(np.array([0.9, 0.8])), [1.0, 1.0])
+
+
+def test_holm_leaves_out_tests_that_were_not_made():
+    np.testing.assert_allclose(holm(np.array([NAN, 0.01, 0.04])), [NAN, 0.02, 0.04])
+
+
+def test_paired_comparison_by_hand_and_by_scipy():
+    reference = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    method = np.array([0.5, 2.0, 2.0, 4.5, 3.5, 4.0])
+    graphs = ["a", "a", "b", "b", "c", "c"]
+    found = compare_paired(method, reference, graphs)
+    assert found.n_rows == 6
+    assert found.mean_difference == pytest.approx((-0.5 + 0 - 1 + 0.5 - 1.5 - 2) / 6)
+    assert found.win_rate == pytest.approx(4.5 / 6)
+    assert found.p_value == stats.wilcoxon(method, reference).pvalue
+    # Graphs win 1.5, 1 and 2 of their two rows: the worst draw has b three times, the best c.
+    assert found.win_rate_low == pytest.approx(0.5)
+    assert found.win_rate_high == pytest.approx(1.0)
+
+
+def test_the_bootstrap_is_determined_by_its_seed():
+    generator = np.random.default_rng(0)
+    method, reference = generator.random((2, 40))
+    graphs = [f"g{i // 2}" for i in range(40)]
+    first = compare_paired(method, reference, graphs, seed=3)
+    assert first == compare_paired(method, reference, graphs, seed=3)
+    assert first.win_rate_low < first.win_rate < first.win_rate_high
+
+
+def test_equal_methods_tie_and_pairs_without_partner_are_left_out():
+    values = np.array([1.0, 2.0, NAN])
+    found = compare_paired(values, np.array([1.0, 2.0, 3.0]), ["a", "b", "c"])
+    assert (found.n_rows, found.p_value, found.win_rate) == (2, 1.0, 0.5)
+    nothing = compare_paired(np.array([NAN]), np.array([1.0]), ["a"])
+    assert nothing.n_rows == 0
+    assert np.isnan(nothing.p_value)
+    with pytest.raises(InputError, match="pass pairs"):
+        compare_paired(values, values, ["a"])
+
+
+def test_critical_difference_as_published():
+    # Demsar (2006), table 6 and its text: k = 4 classifiers, 14 data sets, q = 2.569, CD = 1.25.
+    generator = np.random.default_rng(1)
+    table = generator.random((14, 4))
+    found = critical_difference(table)
+    assert found.difference == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
+    assert found.p_value == stats.friedmanchisquare(*table.T).pvalue
+    np.testing.assert_allclose(found.mean_rank, stats.rankdata(table, axis=1).mean(axis=0))
+
+
+def test_critical_difference_needs_complete_rows():
+    table = np.array([[1.0, 2.0, 3.0], [1.0, NAN, 3.0], [3.0, 2.0, 1.0]])
+    assert critical_difference(table).n_rows == 2
+    assert np.isnan(critical_difference(table[:2]).difference)

@@ -1,0 +1,210 @@
+"""Tables from records made up so that every number can be checked by hand."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from gnncal.bench import comparisons, paper, tables
+from gnncal.bench.collection import all_tables
+from gnncal.bench.records import Record, append_records
+from gnncal.bench.results import read_results
+from gnncal.bench.table import Entry, ResultTable, Row, marked
+from gnncal.core.errors import InputError
+from gnncal.report.bench_tables import to_csv, to_latex, to_markdown
+
+ECE = {  # dataset -> backbone -> method -> seeds
+    "Cora": {
+        "gcn": {"uncalibrated": (0.20, 0.22), "ts": (0.03, 0.05), "hots": (0.02, 0.02)},
+        "gat": {"uncalibrated": (0.10, 0.12), "ts": (0.06, 0.06), "hots": (0.03, 0.05)},
+    },
+    "Texas": {
+        "gcn": {"uncalibrated": (0.30, 0.30), "ts": (0.20, 0.20), "hots": (0.22, 0.20)},
+        "gat": {"uncalibrated": (0.30, 0.30), "ts": (0.16, 0.20)},
+    },
+}
+
+
+def record(dataset, backbone, seed, method, ece, protocol="paper"):
+    protocol = "converged" if method == "uncalibrated" else protocol
+    metrics = {
+        "n_nodes": 10,
+        "accuracy": 0.8,
+        "ece": ece,
+        "ece_floor": 0.01,
+        "ece_floor_spread": 0.001,
+        "nll": 2 * ece,
+        "brier": ece,
+        "degree_ece": ece + 0.01,
+        "degree_ece_floor": 0.01,
+        "classwise_ece": ece,
+        "smooth_ece": ece,
+        "aurc": 0.1,
+        "selective_accuracy": [0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.92 + seed / 100],
+        "prediction_changes": seed if method == "ts" else 0,
+        "reliability": {"count": [0] * 9 + [10], "confidence": [0.0] * 9 + [9.0], "correct": [8]},
+    }
+    return Record(dataset, backbone, seed, method, protocol, {}, "r", 0.5, 1.0, metrics=metrics)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    append_records(
+        tmp_path,
+        [
+            record(dataset, backbone, seed, method, ece)
+            for dataset, backbones in ECE.items()
+            for backbone, methods in backbones.items()
+            for method, seeds in methods.items()
+            for seed, ece in enumerate(seeds)
+        ],
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def results(folder):
+    return read_results(folder)["paper"]
+
+
+def entries(table):
+    return {row.name: dict(zip(table.columns, row.entries, strict=True)) for row in table.rows}
+
+
+def test_main_table_by_hand(results):
+    table = tables.main_ece(results)
+    assert table.columns == ("uncalibrated", "ts", "hots")
+    cells = entries(table)
+    cora = cells["Cora"]["ts"]
+    assert cora.value == pytest.approx(5.0)  # (4 + 6) / 2
+    assert cora.spread == pytest.approx(np.std([3, 5, 6, 6], ddof=1))  # all runs of both backbones
+    assert (cora.floor, cora.paper, cora.paper_spread) == (pytest.approx(1.0), 3.14, 0.82)
+    assert cells["Texas"]["hots"].value == pytest.approx(21.0)  # GCN alone is there
+    assert [row.group for row in table.rows[:2]] == ["Homophilic", "Heterophilic"]
+    assert cells["average"]["ts"].value == pytest.approx((5 + 19) / 2)
+    assert cells["average"]["ts"].paper == pytest.approx((3.14 + 21.64) / 2)
+    assert cells["average rank"]["ts"].value == pytest.approx(1.5)
+    assert np.isnan(cells["average rank"]["uncalibrated"].value)
+    marks = {m: (cells["Cora"][m].mark, cells["Texas"][m].mark) for m in table.columns}
+    assert marks == {"uncalibrated": (0, 0), "ts": (2, 1), "hots": (1, 2)}
+
+
+def test_per_backbone_rows_have_the_papers_figures(results):
+    cells = entries(tables.per_backbone(results, "nll"))
+    assert list(cells) == ["Cora, GCN", "Cora, GAT", "Texas, GCN", "Texas, GAT"]
+    cora = cells["Cora, GCN"]["ts"]
+    assert (cora.value, cora.paper, cora.paper_spread) == (pytest.approx(0.08), 0.518, 0.031)
+    assert np.isnan(cells["Texas, GAT"]["hots"].value)
+
+
+def test_smaller_tables_by_hand(results):
+    average = entries(tables.nll_and_degree_ece(results))
+    assert average["NLL"]["ts"].value == pytest.approx(2 * (0.05 + 0.19) / 2)
+    theirs = paper.per_backbone("nll")
+    pairs = [(d, b) for d in ("Cora", "Texas") for b in ("gcn", "gat")]
+    expected = np.mean([theirs[d, b, "ts"].mean for d, b in pairs])
+    assert average["NLL"]["ts"].paper == pytest.approx(expected)
+    crossed = entries(tables.cross_backbone(results))
+    assert crossed["GCN (2 datasets)"]["ts"].value == pytest.approx((4 + 20) / 2)
+    kept = entries(tables.selective(results))
+    assert kept["70 %"]["ts"].value == pytest.approx(92.5)
+    assert (kept["70 %"]["ts"].paper, kept["100 %"]["ts"].mark) == (73.73, 1)
+    changed = entries(tables.prediction_changes(results))["ts"]
+    assert changed["% of runs"].value == pytest.approx(50)
+    assert changed["% of test nodes"].value == pytest.approx(5)
+    parts = entries(tables.ablation(results))
+    assert parts["ECE (%)"]["hots"].value == pytest.approx((3 + 21) / 2)
+    assert parts["ECE (%)"]["hots"].paper == 4.79
+
+
+def test_comparison_with_a_reference_by_hand(results):
+    cells = entries(comparisons.against_reference(results, "ece", "hots"))
+    ts = cells["ts"]  # pairs: Cora GCN 4 - 2, Cora GAT 6 - 4, Texas GCN 20 - 21
+    assert ts["pairs"].value == 3
+    assert ts["difference"].value == pytest.approx((2 + 2 - 1) / 3)
+    assert ts["wins %"].value == pytest.approx(100 / 3)
+    assert ts["p (Holm)"].value >= ts["p"].value
+
+
+def test_reproduction_counts_figures_within_the_papers_spread(results):
+    rows = {(row.group, row.name): row.entries for row in comparisons.reproduction(results).rows}
+    within = [entry.value for entry in rows["ECE %", "hots"]]
+    figures = paper.per_backbone("ece")
+    ours = {("Cora", "gcn"): 2.0, ("Cora", "gat"): 4.0, ("Texas", "gcn"): 21.0}
+    off = [abs(v - (f := figures[d, b, "hots"]).mean) / f.spread for (d, b), v in ours.items()]
+    assert within[:4] == [sum(x <= k for x in off) for k in (1, 2, 3)] + [3]
+    assert within[4] == pytest.approx(np.median(off))
+
+
+def test_what_the_protocol_changes(folder):
+    append_records(folder, [record("Cora", "gcn", 0, "ts", 0.01, "converged")])
+    found = read_results(folder)
+    assert list(found) == ["paper", "converged"]
+    cells = entries(comparisons.protocols(found, "ece"))
+    assert list(cells) == ["ts"]
+    assert cells["ts"]["paper"].value == pytest.approx(4.0)
+    assert cells["ts"]["converged"].value == pytest.approx(1.0)
+
+
+def test_methods_without_protocols_belong_to_both_and_make_none(folder, tmp_path):
+    assert list(read_results(folder)) == ["paper"]
+    assert "uncalibrated" in read_results(folder)["paper"].methods
+    alone = tmp_path / "alone"
+    append_records(alone, [record("Cora", "gcn", 0, "uncalibrated", 0.2)])
+    assert list(read_results(alone)) == ["converged"]
+
+
+def test_equal_as_printed_is_equal():
+    columns = ["uncalibrated", "a", "b", "c", "d", "e"]
+    values = [0.1, 2.471, 1.96, 2.469, 2.37, 9.0]
+    marks = [entry.mark for entry in marked([Entry(v) for v in values], columns)]
+    assert marks == [0, 3, 1, 3, 2, 0]
+    best = marked([Entry(v) for v in values], columns, highest=True)
+    assert [entry.mark for entry in best] == [0, 2, 0, 2, 3, 1]
+
+
+def test_every_table_of_a_folder_is_printable_in_three_forms(folder):
+    found = list(all_tables(folder, "hots"))
+    names = {table.name for _, table in found}
+    assert {"main_ece", "per_backbone_degree_ece", "selective", "ranks_nll"} <= names
+    for _, table in found:
+        lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
+        assert {line.count("|") for line in lines} == {len(table.columns) + 2}
+        assert to_latex(table).count("\\begin{tabular}") == 1
+        rows = list(csv.DictReader(io.StringIO(to_csv(table))))
+        assert len(rows) == len(table.rows) * len(table.columns)
+
+
+def test_an_unknown_reference_is_refused(folder):
+    with pytest.raises(InputError, match="'gets' has no records; choose among uncalibrated, ts"):
+        list(all_tables(folder, "gets"))
+
+
+def test_markdown_csv_and_latex_by_hand():
+    first = Entry(1.234, 0.1, 0.5, 1.5, 0.25, mark=1)
+    table = ResultTable("t", "Title", ("a_b", "c"), (Row("x", (first, Entry()), "Group"),))
+    assert to_markdown(table).splitlines()[2:7] == [
+        "| dataset | a_b | c |",
+        "|---|---:|---:|",
+        "| *Group* |  |  |",
+        "| x | ***1.23*** ± 0.10 [0.50] | – |",
+        "| paper | 1.50 ± 0.25 |  |",
+    ]
+    assert to_csv(table).splitlines()[1:] == ["x,a_b,1.234,0.1,0.5,1.5,0.25,1", "x,c,,,,,,"]
+    latex = to_latex(table)
+    assert r"dataset & a\_b & c \\" in latex
+    assert r"x & \textcolor{red}{1.23} $\pm$ 0.10 [0.50] & -- \\" in latex
+
+
+def test_the_papers_averages_follow_from_its_rows():
+    means = paper.main_ece()
+    for (row, method), value in paper.summary("main_ece").items():
+        if row == "average":
+            column = [figure.mean for (_, m), figure in means.items() if m == method]
+            assert np.mean(column) == pytest.approx(value, abs=0.011), method
+
+
+def test_a_folder_without_records_says_what_to_do(tmp_path):
+    with pytest.raises(InputError, match="gnncal bench run"):
+        read_results(tmp_path)
