@@ -44,6 +44,8 @@ def run_calibrator(name: str, problem: Problem, epochs: int) -> Record:
     nodes, train_nodes = problem.split()
     split = {"nodes": nodes, "train_nodes": train_nodes}
     kind, seconds = CALIBRATORS[name], []
+    if kind.needs_torch:
+        import torch  # noqa: F401  its second or two of loading is no part of a fit
     rounds = (1, 1 + epochs) if kind.needs_torch else (0,)
     for n in rounds:
         calibrator = kind(stop_on="train", max_epochs=n) if n else kind()
