@@ -203,9 +203,7 @@ class CSBM:
         scores = centred @ templates
         return PopulationSample(scores, labels, h, bayes.posterior(scores, h))
 
-    def _expected_degrees(
-        self, n_nodes: int, generator: np.random.Generator
-    ) -> FloatArray | float:
+    def _expected_degrees(self, n_nodes: int, generator: np.random.Generator) -> FloatArray | float:
         if self.degree_spread == 0:
             return self.mean_degree
         spread = self.degree_spread

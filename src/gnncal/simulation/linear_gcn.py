@@ -58,7 +58,5 @@ def train_linear_gcn(
     limit = np.sqrt(6.0 / (shape[0] - 1 + n_classes))  # Glorot
     initial = np.random.default_rng(random_state).uniform(-limit, limit, shape)
     initial[-1] = 0.0
-    run = adam(
-        loss, initial.ravel(), max_epochs=EPOCHS, patience=None, learning_rate=LEARNING_RATE
-    )
+    run = adam(loss, initial.ravel(), max_epochs=EPOCHS, patience=None, learning_rate=LEARNING_RATE)
     return inputs @ run.parameters.reshape(shape)

@@ -14,7 +14,10 @@ from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, over_seeds
 
 MODEL = CSBM(separation=1.0)
-LOWEST, HIGHEST = 0.5, 0.9  # homophily is uniform between: Var(u) = 0.054, the paper's figure implies 0.056
+LOWEST, HIGHEST = (
+    0.5,
+    0.9,
+)  # homophily is uniform between: Var(u) = 0.054, the paper's figure implies 0.056
 NOISE = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 EPSILON = 0.02
 EXPONENT_RANGE = (-10.0, 10.0)

@@ -57,8 +57,8 @@ def kl(
     per_class_sweep: tuple[int, ...] = PER_CLASS_SWEEP,
     n_nodes: int = N,
     per_class: int = PER_CLASS,
-    n_centres: int = 500,
-    n_seeds: int = 10,
+    n_centres: int = 1000,
+    n_seeds: int = 20,
 ) -> KlRecord:
     """Measure the residual KL on sampled graphs while n, d or K vary."""
     check_seeds(n_seeds)
@@ -110,7 +110,12 @@ def _slope(values: FloatArray, kl_by_seed: FloatArray) -> Estimate:
 
 
 def _mean_kl(
-    n_nodes: float, mean_degree: float, n_classes: float, homophily: float, n_centres: int, seed: int
+    n_nodes: float,
+    mean_degree: float,
+    n_classes: float,
+    homophily: float,
+    n_centres: int,
+    seed: int,
 ) -> tuple[float, float, int]:
     """Mean KL and mean shared inputs over sampled centres; how many centres were singular."""
     k = int(n_classes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.metrics import (
     CalibrationEstimate,
     accuracy,
@@ -89,7 +89,7 @@ def posterior(
     )
 
 
-def _coverage(scores: FloatArray, labels: FloatArray, truth: FloatArray) -> float:
+def _coverage(scores: FloatArray, labels: IntArray, truth: FloatArray) -> float:
     """Share of seeds and groups whose interval, fitted on them alone, holds the truth."""
     holds = [
         fit.low <= truth[g] <= fit.high

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.core.arrays import FloatArray
 from gnncal.simulation.bayes import normalised_homophily
 from gnncal.simulation.csbm import CSBM
@@ -24,6 +25,7 @@ class Temperatures:
 
     mean: FloatArray  # (n_homophily,) over seeds
     deviation: FloatArray  # (n_homophily,) one standard deviation over seeds
+    at_bound: FloatArray  # (n_homophily,) share of seeds whose fit ended at a bound of T
     pearson: Estimate  # of the mean with h, over 0.25 <= h
 
 
@@ -39,9 +41,10 @@ class SweepRecord:
     class_random: float  # 1/K
     template: Temperatures  # of the class-template scores
     learned: Temperatures  # of a one-layer GCN's logits, trained on each graph anew
-    bayes: FloatArray  # (n_homophily,) T_Bayes(h); NaN where Gamma(h) < 0
-    trend: FloatArray  # (n_homophily,) c / h~, through the mean of log T; NaN where h~ <= 0
-    bayes_pearson: float
+    fine: FloatArray  # (n_fine,) homophily for the two laws
+    bayes: FloatArray  # (n_fine,) T_Bayes(h); NaN where Gamma(h) < 0
+    trend: FloatArray  # (n_fine,) c / h~, c from the template's mean log T; NaN where h~ <= 0
+    bayes_pearson: float  # of T_Bayes at the eight h of the fit
     paper_pearson: float
 
 
@@ -59,8 +62,8 @@ def sweep(
         [[_temperatures(model, n_nodes, v, seed) for v in h] for seed in range(n_seeds)]
     )  # (n_seeds, n_homophily, 2)
     template, learned = (_summarise(fitted[:, :, kind], h) for kind in (0, 1))
-    bayes = model.bayes.temperature(h)
     counted = h >= CORRELATED_FROM - 1e-9
+    fine = np.linspace(0.0, 1.0, 201)
     return SweepRecord(
         model=model,
         n_nodes=n_nodes,
@@ -70,9 +73,10 @@ def sweep(
         class_random=1.0 / model.n_classes,
         template=template,
         learned=learned,
-        bayes=bayes,
-        trend=_inverse_trend(h, template.mean, counted, model.n_classes),
-        bayes_pearson=float(np.corrcoef(h[counted], bayes[counted])[0, 1]),
+        fine=fine,
+        bayes=model.bayes.temperature(fine),
+        trend=_inverse_trend(h[counted], template.mean[counted], fine, model.n_classes),
+        bayes_pearson=float(np.corrcoef(h[counted], model.bayes.temperature(h[counted]))[0, 1]),
         paper_pearson=PAPER_PEARSON,
     )
 
@@ -83,7 +87,8 @@ def _temperatures(model: CSBM, n_nodes: int, homophily: float, seed: int) -> tup
     scores = model.scores(aggregate(sample.graph))
     logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
     labels = sample.labels[split.val]
-    return tuple(fit_temperature(z[split.val], labels)[0] for z in (scores, logits))
+    of_scores, of_logits = (fit_temperature(z[split.val], labels)[0] for z in (scores, logits))
+    return of_scores, of_logits
 
 
 def _summarise(temperatures: FloatArray, h: FloatArray) -> Temperatures:
@@ -92,16 +97,19 @@ def _summarise(temperatures: FloatArray, h: FloatArray) -> Temperatures:
     def pearson(mean: FloatArray) -> float:
         return float(np.corrcoef(h[counted], mean[counted])[0, 1])
 
+    low, high = TEMPERATURE_RANGE
+    at_bound = (temperatures < low * 1.001) | (temperatures > high * 0.999)
     return Temperatures(
-        temperatures.mean(axis=0),
-        temperatures.std(axis=0, ddof=1),
-        of_the_mean(temperatures, pearson),
+        mean=temperatures.mean(axis=0),
+        deviation=temperatures.std(axis=0, ddof=1),
+        at_bound=at_bound.mean(axis=0),
+        pearson=of_the_mean(temperatures, pearson),
     )
 
 
 def _inverse_trend(
-    h: FloatArray, temperature: FloatArray, counted: FloatArray, n_classes: int
+    h: FloatArray, temperature: FloatArray, fine: FloatArray, n_classes: int
 ) -> FloatArray:
-    signal = normalised_homophily(h, n_classes)
-    scale = np.exp(np.mean(np.log(temperature[counted] * signal[counted])))
-    return np.divide(scale, signal, out=np.full_like(h, np.nan), where=signal > 0)
+    scale = np.exp(np.mean(np.log(temperature * normalised_homophily(h, n_classes))))
+    signal = normalised_homophily(fine, n_classes)
+    return np.divide(scale, signal, out=np.full_like(fine, np.nan), where=signal > 0)
