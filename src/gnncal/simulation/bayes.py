@@ -51,6 +51,14 @@ class BayesRule:
         """Whether h lies in H_+ = {h : Gamma(h) > 0}, where a temperature can be Bayes-optimal."""
         return self.signal(homophily) > 0
 
+    def check_positive(self, homophily: Any) -> None:
+        """Refuse homophily at which no positive temperature is optimal."""
+        if not self.is_positive(homophily).all():
+            raise InputError(
+                f"some homophily is not above h_0 = {self.zero_signal:.3f}, where the signal "
+                "vanishes; there no positive temperature is optimal, take larger values."
+            )
+
     def inverse_temperature(self, homophily: Any) -> FloatArray:
         """Gamma(h) / v, signed: below zero the scores' order is reversed."""
         return self.signal(homophily) / self.v

@@ -62,7 +62,7 @@ class _Task:
     graph: Graph
     split: Split
     methods: Methods
-    bayes_temperature: FloatArray | None  # (n_nodes,) NaN-free, where the theorem gives one
+    bayes_temperature: FloatArray | None  # (n_nodes,) where the theorem gives one
 
 
 def hots(
@@ -74,6 +74,7 @@ def hots(
 ) -> HotsRecord:
     """Graphs of mixed local homophily: TS against HoTS against the best temperature by h."""
     check_seeds(n_seeds)
+    model.bayes.check_positive(levels)
     makers: dict[str, tuple[str, Callable[[CSBM, FloatArray, int], _Task]]] = {
         "population": ("class-template scores, every neighbourhood as expected", _population),
         "sampled": ("class-template scores on a sampled graph", _sampled),

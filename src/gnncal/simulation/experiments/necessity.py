@@ -44,6 +44,7 @@ def necessity(
 ) -> NecessityRecord:
     """The cross-entropy that any logit-only temperature must lose, exactly and by formula."""
     check_seeds(n_seeds)
+    model.bayes.check_positive([centre - max(spreads), centre + max(spreads)])
     gaps = np.array(
         [
             [_gaps(model, np.array([centre - e, centre + e]), n_nodes, seed) for e in spreads]
