@@ -185,6 +185,7 @@ def draw_kl(record: KlRecord, axes: Any) -> None:
     anchor = record.by_d.kl.value[-1] / record.by_d.bound[-1]
     collapse.plot(span, anchor * span, "--", color="black", linewidth=1, label="slope 1")
     collapse.set(xscale="log", yscale="log", xlabel="K² d² / n", ylabel="mean KL, nats")
+    collapse.xaxis.set_minor_formatter("")
     collapse.set_title("residual KL")
     collapse.legend(loc="upper left")
     _draw_slopes(record, slopes)
