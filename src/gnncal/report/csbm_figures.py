@@ -201,19 +201,24 @@ def draw_kl(record: KlRecord, axes: Any) -> None:
 
 
 def _draw_slopes(record: KlRecord, ax: Any) -> None:
-    names = ["n", "d", "K", "K >= 8", "K, rank K", "K >= 8, rank K"]
-    paper = [
-        *(record.paper_slopes[name] for name in names[:4]),
-        *list(record.paper_slopes.values())[2:],
-    ]
-    rows = np.arange(len(names))[::-1]
-    values = Estimate.stack([record.slopes[name] for name in names])
+    paper = record.paper_slopes
+    lines = {  # our slope, and the paper's figure that it may be compared with
+        "n": paper["n"],
+        "d": paper["d"],
+        "d, neighbours only": paper["d"],
+        "K": paper["K"],
+        "K, rank K": paper["K"],
+        "K >= 8": paper["K >= 8"],
+        "K >= 8, rank K": paper["K >= 8"],
+    }
+    rows = np.arange(len(lines))[::-1]
+    values = Estimate.stack([record.slopes[name] for name in lines])
     error = np.stack([values.value - values.low, values.high - values.value])
     ax.errorbar(values.value, rows, xerr=error, fmt="o", color=BLUE, markersize=4, label="ours")
-    ax.plot(paper, rows, "x", color="black", markersize=7, mew=1.5, label="the paper's")
+    ax.plot(list(lines.values()), rows, "x", color="black", mew=1.5, label="the paper's")
     for value in (-1, 2):
         ax.axvline(value, color=GREY, linewidth=0.8, zorder=0)
-    ax.set_yticks(rows, [name.replace(">=", "≥") for name in names])
+    ax.set_yticks(rows, [name.replace(">=", "≥") for name in lines])
     ax.set(title="slope in log-log scale", xlabel="exponent", xlim=(-1.6, 2.9))
     ax.legend(loc="lower center", bbox_to_anchor=(0.36, 0.3))
 

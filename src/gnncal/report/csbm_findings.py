@@ -198,6 +198,11 @@ def _kl(record: KlRecord) -> list[Finding]:
     return [
         Finding("slope in n", text(slopes["n"], 2), f"theory -1, paper {paper['n']}"),
         Finding("slope in d", text(slopes["d"], 2), f"theory 2, paper {paper['d']}"),
+        Finding(
+            "slope in d, shared neighbours only",
+            text(slopes["d, neighbours only"], 2),
+            f"paper {paper['d']}",
+        ),
         Finding("slope in K, rank K - 1", text(slopes["K"], 2), "theory 2"),
         Finding("slope in K ≥ 8, rank K - 1", text(slopes["K >= 8"], 2), "theory 2"),
         Finding("slope in K, rank K", text(slopes["K, rank K"], 2), f"paper {paper['K']}"),

@@ -18,6 +18,7 @@ K_SWEEP = (2, 3, 4, 6, 8, 12, 16, 24)
 PER_CLASS_SWEEP = (4, 6, 8, 12, 16, 24)
 N, D, K, PER_CLASS = 32_000, 10.0, 5, 2_000  # what the other sweeps hold fixed
 LARGE_K = 8
+Setting = tuple[int, float, int]  # n, d, K
 SINGULAR = 1e-10  # a smaller eigenvalue: two neighbours aggregate the very same nodes
 PAPER_SLOPES = {"n": -1.01, "d": 2.08, "K": 1.81, "K >= 8": 1.97}
 
@@ -62,35 +63,33 @@ def kl(
 ) -> KlRecord:
     """Measure the residual KL on sampled graphs while n, d or K vary."""
     check_seeds(n_seeds)
-    settings = {
+
+    def measure(settings: list[Setting], *, own: bool = True) -> FloatArray:
+        """(n_seeds, n_settings, 3): mean KL, mean S, singular centres."""
+        return np.array(
+            [
+                [_mean_kl(*setting, homophily, n_centres, seed, own=own) for setting in settings]
+                for seed in range(n_seeds)
+            ]
+        )
+
+    sweeps: dict[str, list[Setting]] = {
         "n": [(n, D, K) for n in n_sweep],
         "d": [(n_nodes, d, K) for d in d_sweep],
         "K": [(n_nodes, D, k) for k in k_sweep],
         "per class": [(per_class * k, D, k) for k in per_class_sweep],
     }
-    varied = {"n": n_sweep, "d": d_sweep, "K": k_sweep, "per class": per_class_sweep}
-    curves, slopes, n_singular = {}, {}, 0
-    for name, setting in settings.items():
-        runs = np.array(
-            [
-                [_mean_kl(*values, homophily, n_centres, seed) for values in setting]
-                for seed in range(n_seeds)
-            ]
-        )  # (n_seeds, n_values, 3)
-        values = np.array(varied[name], dtype=np.float64)
-        n, d, k = np.array(setting).T
-        curves[name] = Curve(
-            values, k**2 * d**2 / n, over_seeds(runs[:, :, 0]), runs[:, :, 1].mean(axis=0)
-        )
-        n_singular += int(runs[:, :, 2].sum())
-        slopes[name] = _slope(values, runs[:, :, 0])
-        if name == "K":
-            large = values >= LARGE_K
-            slopes[f"K >= {LARGE_K}"] = _slope(values[large], runs[:, large, 0])
-            slopes["K, rank K"] = _slope(values, runs[:, :, 0] * k / (k - 1))
-            slopes[f"K >= {LARGE_K}, rank K"] = _slope(
-                values[large], (runs[:, :, 0] * k / (k - 1))[:, large]
-            )
+    runs = {name: measure(settings) for name, settings in sweeps.items()}
+    curves = {name: _curve(name, settings, runs[name]) for name, settings in sweeps.items()}
+    slopes = {name: _slope(curves[name].values, run[:, :, 0]) for name, run in runs.items()}
+    k = curves["K"].values
+    large, full_rank = k >= LARGE_K, runs["K"][:, :, 0] * k / (k - 1.0)
+    slopes |= {
+        "d, neighbours only": _slope(curves["d"].values, measure(sweeps["d"], own=False)[:, :, 0]),
+        f"K >= {LARGE_K}": _slope(k[large], runs["K"][:, large, 0]),
+        "K, rank K": _slope(k, full_rank),
+        f"K >= {LARGE_K}, rank K": _slope(k[large], full_rank[:, large]),
+    }
     return KlRecord(
         homophily=homophily,
         n_centres=n_centres,
@@ -101,8 +100,15 @@ def kl(
         per_class=curves["per class"],
         slopes=slopes,
         paper_slopes=PAPER_SLOPES,
-        n_singular=n_singular,
+        n_singular=int(sum(run[:, :, 2].sum() for run in runs.values())),
     )
+
+
+def _curve(name: str, settings: list[Setting], runs: FloatArray) -> Curve:
+    n, d, k = np.array(settings, dtype=np.float64).T
+    values = {"n": n, "d": d, "K": k, "per class": k}[name]
+    shared = runs[:, :, 1].mean(axis=0)
+    return Curve(values, k**2 * d**2 / n, over_seeds(runs[:, :, 0]), shared)
 
 
 def _slope(values: FloatArray, kl_by_seed: FloatArray) -> Estimate:
@@ -110,43 +116,50 @@ def _slope(values: FloatArray, kl_by_seed: FloatArray) -> Estimate:
 
 
 def _mean_kl(
-    n_nodes: float,
+    n_nodes: int,
     mean_degree: float,
-    n_classes: float,
+    n_classes: int,
     homophily: float,
     n_centres: int,
     seed: int,
+    *,
+    own: bool,
 ) -> tuple[float, float, int]:
     """Mean KL and mean shared inputs over sampled centres; how many centres were singular."""
-    k = int(n_classes)
-    model = CSBM(n_classes=k, mean_degree=mean_degree, n_features=k)
-    graph = model.sample_undirected(int(n_nodes), homophily, random_state=seed).graph
+    model = CSBM(n_classes=n_classes, mean_degree=mean_degree, n_features=n_classes)
+    graph = model.sample_undirected(n_nodes, homophily, random_state=seed).graph
     centres = np.random.default_rng(seed).choice(graph.n_nodes, n_centres, replace=False)
-    overlaps = [shared_inputs(graph, int(i)) for i in centres if graph.in_degree[i] > 1]
+    overlaps = [shared_inputs(graph, int(i), own=own) for i in centres if graph.in_degree[i] > 1]
     divergences = np.array([unit_kl(overlap) for overlap in overlaps])
     regular = np.isfinite(divergences)
-    mean = divergences[regular].sum() / (n_centres - (~regular).sum())
+    n_singular = int((~regular).sum())
+    mean = (n_classes - 1) * divergences[regular].sum() / (n_centres - n_singular)
     pairs = sum(len(s) * (len(s) - 1) for s in overlaps)
     shared = sum(float(s.sum() - np.trace(s)) for s in overlaps)
-    return (k - 1) * float(mean), shared / pairs, int((~regular).sum())
+    return float(mean), shared / pairs, n_singular
 
 
-def shared_inputs(graph: Graph, centre: int) -> FloatArray:
+def shared_inputs(graph: Graph, centre: int, *, own: bool = True) -> FloatArray:
     """S_jj' of the centre's neighbours: nodes that both aggregate, the centre left out.
 
     The diagonal is d_j, what neighbour j aggregates besides the centre: its other neighbours and
-    itself.
+    itself. ``own=False`` leaves a neighbour's own feature out, against the paper's definition:
+    then adjacent neighbours share nothing by being adjacent. Neighbours without inputs are dropped.
     """
     neighbours = graph.indices[graph.indptr[centre] : graph.indptr[centre + 1]]
-    inputs = [
-        np.append(graph.indices[graph.indptr[j] : graph.indptr[j + 1]], j) for j in neighbours
-    ]
-    owner = np.repeat(np.arange(len(inputs)), [len(nodes) for nodes in inputs])
+    first, last = graph.indptr[neighbours], graph.indptr[neighbours + 1]
+    position = np.arange(len(neighbours))
+    inputs = [graph.indices[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    owner = np.repeat(position, last - first)
+    if own:
+        inputs, owner = [*inputs, neighbours], np.concatenate([owner, position])
     names, column = np.unique(np.concatenate(inputs), return_inverse=True)
-    membership = np.zeros((len(inputs), len(names)))
+    membership = np.zeros((len(neighbours), len(names)))
     membership[owner, column] = 1.0
     membership[:, names == centre] = 0.0
-    return membership @ membership.T
+    shared = membership @ membership.T
+    filled = np.diag(shared) > 0
+    return shared[np.ix_(filled, filled)]
 
 
 def unit_kl(shared: FloatArray) -> float:
