@@ -90,15 +90,16 @@ SECTIONS = {
             "Adam on that graph."
         ),
         reading=(
-            "Both fall with h, as the paper says. The law v/Γ(h) itself has r = -0.869 with these "
-            "constants, so the paper's -0.846 is what a hyperbola looks like to a correlation and "
-            "not a sign of noise. Fitted temperatures lie above T_Bayes: in a finite graph degrees "
-            "and compositions fluctuate, which the population model leaves out, and the scores "
-            "deserve less trust. A trained network has adapted its weights to its graph, so its "
-            "temperature is near one and its decline nearly a line. Our r is stronger than the "
+            "Both fall with h, as the paper says. The law v/Γ(h) itself has r near -0.87 with "
+            "these constants, so a value like the paper's -0.846 shows the curvature of a "
+            "hyperbola rather than noise. Fitted temperatures lie above T_Bayes: in a finite graph "
+            "degrees and compositions fluctuate, which the population model leaves out, and the "
+            "scores deserve less trust. A trained network has adapted its weights to its graph: "
+            "where homophily is low it overfits and T exceeds one, where it is high 500 epochs "
+            "leave it too timid and T is below one, nearly along a line. Our r is stronger than the "
             "paper's for both kinds of logits; the paper does not say which it used, nor with "
-            "which constants. At h = 0.95 some calibration sets hold no mistake at all and the "
-            "fit ends at the bound of T. Arrows are means beyond the picture."
+            "which constants. At h = 0.95 some calibration sets hold no mistake at all and the fit "
+            "ends at the bound of T. Arrows are means beyond the picture."
         ),
     ),
     "attenuation": Section(
@@ -124,10 +125,10 @@ SECTIONS = {
     "entropy": Section(
         title="Two approximations",
         statement=(
-            "The numerator of HoTS replaces the length of the centred logits by "
-            "√(2K ln K (1 - e)), e the normalised entropy, with a remainder of order 1 - e (3/2 "
-            "for two classes). Its denominator replaces logit Φ(x) by π x/√3, which turns the "
-            "matching temperature T_match = δ/logit q(h), q(h) = Φ(Γ(h)/√v), into one over h̃."
+            "The numerator of HoTS replaces the length of the centred logits by √(2K ln K (1 - "
+            "e)), e the normalised entropy, with a remainder of order 1 - e (3/2 for two classes). "
+            "Its denominator replaces logit Φ(x) by π x/√3, which turns the matching temperature "
+            "T_match = δ/logit q(h), q(h) = Φ(Γ(h)/√v), into one over h̃."
         ),
         experiment=(
             "Random directions of centred logits at growing length for several K; the line against "
@@ -147,8 +148,8 @@ SECTIONS = {
         statement=(
             "Given the centre node, the logits of its neighbours share only the nodes that two of "
             "them aggregate. The Gaussian KL between their joint law and independence is of order "
-            "K²d²/n. The paper measures slopes of -1.01 in n, 2.08 in d, 1.81 in K and 1.97 for "
-            "K ≥ 8."
+            "K²d²/n. The paper measures slopes of -1.01 in n, 2.08 in d, 1.81 in K and 1.97 for K "
+            "≥ 8."
         ),
         experiment=(
             "Undirected graphs; for sampled centres the matrix R of shared inputs is computed "
@@ -157,12 +158,13 @@ SECTIONS = {
         ),
         reading=(
             "The three sweeps fall on one line of slope one. Counting rank K - 1 the slope in K is "
-            "two over the whole range; the paper's 1.81, rising to 1.97, is what the same data "
-            "give when every class counts as a dimension (rank K). At a fixed number of nodes a "
-            "class the KL grows in proportion to K, as a law in K² must, and not as one in K. The "
-            "slope in d is a little below two, because two neighbours that are adjacent share both "
-            "of their own features, a term that grows like d and not d². Counting shared "
-            "neighbours only, against the paper's definition, gives the paper's slope."
+            "two over the whole range; the paper's 1.81, rising to 1.97, is close to what the same "
+            "data give when every class counts as a dimension (rank K). At a fixed number of nodes "
+            "a class the KL grows in proportion to K, as a law in K² must, and not as one in K. "
+            "The slope in d is a little below two, because two neighbours that are adjacent share "
+            "both of their own features, a term that grows like d and not d². Counting shared "
+            "neighbours only, against the paper's definition, brings it to two and closer to the "
+            "paper's."
         ),
     ),
     "hots": Section(
@@ -182,12 +184,12 @@ SECTIONS = {
             "Told the true h, HoTS recovers most of the avoidable loss; HoTS without its entropy "
             "term is closer still in the theorem's world, where the Bayes temperature does not "
             "depend on the entropy. Noise on h costs much: ± 0.3 leaves little. Estimates from the "
-            "predictions (support, agreement) recover about half on template scores. On learned "
-            "logits they recover more than all: they see whether the neighbours agree with this "
-            "very prediction, which tells more about its correctness than h does. So does the "
+            "predictions (support, agreement) recover about half of it on template scores. On "
+            "learned logits they recover more than all: they see whether the neighbours agree with "
+            "this very prediction, which tells more about its correctness than h does. So does the "
             "realised share, which the paper calls oracle: it is computed from the node's true "
-            "label. The cross-fitted predictor finds nothing, for features say nothing "
-            "about h here."
+            "label. The cross-fitted predictor finds nothing, for features say nothing about h "
+            "here."
         ),
     ),
     "leak": Section(
@@ -207,9 +209,8 @@ SECTIONS = {
             "and 1 are shares among one or two labelled neighbours); on test nodes it knows "
             "nothing. HoTS, fitted where the estimate looks trustworthy, trusts it where it is "
             "not: the test loss rises above that of plain temperature scaling and the calibration "
-            "error doubles. Cross-fitting removes the harm. Support looks alike on both and "
-            "lowers the loss; its ECE is above that of one temperature, because support knows the "
-            "correctness better than a formula in |h̃| can say."
+            "error doubles. Cross-fitting removes the harm. Support looks alike on both and lowers "
+            "the loss, though not the ECE: sharper probabilities, not more even ones."
         ),
     ),
 }

@@ -11,6 +11,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 from gnncal.simulation.csbm import GraphSample
+from gnncal.simulation.streams import stream
 
 EPOCHS, LEARNING_RATE = 500, 0.01  # of the paper's released code, without weight decay
 SMALLEST_PROBABILITY = 1e-300
@@ -29,7 +30,7 @@ def split_nodes(
     n_nodes: int, *, train: float = 0.2, val: float = 0.1, random_state: int = 0
 ) -> Split:
     """A random split, by default the paper's 20/10/70."""
-    order = np.random.default_rng(random_state).permutation(n_nodes)
+    order = stream("split", random_state).permutation(n_nodes)
     cuts = [int(train * n_nodes), int((train + val) * n_nodes)]
     return Split(*(np.sort(part) for part in np.split(order, cuts)))
 
@@ -56,7 +57,7 @@ def train_linear_gcn(
         return -float(np.log(at_label).mean()), (rows.T @ (probs - targets) / len(rows)).ravel()
 
     limit = np.sqrt(6.0 / (shape[0] - 1 + n_classes))  # Glorot
-    initial = np.random.default_rng(random_state).uniform(-limit, limit, shape)
+    initial = stream("weights", random_state).uniform(-limit, limit, shape)
     initial[-1] = 0.0
     run = adam(loss, initial.ravel(), max_epochs=EPOCHS, patience=None, learning_rate=LEARNING_RATE)
     return inputs @ run.parameters.reshape(shape)

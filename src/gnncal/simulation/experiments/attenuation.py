@@ -12,6 +12,7 @@ from gnncal.core.probability import softmax
 from gnncal.simulation.bayes import normalised_homophily
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal.simulation.streams import stream
 
 MODEL = CSBM(separation=1.0)
 LOWEST, HIGHEST = (
@@ -74,7 +75,7 @@ def attenuation(
 def _exponents(
     model: CSBM, noise: tuple[float, ...], n_nodes: int, seed: int
 ) -> list[tuple[float, float, float]]:
-    generator = np.random.default_rng(seed)
+    generator = stream("attenuation", seed)
     h = generator.uniform(LOWEST, HIGHEST, n_nodes)
     sample = model.sample_population(h, random_state=seed)
     signal = normalised_homophily(h, model.n_classes) + EPSILON

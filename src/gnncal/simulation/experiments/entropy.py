@@ -20,6 +20,7 @@ from gnncal.simulation.estimate import (
     log_slope,
     over_seeds,
 )
+from gnncal.simulation.streams import stream
 
 MODEL = CSBM(n_classes=2, n_features=2, separation=1.0)
 CLASSES = (2, 3, 5, 10, 40)
@@ -93,7 +94,7 @@ def _expansion(
     n_classes: int, scale: FloatArray, n_directions: int, seed: int
 ) -> tuple[FloatArray, FloatArray, float]:
     """Mean 1 - e, mean relative error and order of the remainder over random directions."""
-    directions = np.random.default_rng(seed).normal(size=(n_directions, n_classes))
+    directions = stream("directions", seed).normal(size=(n_directions, n_classes))
     directions -= directions.mean(axis=1, keepdims=True)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     length = scale * np.sqrt(n_classes)
@@ -143,7 +144,7 @@ def _match(model: CSBM, n_nodes: int, n_seeds: int) -> MatchRecord:
 def _match_scores(model: CSBM, n_nodes: int, seed: int) -> dict[str, tuple[float, float]]:
     """NLL and ECE of each way to choose the temperature of two-class template scores."""
     bayes = model.bayes
-    h = np.random.default_rng(seed).uniform(HOMOPHILY[0], HOMOPHILY[-1], n_nodes)
+    h = stream("homophily", seed).uniform(HOMOPHILY[0], HOMOPHILY[-1], n_nodes)
     sample = model.sample_population(h, random_state=seed)
     gap = np.abs(sample.scores[:, 0] - sample.scores[:, 1])  # delta
     confidence = {

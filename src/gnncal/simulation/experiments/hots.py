@@ -21,6 +21,7 @@ from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
 from gnncal.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
+from gnncal.simulation.streams import stream
 
 MODEL = CSBM(separation=1.0)
 LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)  # the homophily of a node, each equally often
@@ -80,9 +81,7 @@ def hots(
         "sampled": ("class-template scores on a sampled graph", _sampled),
         "learned": ("logits of a trained one-layer GCN on that graph", _learned),
     }
-    drawn = [
-        np.random.default_rng(seed).choice(np.array(levels), n_nodes) for seed in range(n_seeds)
-    ]
+    drawn = [stream("homophily", seed).choice(np.array(levels), n_nodes) for seed in range(n_seeds)]
     worlds = {
         name: _world(text, [_losses(make(model, h, seed)) for seed, h in enumerate(drawn)])
         for name, (text, make) in makers.items()
@@ -128,7 +127,7 @@ def _learned(model: CSBM, h: FloatArray, seed: int) -> _Task:
 
 def _oracles(h: FloatArray, seed: int) -> Methods:
     """Methods that are told the homophily, exactly or with noise."""
-    noise = np.random.default_rng(seed).normal(size=h.size)
+    noise = stream("noise", seed).normal(size=h.size)
     noisy = {f"hots, h ± {sd}": np.clip(h + sd * noise, 0.0, 1.0) for sd in NOISE}
     return {
         "homophily-only, true h": HomophilyOnly(homophily=h),

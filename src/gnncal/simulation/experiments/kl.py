@@ -10,6 +10,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.graph import Graph
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, log_slope, over_seeds
+from gnncal.simulation.streams import stream
 
 HOMOPHILY = 0.7
 N_SWEEP = (4_000, 8_000, 16_000, 32_000, 64_000)
@@ -128,7 +129,7 @@ def _mean_kl(
     """Mean KL and mean shared inputs over sampled centres; how many centres were singular."""
     model = CSBM(n_classes=n_classes, mean_degree=mean_degree, n_features=n_classes)
     graph = model.sample_undirected(n_nodes, homophily, random_state=seed).graph
-    centres = np.random.default_rng(seed).choice(graph.n_nodes, n_centres, replace=False)
+    centres = stream("centres", seed).choice(graph.n_nodes, n_centres, replace=False)
     overlaps = [shared_inputs(graph, int(i), own=own) for i in centres if graph.in_degree[i] > 1]
     divergences = np.array([unit_kl(overlap) for overlap in overlaps])
     regular = np.isfinite(divergences)

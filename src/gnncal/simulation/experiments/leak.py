@@ -21,6 +21,7 @@ from gnncal.metrics import (
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.simulation.linear_gcn import Split, split_nodes, train_linear_gcn
+from gnncal.simulation.streams import stream
 
 MODEL = CSBM(n_features=128)
 LOWEST, HIGHEST = 0.2, 0.95  # homophily of a node, uniform between
@@ -102,7 +103,7 @@ def leak(*, model: CSBM = MODEL, n_nodes: int = 2000, n_seeds: int = 20) -> Leak
 
 
 def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
-    homophily = np.random.default_rng(seed).uniform(LOWEST, HIGHEST, n_nodes)
+    homophily = stream("homophily", seed).uniform(LOWEST, HIGHEST, n_nodes)
     sample = model.sample(homophily, random_state=seed)
     split = split_nodes(n_nodes, random_state=seed)
     logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
