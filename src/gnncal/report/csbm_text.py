@@ -96,8 +96,8 @@ SECTIONS = {
             "degrees and compositions fluctuate, which the population model leaves out, and the "
             "scores deserve less trust. A trained network has adapted its weights to its graph: "
             "where homophily is low it overfits and T exceeds one, where it is high 500 epochs "
-            "leave it too timid and T is below one, nearly along a line. Our r is stronger than the "
-            "paper's for both kinds of logits; the paper does not say which it used, nor with "
+            "leave it too timid and T is below one, nearly along a line. Our r is stronger than "
+            "the paper's for both kinds of logits; the paper does not say which it used, nor with "
             "which constants. At h = 0.95 some calibration sets hold no mistake at all and the fit "
             "ends at the bound of T. Arrows are means beyond the picture."
         ),

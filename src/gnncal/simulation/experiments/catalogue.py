@@ -45,7 +45,7 @@ EXPERIMENTS = {
         },
     ),
     "hots": Experiment(hots, {"n_nodes": 1500, "n_seeds": 2}),
-    "leak": Experiment(leak, {"n_nodes": 800, "n_seeds": 2}),
+    "leak": Experiment(leak, {"n_nodes": 1000, "n_seeds": 3}),
 }
 
 
