@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from gnncal.cli.csbm import NAMES
 from gnncal.cli.main import app
-from gnncal.report.csbm_findings import FINDINGS, constants, findings
-from gnncal.report.csbm_text import SECTIONS
+from gnncal.report.csbm.findings import FINDINGS, constants, findings
+from gnncal.report.csbm.text import SECTIONS
 from gnncal.simulation.experiments import catalogue
 from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 
@@ -52,7 +52,7 @@ class Balance(HTMLParser):
 
 
 def test_every_experiment_has_findings_a_figure_words_and_a_place_in_the_help():
-    from gnncal.report.csbm_figures import FIGURES
+    from gnncal.report.csbm.figures import FIGURES
 
     names = list(EXPERIMENTS)
     assert names == list(FINDINGS) == list(FIGURES) == list(SECTIONS) == NAMES.split(", ")
@@ -68,7 +68,7 @@ def test_findings_put_ours_beside_the_papers(record):
 
 def test_a_figure_draws_the_records_numbers(record):
     figures = pytest.importorskip("matplotlib.figure")
-    from gnncal.report.csbm_figures import draw_attenuation
+    from gnncal.report.csbm.figures import draw_attenuation
 
     axes = figures.Figure().subplots(1, 1, squeeze=False)[0]
     draw_attenuation(record, axes)
@@ -82,7 +82,7 @@ def test_a_figure_draws_the_records_numbers(record):
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_figures_are_the_same_bytes_every_time(record, kind):
     pytest.importorskip("matplotlib")
-    from gnncal.report.csbm_figures import render
+    from gnncal.report.csbm.figures import render
 
     first, second = (render("attenuation", record, image_format=kind) for _ in range(2))
     assert first == second
@@ -127,7 +127,7 @@ def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
 
 def test_the_page_shows_every_experiment(records):
     pytest.importorskip("matplotlib")
-    from gnncal.report.csbm_page import csbm_page
+    from gnncal.report.csbm.page import csbm_page
 
     page = csbm_page(records, version="0", command="gnncal csbm all")
     parser = Balance()

@@ -44,8 +44,8 @@ def csbm(
     all figures inlined that explains each statement.
     """
     from gnncal import __version__
-    from gnncal.report.csbm_figures import render
-    from gnncal.report.csbm_page import csbm_page
+    from gnncal.report.csbm.figures import render
+    from gnncal.report.csbm.page import csbm_page
     from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 
     names = list(EXPERIMENTS) if name == "all" else [name]
@@ -80,7 +80,7 @@ def csbm(
 
 
 def _table(name: str, record: Any) -> Table:
-    from gnncal.report.csbm_findings import constants, findings
+    from gnncal.report.csbm.findings import constants, findings
     from gnncal.report.tables import plain_table
 
     table = plain_table(f"{name}: {constants(name, record)}")

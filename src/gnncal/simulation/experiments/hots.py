@@ -18,7 +18,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 from gnncal.homophily.share import neighbour_class_share
 from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
-from gnncal.simulation.csbm import CSBM
+from gnncal.simulation.csbm import CSBM, GraphSample
 from gnncal.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
 from gnncal.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
 from gnncal.simulation.streams import stream
@@ -120,7 +120,7 @@ def _sampled(model: CSBM, h: FloatArray, seed: int) -> _Task:
 
 def _learned(model: CSBM, h: FloatArray, seed: int) -> _Task:
     task = _sampled(model, h, seed)
-    sample = model.sample(h, random_state=seed)
+    sample = GraphSample(task.graph, task.labels, h)
     logits = train_linear_gcn(sample, task.split.train, model.n_classes, random_state=seed)
     return replace(task, logits=logits, bayes_temperature=None)
 

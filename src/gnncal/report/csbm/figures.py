@@ -8,32 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import require
+from gnncal.report.csbm.style import (
+    BLUE,
+    SAND,
+    SERIES,
+    STYLE,
+    band,
+    mark_signal,
+    parts,
+    plain_ticks,
+    points,
+)
 from gnncal.report.figures import BAR, GAP, GREY
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.attenuation import AttenuationRecord
 from gnncal.simulation.experiments.entropy import EntropyRecord
 from gnncal.simulation.experiments.hots import HotsRecord
-from gnncal.simulation.experiments.kl import Curve, KlRecord
+from gnncal.simulation.experiments.kl import KlRecord
 from gnncal.simulation.experiments.leak import LeakRecord
 from gnncal.simulation.experiments.necessity import NecessityRecord
 from gnncal.simulation.experiments.posterior import PosteriorRecord
-from gnncal.simulation.experiments.sweep import SweepRecord, Temperatures
-
-BLUE, SAND, GREEN, PURPLE = "#3377aa", "#cc9922", "#448855", "#775599"  # lines; BAR for bands
-SERIES = (BLUE, GAP, SAND, GREEN, PURPLE)
-SHADE = "#eeeeee"  # where Gamma < 0
-STYLE = {
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "svg.hashsalt": "gnncal",
-}
+from gnncal.simulation.experiments.sweep import SweepRecord
 
 
 def render(name: str, record: Any, *, image_format: str) -> bytes:
@@ -55,10 +51,10 @@ def draw_posterior(record: PosteriorRecord, axes: Any) -> None:
     law, residual, reach = axes
     h = record.homophily
     for ax in axes:
-        _mark_signal(ax, record.zero_signal, 1.0 / record.model.n_classes)
+        mark_signal(ax, record.zero_signal, 1.0 / record.model.n_classes)
         ax.set(xlabel="local homophily h", xlim=(-0.02, 1.02))
     law.plot(h, record.inverse_temperature, color=GAP, label="theorem: Γ(h) / v")
-    _points(law, h, record.fitted, BLUE, "fitted to the labels")
+    points(law, h, record.fitted, BLUE, "fitted to the labels")
     law.axhline(0, color="black", linewidth=0.6)
     law.set(title="inverse temperature", ylabel="1 / T, signed")
     law.legend(loc="upper left", bbox_to_anchor=(0.12, 1.0))
@@ -67,7 +63,7 @@ def draw_posterior(record: PosteriorRecord, axes: Any) -> None:
         record.fitted.low - record.inverse_temperature,
         record.fitted.high - record.inverse_temperature,
     )
-    _points(residual, h, off, BLUE, "with 95 % interval")
+    points(residual, h, off, BLUE, "with 95 % interval")
     residual.axhline(0, color=GAP)
     residual.set(title="fitted minus theorem", ylabel="difference of 1 / T")
     residual.legend(loc="upper left", bbox_to_anchor=(0.12, 1.0))
@@ -86,7 +82,7 @@ def draw_posterior(record: PosteriorRecord, axes: Any) -> None:
 def draw_necessity(record: NecessityRecord, axes: Any) -> None:
     """The unavoidable gap against the spread of homophily, and how far the formula carries."""
     gap, ratio = axes
-    _points(gap, record.spread, record.gap, BLUE, "best temperature from the logits alone")
+    points(gap, record.spread, record.gap, BLUE, "best temperature from the logits alone")
     gap.plot(record.spread, record.formula.value, "--", color=GAP, label="variance formula")
     one = record.one_temperature_gap.value
     gap.plot(record.spread, one, color=GREY, label="one temperature for all (TS)")
@@ -96,7 +92,7 @@ def draw_necessity(record: NecessityRecord, axes: Any) -> None:
         ylabel="nats a node",
     )
     gap.legend(loc="upper left")
-    _points(ratio, record.spread, record.ratio, BLUE, "formula / exact gap")
+    points(ratio, record.spread, record.ratio, BLUE, "formula / exact gap")
     ratio.axhline(1, color=GAP, linestyle="--")
     ratio.set(
         title="where the quadratic formula holds",
@@ -110,16 +106,16 @@ def draw_sweep(record: SweepRecord, axes: Any) -> None:
     """Fitted temperature over homophily: template scores, and a trained network's logits."""
     template, learned = axes
     for ax, fitted, height in ((template, record.template, 1.2), (learned, record.learned, 3.2)):
-        _mark_signal(ax, record.zero_signal, record.class_random)
-        _band(ax, record.homophily, fitted, height)
+        mark_signal(ax, record.zero_signal, record.class_random)
+        band(ax, record.homophily, fitted, height)
         ax.set(xlabel="homophily h of the graph", xlim=(0, 1), ylim=(0, height))
     template.plot(record.fine, record.bayes, color=GAP, label="T$_{Bayes}$(h)")
     trend = "trend c / h̃"
     template.plot(record.fine, record.trend, "--", color="black", linewidth=1, label=trend)
-    r, low, high = (float(x) for x in _parts(record.template.pearson))
+    r, low, high = (float(x) for x in parts(record.template.pearson))
     template.set(title=f"class-template scores: r = {r:.3f} [{low:.3f}, {high:.3f}]")
     template.set_ylabel("fitted temperature")
-    r, low, high = (float(x) for x in _parts(record.learned.pearson))
+    r, low, high = (float(x) for x in parts(record.learned.pearson))
     learned.set(title=f"trained one-layer GCN: r = {r:.3f} [{low:.3f}, {high:.3f}]")
     learned.axhline(1, color=GREY, linewidth=0.8)
     template.legend(loc="upper right")
@@ -136,7 +132,7 @@ def draw_attenuation(record: AttenuationRecord, axes: Any) -> None:
         (record.cross_entropy, GAP, "cross-entropy, labels at T = c / h̃", -0.004),
         (record.bayes, SAND, "cross-entropy, labels of the CSBM (finite degree)", 0.004),
     ):
-        _points(ax, record.noise + shift, estimate, colour, label)
+        points(ax, record.noise + shift, estimate, colour, label)
     ends = record.noise[[0, -1]]
     ax.plot(ends, record.paper, "x", color="black", markersize=9, mew=2, label="the paper's")
     ax.set(xlabel="noise τ in ln(|h̃| + ε)", ylabel="fitted exponent α", ylim=(0, 1.12))
@@ -179,7 +175,7 @@ def draw_kl(record: KlRecord, axes: Any) -> None:
     collapse, slopes, classes = axes
     curves = (("n", record.by_n), ("d", record.by_d), ("K", record.by_k))
     for (name, curve), colour in zip(curves, SERIES, strict=False):
-        _points(collapse, curve.bound, curve.kl, colour, f"{name} varies")
+        points(collapse, curve.bound, curve.kl, colour, f"{name} varies")
     everything = np.concatenate([curve.bound for _, curve in curves])
     span = np.array([everything.min(), everything.max()])
     anchor = record.by_d.kl.value[-1] / record.by_d.bound[-1]
@@ -190,12 +186,12 @@ def draw_kl(record: KlRecord, axes: Any) -> None:
     collapse.legend(loc="upper left")
     _draw_slopes(record, slopes)
     curve = record.per_class
-    _points(classes, curve.values, curve.kl, BLUE, "measured")
+    points(classes, curve.values, curve.kl, BLUE, "measured")
     for power, text, style in ((1.0, "law K² d² / n", "--"), (0.0, "law K d² / n", ":")):
         law = curve.kl.value[0] * (curve.values / curve.values[0]) ** power
         classes.plot(curve.values, law, style, color="black", linewidth=1, label=text)
     classes.set(xscale="log", yscale="log", xlabel="classes K, at fixed n / K")
-    _plain_ticks(classes, curve)
+    plain_ticks(classes, curve)
     classes.set_title("quadratic or linear in K?")
     classes.legend(loc="upper left")
 
@@ -232,7 +228,7 @@ def draw_hots(record: HotsRecord, axes: Any) -> None:
         for row, name in zip(rows, order, strict=True):
             if name not in world.closed:
                 continue
-            value, low, high = _parts(world.closed[name])
+            value, low, high = parts(world.closed[name])
             told = any(word in name for word in ("true", "±", "realised", "bayes"))
             ax.barh(row, value, color=GREY if told else BAR, height=0.7)
             ax.plot([low, high], [row, row], color="black", linewidth=1)
@@ -271,43 +267,6 @@ def draw_leak(record: LeakRecord, axes: Any) -> None:
     cost.axvline(0, color="black", linewidth=0.6)
     cost.set_yticks(rows, names)
     cost.set(title="test NLL against TS", xlabel="nats a node")
-
-
-def _mark_signal(ax: Any, zero_signal: float, class_random: float) -> None:
-    """Shade Gamma < 0, mark h_0 and 1/K."""
-    top = ax.get_xaxis_transform()
-    if zero_signal > 0:
-        ax.axvspan(-0.05, zero_signal, color=SHADE, zorder=0, linewidth=0)
-        ax.text(zero_signal, 0.01, "h₀ ", transform=top, ha="right", va="bottom", fontsize=8)
-    ax.axvline(class_random, color=GREY, linewidth=0.8, linestyle=":")
-    ax.text(class_random, 0.01, " 1/K", transform=top, ha="left", va="bottom", fontsize=8)
-
-
-def _band(ax: Any, x: FloatArray, fitted: Temperatures, height: float) -> None:
-    """Mean and one standard deviation; what lies above the picture is an arrow with its mean."""
-    inside = fitted.mean < height
-    mean = np.where(inside, fitted.mean, np.nan)
-    low, high = mean - fitted.deviation, mean + fitted.deviation
-    ax.fill_between(x, low, high, color=BAR, alpha=0.5, linewidth=0)
-    ax.plot(x, mean, color=BLUE, marker="o", markersize=4, label="mean ± 1 sd")
-    for where, value in zip(x[~inside], fitted.mean[~inside], strict=True):
-        ax.plot(where, 0.96 * height, "^", color=BLUE, markersize=5)
-        ax.text(where, 0.93 * height, f"{value:.3g}", color=BLUE, ha="center", va="top", fontsize=8)
-
-
-def _points(ax: Any, x: FloatArray, estimate: Estimate, colour: str, label: str) -> None:
-    value, low, high = _parts(estimate)
-    error = np.stack([value - low, high - value])
-    ax.errorbar(x, value, yerr=error, fmt="o", color=colour, markersize=4, linewidth=1, label=label)
-
-
-def _parts(estimate: Estimate) -> tuple[FloatArray, FloatArray, FloatArray]:
-    return estimate.value, estimate.low, estimate.high
-
-
-def _plain_ticks(ax: Any, curve: Curve) -> None:
-    ax.set_xticks(curve.values, [f"{value:.0f}" for value in curve.values])
-    ax.minorticks_off()
 
 
 Draw = Callable[[Any, Any], None]

@@ -8,9 +8,9 @@ from html import escape
 from string import Template
 from typing import Any
 
-from gnncal.report.csbm_figures import render
-from gnncal.report.csbm_findings import constants, findings
-from gnncal.report.csbm_text import INTRODUCTION, NOTATION, SECTIONS
+from gnncal.report.csbm.figures import render
+from gnncal.report.csbm.findings import constants, findings
+from gnncal.report.csbm.text import INTRODUCTION, NOTATION, SECTIONS
 
 PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
