@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from gnncal.core.arrays import BoolArray, FloatArray, as_numpy
 from gnncal.core.errors import InputError
@@ -78,7 +78,7 @@ class BayesRule:
         """q(h) = Phi(Gamma(h) / sqrt v), how often arg max s is right; two classes only."""
         if self.n_classes != 2:
             raise InputError(f"q(h) is a normal integral for 2 classes only, not {self.n_classes}.")
-        return np.asarray(norm.cdf(self.signal(homophily) / np.sqrt(self.v)))
+        return np.asarray(ndtr(self.signal(homophily) / np.sqrt(self.v)))
 
 
 def template_scores(aggregate: Any, means: FloatArray) -> FloatArray:

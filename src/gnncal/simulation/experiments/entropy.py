@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.special import expit, log_ndtr
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.probability import concentration
@@ -117,6 +116,11 @@ def uncertainty_lost(logits: FloatArray) -> FloatArray:
     return (np.einsum("ik,ik->i", weights, logits) - log_mean) / np.log(n_classes)
 
 
+def logit_normal(x: FloatArray) -> FloatArray:
+    """logit Phi(x) = ln Phi(x) - ln Phi(-x), exact in the tails."""
+    return np.asarray(log_ndtr(x) - log_ndtr(-x))
+
+
 def _match(model: CSBM, n_nodes: int, n_seeds: int) -> MatchRecord:
     bayes, h = model.bayes, np.array(HOMOPHILY)
     x = np.linspace(0.0, 4.0, 81)
@@ -130,10 +134,10 @@ def _match(model: CSBM, n_nodes: int, n_seeds: int) -> MatchRecord:
     return MatchRecord(
         model=model,
         x=x,
-        exact=logit(norm.cdf(x)),
+        exact=logit_normal(x),
         linear=SLOPE * x,
         homophily=h,
-        logit_q=logit(bayes.correctness(h)),
+        logit_q=logit_normal(bayes.signal(h) / root),
         linear_q=SLOPE * bayes.signal(h) / root,
         large_degree_q=SLOPE * gamma_0 * normalised_homophily(h, 2) / root,
         nll=nll,
