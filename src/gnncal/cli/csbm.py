@@ -40,7 +40,7 @@ def csbm(
 ) -> None:
     """Run an experiment on the contextual stochastic block model and draw what it shows.
 
-    Writes NAME.json and NAME.png; ``all`` runs every experiment and adds csbm.html, one page with
+    Writes NAME.json and NAME.png. "all" runs every experiment and adds csbm.html: one page with
     all figures inlined that explains each statement.
     """
     from gnncal import __version__
