@@ -152,7 +152,7 @@ def _attenuation(record: AttenuationRecord) -> list[Finding]:
         Finding(
             "cross-entropy on the CSBM's own labels, τ = 0",
             text(_entry(record.bayes, 0)),
-            f"theory {record.bayes_limit:.3f}, mean of d h̃ / (1 + d h̃)",
+            f"theory {record.bayes_limit:.3f}, mean of d (h̃ + ε) / (1 + d h̃)",
         ),
         Finding("Var(u)", f"{record.signal_variance:.3f}", "paper's figure implies 0.056"),
     ]

@@ -115,11 +115,11 @@ SECTIONS = {
             "the labels of the block model itself."
         ),
         reading=(
-            "The formula holds for least squares by construction, and for the cross-entropy fit "
-            "within its interval, although the proposition does not promise that. On the block "
-            "model's own labels the exponent starts near 0.86 and not at one: with ten neighbours "
-            "the node's own feature still counts, T = σ²/((1 + d h̃)ρ₀) is flatter than 1/h̃. The "
-            "paper's two numbers match the first two fits."
+            "The formula holds for least squares. The cross-entropy fit, of which the proposition "
+            "promises nothing, stays close to it and a little below at large noise. On the block "
+            "model's own labels the exponent starts below 0.9 and not at one: with ten neighbours "
+            "the node's own feature still counts, and T = σ²/((1 + d h̃)ρ₀) is flatter than 1/h̃. "
+            "The paper's two numbers agree with the formula."
         ),
     ),
     "entropy": Section(
@@ -181,15 +181,15 @@ SECTIONS = {
             "ones estimate it."
         ),
         reading=(
-            "Told the true h, HoTS recovers most of the avoidable loss; HoTS without its entropy "
-            "term is closer still in the theorem's world, where the Bayes temperature does not "
-            "depend on the entropy. Noise on h costs much: ± 0.3 leaves little. Estimates from the "
-            "predictions (support, agreement) recover about half of it on template scores. On "
-            "learned logits they recover more than all: they see whether the neighbours agree with "
-            "this very prediction, which tells more about its correctness than h does. So does the "
-            "realised share, which the paper calls oracle: it is computed from the node's true "
-            "label. The cross-fitted predictor finds nothing, for features say nothing about h "
-            "here."
+            "Told the true h, HoTS recovers most of the avoidable loss; without its entropy term "
+            "it comes closer still, for the Bayes temperature does not depend on the entropy. "
+            "Noise on h costs much: ± 0.3 leaves little. Of the estimates that need no label, "
+            "support recovers about two thirds and agreement less than half, on template scores as "
+            "on a trained network. The cross-fitted predictor finds nothing, for features say "
+            "nothing about h here. More than all is possible: the best temperature of a level "
+            "knows h and nothing else, while the realised share of equal neighbours, which the "
+            "paper calls oracle, is computed from the node's true label. On a sampled graph "
+            "T_Bayes is not the best any more, because degrees and compositions fluctuate."
         ),
     ),
     "leak": Section(
@@ -208,9 +208,11 @@ SECTIONS = {
             "On calibration nodes the predictor has memorised its targets (the peaks near 0, 1/2 "
             "and 1 are shares among one or two labelled neighbours); on test nodes it knows "
             "nothing. HoTS, fitted where the estimate looks trustworthy, trusts it where it is "
-            "not: the test loss rises above that of plain temperature scaling and the calibration "
-            "error doubles. Cross-fitting removes the harm. Support looks alike on both and lowers "
-            "the loss, though not the ECE: sharper probabilities, not more even ones."
+            "not: loss and calibration error on test nodes rise above those of plain temperature "
+            "scaling. Cross-fitting removes nearly all of the harm. Support looks alike on both "
+            "kinds of nodes and lowers the loss, here even below that of the true h, because it "
+            "sees whether the neighbours agree with this very prediction; it does not lower the "
+            "ECE: sharper probabilities, not more even ones."
         ),
     ),
 }

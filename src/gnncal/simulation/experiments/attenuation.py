@@ -38,7 +38,7 @@ class AttenuationRecord:
     least_squares: Estimate  # (n_noise,) of ln T* = a - u on the noisy signal: the proposition
     cross_entropy: Estimate  # (n_noise,) maximum likelihood, labels drawn at T* = e^a / (h~ + eps)
     bayes: Estimate  # (n_noise,) maximum likelihood, labels of the CSBM itself
-    bayes_limit: float  # its exponent without noise: mean of d h~ / (1 + d h~)
+    bayes_limit: float  # mean of -d ln T_Bayes / du = d (h~ + epsilon) / (1 + d h~)
     paper: tuple[float, float]
 
 
@@ -56,7 +56,7 @@ def attenuation(
     grid = normalised_homophily(np.linspace(LOWEST, HIGHEST, 100_001), model.n_classes)
     variance = float(np.log(grid + EPSILON).var())
     tau = np.array(noise)
-    own_share = model.mean_degree * grid / (1.0 + model.mean_degree * grid)
+    local = model.mean_degree * (grid + EPSILON) / (1.0 + model.mean_degree * grid)
     return AttenuationRecord(
         model=model,
         n_nodes=n_nodes,
@@ -67,7 +67,7 @@ def attenuation(
         least_squares=over_seeds(least_squares),
         cross_entropy=over_seeds(cross_entropy),
         bayes=over_seeds(bayes),
-        bayes_limit=float(own_share.mean()),
+        bayes_limit=float(local.mean()),
         paper=PAPER_EXPONENTS,
     )
 
