@@ -50,4 +50,4 @@ $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-output build dist
+	rm -rf $(VENV) demo-output csbm-output build dist

@@ -157,13 +157,12 @@ def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> F
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
+    from gnncal.simulation.linear_gcn import aggregate
+
     if np.unique(sample.labels[train]).size < n_classes:
         raise InputError("some class has no training node; take more --nodes or another --seed.")
-    graph = sample.graph
-    features = graph.features
-    assert features is not None
-    aggregate = (graph.adjacency() @ features + features) / (graph.in_degree[:, None] + 1)
+    means = aggregate(sample.graph)
     # Weak regularisation on few nodes: overconfident, as trained networks are.
     classifier = LogisticRegression(C=10.0, max_iter=2000)
-    classifier.fit(aggregate[train], sample.labels[train])
-    return np.asarray(classifier.decision_function(aggregate), dtype=np.float32)
+    classifier.fit(means[train], sample.labels[train])
+    return np.asarray(classifier.decision_function(means), dtype=np.float32)

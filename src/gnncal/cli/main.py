@@ -9,6 +9,7 @@ import typer
 from gnncal import __version__
 from gnncal.cli import bench
 from gnncal.cli.calibrate import calibrate
+from gnncal.cli.csbm import csbm
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.terminal import friendly
@@ -20,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, evaluate):
+for verb in (demo, calibrate, evaluate, csbm):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

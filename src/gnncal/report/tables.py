@@ -23,7 +23,7 @@ class Row:
 
 def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:
     """A table with the lowest score of each column marked by a star."""
-    table = _plain_table(title)
+    table = plain_table(title)
     table.add_column("method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
@@ -37,7 +37,8 @@ def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Tabl
     return table
 
 
-def _plain_table(title: str) -> Table:
+def plain_table(title: str) -> Table:
+    """An empty table in the house style."""
     return Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )
@@ -66,7 +67,7 @@ def difference_text(difference: Difference) -> str:
 
 def evaluation_table(before: Evaluation, after: Evaluation | None) -> Table:
     """Every metric, before and after calibration."""
-    table = _plain_table(f"{before.n_nodes:,} test nodes")
+    table = plain_table(f"{before.n_nodes:,} test nodes")
     table.add_column("metric")
     sides = [before] if after is None else [before, after]
     for name in ("before", "after")[: len(sides)]:

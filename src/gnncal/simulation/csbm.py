@@ -1,25 +1,26 @@
 """The contextual stochastic block model that the paper's law comes from.
 
 K classes with a uniform prior; a node of class c has features N(mu_c, sigma^2 I) with equidistant
-means (one-hot vectors of length ``separation``); a neighbour of node i has i's class with
-probability h_i and any other class with equal probability. In the letters of the paper:
-
-* m_c = mu_c - mean(mu), rho_0 = |m_c|
-* h~ = (K h - 1) / (K - 1), v = sigma^2 / (d + 1), Gamma(h) = rho_0 (1 + d h~) / (d + 1)
-* class-template scores s_c = m_c . (x_bar - mean(mu)) / rho_0 of the aggregate x_bar over the
-  node and its neighbours; the Bayes posterior is softmax(Gamma(h) s / v).
+means; a neighbour of node i has i's class with probability h_i and any other class with equal
+probability. Three ways to draw from it: a graph in which every node has its own homophily, an
+undirected graph of independent edges, and the paper's population-concentration version, in which
+neighbourhoods have exactly their expected composition.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.simulation.bayes import BayesRule, check_homophily, template_scores
+from gnncal.simulation.blocks import sample_block_edges
+
+Means = Literal["one-hot", "simplex"]
 
 
 @dataclass(frozen=True)
@@ -43,49 +44,104 @@ class PopulationSample:
 
 @dataclass(frozen=True)
 class CSBM:
-    """A contextual stochastic block model; defaults are those of the paper's released code."""
+    """A contextual stochastic block model; defaults are those of the paper's released code.
+
+    Parameters
+    ----------
+    n_classes : K.
+    mean_degree : d, the expected number of neighbours.
+    separation : length of the class means mu_c.
+    sigma : standard deviation of every feature.
+    n_features : dimensions; features beyond those that carry the means are noise.
+    means : ``"one-hot"`` (mu_c along axis c) or ``"simplex"`` (a regular simplex around the
+        origin, in K - 1 dimensions). Either way all classes are equally far apart.
+    degree_spread : standard deviation of the logarithm of a node's expected degree; 0 for
+        Poisson degrees.
+
+    """
 
     n_classes: int = 5
     mean_degree: float = 10.0
-    separation: float = 2.0  # length of the one-hot class means
+    separation: float = 2.0
     sigma: float = 1.0
     n_features: int = 16
+    means: Means = "one-hot"
+    degree_spread: float = 0.0
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
             raise InputError(f"n_classes is {self.n_classes}; expected at least 2.")
-        if self.sigma <= 0 or self.separation <= 0:
+        for name in ("sigma", "separation"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise InputError(f"{name} is {value}; expected a positive number.")
+        for name in ("mean_degree", "degree_spread"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise InputError(f"{name} is {value}; expected a number of at least 0.")
+        if self.means not in ("one-hot", "simplex"):
+            raise InputError(f"means is {self.means!r}; expected 'one-hot' or 'simplex'.")
+        needed = self.n_classes if self.means == "one-hot" else self.n_classes - 1
+        if self.n_features < needed:
             raise InputError(
-                f"sigma is {self.sigma} and separation {self.separation}; expected positive."
+                f"n_features is {self.n_features}; {self.means} means of {self.n_classes} classes "
+                f"need at least {needed}."
             )
-        if self.mean_degree < 0:
-            raise InputError(f"mean_degree is {self.mean_degree}; expected at least 0.")
-        if self.n_features < self.n_classes:
+
+    @classmethod
+    def from_edge_probabilities(
+        cls, p_in: float, p_out: float, *, n_nodes: int, n_classes: int = 5, **options: Any
+    ) -> tuple[Self, float]:
+        """The model with d = n/K (p_in + (K - 1) p_out), and h = p_in / (p_in + (K - 1) p_out).
+
+        p_in = p_out is legal: h = 1/K, a neighbourhood that says nothing.
+        """
+        if not (0 <= p_in <= 1 and 0 <= p_out <= 1 and p_in + p_out > 0):
             raise InputError(
-                f"n_features is {self.n_features}; one-hot means of {self.n_classes} classes need "
-                f"at least {self.n_classes}."
+                f"p_in is {p_in} and p_out {p_out}; expected probabilities, not both 0."
             )
+        total = p_in + (n_classes - 1) * p_out
+        model = cls(n_classes=n_classes, mean_degree=n_nodes / n_classes * total, **options)
+        return model, p_in / total
 
     @property
-    def rho_0(self) -> float:
-        """|m_c|, the distance of a class mean from their centre."""
-        return float(self.separation * np.sqrt(1.0 - 1.0 / self.n_classes))
+    def class_means(self) -> FloatArray:
+        """mu, shape (n_classes, n_features)."""
+        means = np.zeros((self.n_classes, self.n_features))
+        if self.means == "one-hot":
+            np.fill_diagonal(means, self.separation)
+            return means
+        centred = np.eye(self.n_classes) - 1.0 / self.n_classes
+        # The eigenvectors of the centring matrix with eigenvalue one span the simplex.
+        corners = np.linalg.eigh(centred)[1][:, 1:]
+        length = np.sqrt(1.0 - 1.0 / self.n_classes)
+        means[:, : self.n_classes - 1] = corners * (self.separation / length)
+        return means
 
     @property
-    def v(self) -> float:
-        """The variance of a coordinate of the aggregate."""
-        return self.sigma**2 / (self.mean_degree + 1.0)
+    def bayes(self) -> BayesRule:
+        """The exact Bayes rule where degree and composition sit at their expected values."""
+        shrink = 1.0 - 1.0 / self.n_classes if self.means == "one-hot" else 1.0
+        rho_0 = self.separation * np.sqrt(shrink)
+        return BayesRule(self.n_classes, self.mean_degree, self.sigma, float(rho_0))
 
-    def signal(self, homophily: Any) -> FloatArray:
-        """Gamma(h), the homophily-dependent signal strength; negative in strong heterophily."""
-        normalised = (self.n_classes * _check_homophily(homophily) - 1.0) / (self.n_classes - 1.0)
-        return self.rho_0 * (1.0 + self.mean_degree * normalised) / (self.mean_degree + 1.0)
+    def scores(self, aggregate: Any) -> FloatArray:
+        """Class-template scores (n, n_classes) of aggregates (n, n_features)."""
+        return template_scores(aggregate, self.class_means)
 
-    def posterior(self, scores: FloatArray, homophily: Any) -> FloatArray:
-        """softmax(Gamma(h) s / v), the Bayes posterior of the class-template scores."""
-        exponent = (self.signal(homophily) / self.v).reshape(-1, 1) * scores
-        weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+    def edge_probabilities(self, n_nodes: int, homophily: float) -> tuple[float, float]:
+        """p_in = h d K / n and p_out = (1 - h) d K / (n (K - 1))."""
+        h = float(check_homophily(homophily))
+        per_class = n_nodes / self.n_classes
+        p_in = h * self.mean_degree / per_class
+        p_out = (1.0 - h) * self.mean_degree / (per_class * (self.n_classes - 1))
+        if max(p_in, p_out) > 1:
+            raise InputError(
+                f"a mean degree of {self.mean_degree} at homophily {h} is impossible with "
+                f"{n_nodes} nodes: it needs edge probabilities {p_in:.3g} within and {p_out:.3g} "
+                "between classes; take more nodes or a smaller degree."
+            )
+        return p_in, p_out
 
     def sample(self, homophily: Any, *, random_state: int = 0) -> GraphSample:
         """A graph with the given node-wise homophily (n_nodes,).
@@ -93,11 +149,12 @@ class CSBM:
         Each node draws a Poisson number of senders by its own h_i, so edges are directed towards
         it and every node has the homophily it was given. Time and memory are linear in the edges.
         """
-        h = _check_homophily(homophily).reshape(-1)
+        h = check_homophily(homophily).reshape(-1)
         generator = np.random.default_rng(random_state)
         n_nodes = h.size
         labels = generator.integers(self.n_classes, size=n_nodes)
-        receivers = np.repeat(np.arange(n_nodes), generator.poisson(self.mean_degree, n_nodes))
+        degrees = generator.poisson(self._expected_degrees(n_nodes, generator), n_nodes)
+        receivers = np.repeat(np.arange(n_nodes), degrees)
         same = generator.random(receivers.size) < h[receivers]
         offset = generator.integers(1, self.n_classes, size=receivers.size)
         classes = (labels[receivers] + np.where(same, 0, offset)) % self.n_classes
@@ -108,10 +165,26 @@ class CSBM:
         populated = count[classes] > 0
         senders = members[np.where(populated, first[classes] + chosen, 0)]
         keep = populated & (senders != receivers)
-        features = generator.normal(0.0, self.sigma, (n_nodes, self.n_features))
-        features[np.arange(n_nodes), labels] += self.separation
         edges = np.stack([senders[keep], receivers[keep]])
-        return GraphSample(Graph(edges, n_nodes, features.astype(np.float32)), labels, h)
+        return GraphSample(Graph(edges, n_nodes, self._features(labels, generator)), labels, h)
+
+    def sample_undirected(
+        self, n_nodes: int, homophily: float, *, random_state: int = 0
+    ) -> GraphSample:
+        """An undirected graph of independent edges, p_in within and p_out between classes.
+
+        One homophily for all; a node cannot be its own neighbour, which lowers the realised
+        homophily and degree by a share of about K / n.
+        """
+        if self.degree_spread:
+            raise InputError("independent edges have no degree_spread; use sample(homophily).")
+        p_in, p_out = self.edge_probabilities(n_nodes, homophily)
+        generator = np.random.default_rng(random_state)
+        labels = generator.integers(self.n_classes, size=n_nodes)
+        pairs = sample_block_edges(labels, p_in, p_out, generator)
+        edges = np.concatenate([pairs, pairs[::-1]], axis=1)
+        graph = Graph(edges, n_nodes, self._features(labels, generator))
+        return GraphSample(graph, labels, np.full(n_nodes, float(homophily)))
 
     def sample_population(self, homophily: Any, *, random_state: int = 0) -> PopulationSample:
         """The population-concentration model of the paper's appendix: an exact posterior.
@@ -119,19 +192,24 @@ class CSBM:
         Degree and composition sit at their expected values, so the score vector of a node of
         class c is Gaussian around Gamma(h) * cos(angle between m_c and m_k).
         """
-        h = _check_homophily(homophily).reshape(-1)
+        h = check_homophily(homophily).reshape(-1)
+        bayes = self.bayes
         generator = np.random.default_rng(random_state)
         labels = generator.integers(self.n_classes, size=h.size)
         templates = np.eye(self.n_classes) - 1.0 / self.n_classes
-        templates *= self.separation / self.rho_0  # m_c / rho_0 on the span of the means
-        noise = generator.normal(0.0, np.sqrt(self.v), (h.size, self.n_classes))
-        centred = self.signal(h)[:, None] * templates[labels] + noise
+        templates /= np.sqrt(1.0 - 1.0 / self.n_classes)  # m_c / rho_0 on the span of the means
+        noise = generator.normal(0.0, np.sqrt(bayes.v), (h.size, self.n_classes))
+        centred = bayes.signal(h)[:, None] * templates[labels] + noise
         scores = centred @ templates
-        return PopulationSample(scores, labels, h, self.posterior(scores, h))
+        return PopulationSample(scores, labels, h, bayes.posterior(scores, h))
 
+    def _expected_degrees(self, n_nodes: int, generator: np.random.Generator) -> FloatArray | float:
+        if self.degree_spread == 0:
+            return self.mean_degree
+        spread = self.degree_spread
+        return self.mean_degree * generator.lognormal(-(spread**2) / 2.0, spread, n_nodes)
 
-def _check_homophily(homophily: Any) -> FloatArray:
-    h = as_numpy(homophily).astype(np.float64)
-    if h.size == 0 or not np.isfinite(h).all() or h.min() < 0 or h.max() > 1:
-        raise InputError("homophily must be one or more shares in [0, 1].")
-    return h
+    def _features(self, labels: IntArray, generator: np.random.Generator) -> FloatArray:
+        features = generator.normal(0.0, self.sigma, (labels.size, self.n_features))
+        features += self.class_means[labels]
+        return features.astype(np.float32)

@@ -1,0 +1,1 @@
+"""The block-model laboratory on paper: figures, findings, words, one page."""

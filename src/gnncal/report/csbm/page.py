@@ -1,0 +1,103 @@
+"""One self-contained page with every block-model experiment: text, tables, inlined figures."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from string import Template
+from typing import Any
+
+from gnncal.report.csbm.figures import render
+from gnncal.report.csbm.findings import constants, findings
+from gnncal.report.csbm.text import INTRODUCTION, NOTATION, SECTIONS
+
+PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The theory of HoTS, checked</title>
+<style>
+body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #222; background: #fff;
+       max-width: 62rem; margin: 3rem auto; padding: 0 1.5rem; }
+h1, h2, nav, table, .constants { font-family: "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 2rem; line-height: 1.2; }
+h2 { font-size: 1.35rem; margin: 3.5rem 0 .6rem; padding-top: 1.2rem; border-top: 1px solid #ccc; }
+nav { font-size: .9rem; margin: 1.5rem 0; }
+nav a { color: #3377aa; text-decoration: none; margin-right: 1.1rem; white-space: nowrap; }
+p { margin: .7rem 0; }
+.label { font-weight: bold; color: #3377aa; }
+.statement { border-left: 4px solid #88bbdd; padding: .1rem 0 .1rem 1rem; }
+.constants { font-size: .82rem; color: #666; }
+img { width: 100%; height: auto; margin: 1rem 0 .4rem; }
+img.narrow { width: 66%; display: block; margin-left: auto; margin-right: auto; }
+table { border-collapse: collapse; font-size: .85rem; width: 100%; margin: .8rem 0; }
+th { text-align: left; border-bottom: 1.5px solid #222; padding: .3rem .8rem .3rem 0; }
+td { border-bottom: 1px solid #e5e5e5; padding: .25rem .8rem .25rem 0; vertical-align: top; }
+td:nth-child(2) { white-space: nowrap; font-variant-numeric: tabular-nums; }
+code { font-size: .85em; background: #f3f3f3; padding: .1em .3em; }
+@media print { h2 { break-before: page; border: none; } nav { display: none; } }
+</style>
+</head>
+<body>
+<h1>The theory of HoTS, checked on graphs whose probabilities are known</h1>
+<p>$introduction</p>
+<p class="constants">$notation</p>
+<nav>$links</nav>
+$sections
+<p class="constants">gnncal $version, <code>$command</code></p>
+</body>
+</html>
+""")
+SECTION = Template("""<h2 id="$name">$number. $title</h2>
+<p class="statement">$statement</p>
+<p><span class="label">Done here.</span> $experiment</p>
+<img $shape src="data:image/svg+xml;base64,$image" alt="$title">
+<p class="constants">$constants. <code>gnncal csbm $name</code></p>
+<table><tr><th>quantity</th><th>measured [95 % interval]</th><th>theory, paper or context</th></tr>
+$rows</table>
+<p><span class="label">What to see.</span> $reading</p>
+""")
+ROW = Template("<tr><td>$quantity</td><td>$ours</td><td>$reference</td></tr>\n")
+NARROW = ("attenuation",)  # one panel
+
+
+def csbm_page(records: Mapping[str, Any], *, version: str, command: str) -> str:
+    """The page of these records, by experiment's name, in their order."""
+    names = list(records)
+    links = [
+        f'<a href="#{name}">{i}. {SECTIONS[name].title}</a>' for i, name in enumerate(names, 1)
+    ]
+    return PAGE.substitute(
+        introduction=escape(INTRODUCTION),
+        notation=escape(NOTATION),
+        links=" ".join(links),
+        sections="\n".join(_section(i, name, records[name]) for i, name in enumerate(names, 1)),
+        version=escape(version),
+        command=escape(command),
+    )
+
+
+def _section(number: int, name: str, record: Any) -> str:
+    words = SECTIONS[name]
+    rows = [
+        ROW.substitute(
+            quantity=escape(line.quantity),
+            ours=escape(line.ours),
+            reference=escape(line.reference),
+        )
+        for line in findings(name, record)
+    ]
+    return SECTION.substitute(
+        name=name,
+        number=number,
+        title=escape(words.title),
+        statement=escape(words.statement),
+        experiment=escape(words.experiment),
+        reading=escape(words.reading),
+        constants=escape(constants(name, record)),
+        shape='class="narrow"' if name in NARROW else "",
+        image=b64encode(render(name, record, image_format="svg")).decode(),
+        rows="".join(rows),
+    )

@@ -1,0 +1,102 @@
+"""The Bayes rule of the contextual stochastic block model, in the letters of the paper.
+
+With the degree d and the composition of a neighbourhood at their expected values:
+
+* m_c = mu_c - mean(mu), rho_0 = |m_c|, the same for every class
+* h~ = (K h - 1) / (K - 1), v = sigma^2 / (d + 1), Gamma(h) = rho_0 (1 + d h~) / (d + 1)
+* s_c = m_c . (x_bar - mean(mu)) / rho_0, the class-template scores of the aggregate x_bar over a
+  node and its neighbours
+* P(Y = c | s, h) = softmax(Gamma(h) s / v)_c, so T_Bayes(h) = v / Gamma(h) where Gamma(h) > 0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from gnncal.core.arrays import BoolArray, FloatArray, as_numpy
+from gnncal.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class BayesRule:
+    """What the best possible classifier knows about a node of given homophily."""
+
+    n_classes: int
+    mean_degree: float
+    sigma: float
+    rho_0: float  # |m_c|, the distance of a class mean from their centre
+
+    @property
+    def v(self) -> float:
+        """The variance of a coordinate of the aggregate."""
+        return self.sigma**2 / (self.mean_degree + 1.0)
+
+    @property
+    def zero_signal(self) -> float:
+        """h_0, where Gamma changes its sign: h~ = -1/d. Negative where no h is that low."""
+        if self.mean_degree == 0:
+            return -np.inf
+        return (1.0 - (self.n_classes - 1.0) / self.mean_degree) / self.n_classes
+
+    def signal(self, homophily: Any) -> FloatArray:
+        """Gamma(h), the homophily-dependent signal strength; negative in strong heterophily."""
+        normalised = normalised_homophily(homophily, self.n_classes)
+        return self.rho_0 * (1.0 + self.mean_degree * normalised) / (self.mean_degree + 1.0)
+
+    def is_positive(self, homophily: Any) -> BoolArray:
+        """Whether h lies in H_+ = {h : Gamma(h) > 0}, where a temperature can be Bayes-optimal."""
+        return self.signal(homophily) > 0
+
+    def check_positive(self, homophily: Any) -> None:
+        """Refuse homophily at which no positive temperature is optimal."""
+        if not self.is_positive(homophily).all():
+            raise InputError(
+                f"some homophily is not above h_0 = {self.zero_signal:.3f}, where the signal "
+                "vanishes; there no positive temperature is optimal, take larger values."
+            )
+
+    def inverse_temperature(self, homophily: Any) -> FloatArray:
+        """Gamma(h) / v, signed: below zero the scores' order is reversed."""
+        return self.signal(homophily) / self.v
+
+    def temperature(self, homophily: Any) -> FloatArray:
+        """T_Bayes(h) = v / Gamma(h); NaN where no positive temperature is optimal."""
+        inverse = self.inverse_temperature(homophily)
+        return np.divide(1.0, inverse, out=np.full_like(inverse, np.nan), where=inverse > 0)
+
+    def posterior(self, scores: FloatArray, homophily: Any) -> FloatArray:
+        """softmax(Gamma(h) s / v), the Bayes posterior of the class-template scores."""
+        exponent = self.inverse_temperature(homophily).reshape(-1, 1) * scores
+        weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def correctness(self, homophily: Any) -> FloatArray:
+        """q(h) = Phi(Gamma(h) / sqrt v), how often arg max s is right; two classes only."""
+        if self.n_classes != 2:
+            raise InputError(f"q(h) is a normal integral for 2 classes only, not {self.n_classes}.")
+        return np.asarray(ndtr(self.signal(homophily) / np.sqrt(self.v)))
+
+
+def template_scores(aggregate: Any, means: FloatArray) -> FloatArray:
+    """s_c = m_c . (x_bar - mean(mu)) / rho_0 of aggregates (n, F), for class means (K, F)."""
+    centre = means.mean(axis=0)
+    templates = means - centre
+    rho_0 = np.linalg.norm(templates[0])
+    return (as_numpy(aggregate) - centre) @ templates.T / rho_0
+
+
+def normalised_homophily(homophily: Any, n_classes: int) -> FloatArray:
+    """h~ = (K h - 1) / (K - 1): 0 for a class-random neighbourhood, 1 for a pure one."""
+    return (n_classes * check_homophily(homophily) - 1.0) / (n_classes - 1.0)
+
+
+def check_homophily(homophily: Any) -> FloatArray:
+    """One or more shares, as float64."""
+    h = as_numpy(homophily).astype(np.float64)
+    if h.size == 0 or not np.isfinite(h).all() or h.min() < 0 or h.max() > 1:
+        raise InputError("homophily must be one or more shares in [0, 1].")
+    return h

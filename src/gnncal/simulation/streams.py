@@ -1,0 +1,14 @@
+"""Random streams that cannot meet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def stream(purpose: str, seed: int) -> np.random.Generator:
+    """A generator for one purpose of an experiment.
+
+    Two generators made from the same seed repeat each other: homophily drawn by one would decide
+    the labels drawn by the other.
+    """
+    return np.random.default_rng([seed, *purpose.encode()])

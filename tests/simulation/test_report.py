@@ -1,0 +1,162 @@
+"""The laboratory's page, figures and verb show the records they are given."""
+
+import base64
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gnncal.cli.csbm import NAMES
+from gnncal.cli.main import app
+from gnncal.report.csbm.findings import FINDINGS, constants, findings
+from gnncal.report.csbm.text import SECTIONS
+from gnncal.simulation.experiments import catalogue
+from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
+
+VOID = {"meta", "img", "link", "br"}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return run_experiment("attenuation", small=True)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["csbm", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+class Balance(HTMLParser):
+    """Raises where an element is closed that is not open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links, self.ids, self.images = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.ids.append(attributes.get("id"))
+        self.links.append(attributes.get("href"))
+        if tag == "img":
+            self.images.append(attributes["src"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_every_experiment_has_findings_a_figure_words_and_a_place_in_the_help():
+    from gnncal.report.csbm.figures import FIGURES
+
+    names = list(EXPERIMENTS)
+    assert names == list(FINDINGS) == list(FIGURES) == list(SECTIONS) == NAMES.split(", ")
+
+
+def test_findings_put_ours_beside_the_papers(record):
+    lines = {line.quantity: line for line in findings("attenuation", record)}
+    first = lines["least squares, τ = 0"]
+    assert first.ours == "1.000 [1.000, 1.000]"
+    assert first.reference == "formula 1.000, paper 1.009"
+    assert constants("attenuation", record).endswith("4,000 nodes; 3 seeds")
+
+
+def test_a_figure_draws_the_records_numbers(record):
+    figures = pytest.importorskip("matplotlib.figure")
+    from gnncal.report.csbm.figures import draw_attenuation
+
+    axes = figures.Figure().subplots(1, 1, squeeze=False)[0]
+    draw_attenuation(record, axes)
+    drawn = {line.get_label(): line.get_xydata() for line in axes[0].get_lines()}
+    np.testing.assert_allclose(drawn["Var(u) / (Var(u) + τ²)"][:, 1], record.formula)
+    np.testing.assert_allclose(drawn["the paper's"], [[0, 1.009], [0.5, 0.182]])
+    bars = axes[0].containers[0]
+    np.testing.assert_allclose(bars[0].get_ydata(), record.least_squares.value)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_figures_are_the_same_bytes_every_time(record, kind):
+    pytest.importorskip("matplotlib")
+    from gnncal.report.csbm.figures import render
+
+    first, second = (render("attenuation", record, image_format=kind) for _ in range(2))
+    assert first == second
+    assert first.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
+
+
+def test_an_experiment_writes_its_record_and_figure_and_prints_a_table(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run("entropy", "--quick", "--seeds", 2, "--out", tmp_path / "here")
+    assert done.exit_code == 0
+    assert "order of the remainder" in done.stdout
+    assert {file.name for file in (tmp_path / "here").iterdir()} == {"entropy.json", "entropy.png"}
+    written = json.loads((tmp_path / "here" / "entropy.json").read_text())
+    assert written["n_seeds"] == 2
+    assert len(written["scale"]) == len(written["error"][0])
+
+
+def test_json_prints_the_record_that_is_written(tmp_path):
+    done = run("attenuation", "--quick", "--json", "--out", tmp_path)
+    assert json.loads(done.stdout) == json.loads((tmp_path / "attenuation.json").read_text())
+
+
+def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    chosen = {name: EXPERIMENTS[name] for name in ("attenuation", "entropy")}
+    monkeypatch.setattr(catalogue, "EXPERIMENTS", chosen)
+    done = run("all", "--quick", "--out", tmp_path / "here")
+    assert done.exit_code == 0
+    page = (tmp_path / "here" / "csbm.html").read_text()
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    assert [link[1:] for link in parser.links if link] == ["attenuation", "entropy"]
+    assert {"attenuation", "entropy"} < set(parser.ids)
+    images = [base64.b64decode(source.partition("base64,")[2]) for source in parser.images]
+    assert len(images) == 2
+    assert all(b"<svg" in image for image in images)
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
+    assert "gnncal csbm all --quick" in page
+    assert "paper 1.009" in page
+
+
+def test_the_page_shows_every_experiment(records):
+    pytest.importorskip("matplotlib")
+    from gnncal.report.csbm.page import csbm_page
+
+    page = csbm_page(records, version="0", command="gnncal csbm all")
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    assert len(parser.images) == len(EXPERIMENTS)
+    assert "nan" not in re.sub(r'src="[^"]*"', "", page)
+    for name in EXPERIMENTS:
+        assert f'id="{name}"' in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["theorem"], "there is no experiment"), (["sweep", "--seeds", "1"], "at least 2")],
+)
+def test_bad_requests_end_with_one_line_and_nothing_written(tmp_path, arguments, message):
+    done = run(*arguments, "--out", tmp_path / "here")
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_record_is_still_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("entropy", "--quick", "--out", tmp_path / "here")
+    assert done.exit_code == 0
+    assert "gnncal[plot]" in done.stderr
+    assert [file.name for file in (tmp_path / "here").iterdir()] == ["entropy.json"]
+    refused = run("all", "--quick", "--out", tmp_path / "there")
+    assert refused.exit_code == 2
+    assert "gnncal[report]" in refused.stderr
