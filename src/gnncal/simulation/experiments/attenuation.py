@@ -102,15 +102,17 @@ def power_law_exponent(scores: FloatArray, labels: IntArray, log_signal: FloatAr
     loss = TemperatureLoss(scores, labels)
     design = np.stack([np.ones_like(log_signal), -log_signal], axis=1)  # d ln T / d(a, alpha)
 
-    def derivatives(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        temperature = np.exp(design @ theta)
+    def derivatives(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        temperature = np.exp(theta @ design.T)  # (1, n)
         value, slope, curvature = loss.derivatives(temperature)
         by_log = curvature * temperature**2 + slope * temperature
-        return value, (slope * temperature) @ design, design.T @ (by_log[:, None] * design)
+        hessian = np.einsum("ip,si,iq->spq", design, by_log, design)
+        return value, (slope * temperature) @ design, hessian
 
-    bound = np.array(EXPONENT_RANGE)
-    start = np.array([np.log(1.0 / scores.std()), 0.0])
-    return float(newton(derivatives, start, bound[[0, 0]], bound[[1, 1]]).parameters[1])
+    low, high = np.repeat(np.array(EXPONENT_RANGE)[:, None], 2, axis=1)
+    start = np.array([[np.log(1.0 / scores.std()), 0.0]])
+    (found,) = newton(derivatives, start, low, high)
+    return float(found.parameters[1])
 
 
 def _draw(probs: FloatArray, generator: np.random.Generator) -> IntArray:
