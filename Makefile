@@ -36,7 +36,8 @@ $(VENV)/bin/python:
 
 # One stamp for each set of extras; a change of pyproject.toml installs again.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[plot]'
+	$(PIP) torch
+	$(PIP) --editable '.[neural,plot]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -52,7 +52,7 @@ def demo(tmp_path_factory):
     return folder, run_process("demo", "--nodes", "1000", "--out", "here", cwd=folder)
 
 
-# --- demo: every method that needs no extra
+# --- demo
 LIGHT = {name for name, kind in CALIBRATORS.items() if not kind.needs_torch}
 
 
@@ -72,7 +72,7 @@ def test_the_demo_fits_a_terminal_of_80_columns(demo):
     table = done.stdout.partition("written to")[0].splitlines()
     assert max(len(line.rstrip()) for line in table) <= 80
     first_words = [line.split()[0] for line in table if line.strip()]
-    assert set(first_words) > LIGHT
+    assert set(first_words) > set(CALIBRATORS)
 
 
 def test_evaluating_the_demos_files_gives_the_demos_figures(demo):
@@ -99,12 +99,20 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
     result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0
     results = json.loads(result.stdout)
-    assert set(results["methods"]) > LIGHT
+    assert set(results["methods"]) == {*CALIBRATORS, "hots, true h"}
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
     (note,) = result.stderr.splitlines()
     assert note.startswith("note: ")
     assert "gnncal[plot]" in note
     assert not (tmp_path / "out" / "reliability.png").exists()
+
+
+def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("gnncal.cli.demo.find_spec", lambda name: None)
+    result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")
+    assert set(json.loads(result.stdout)["methods"]) == {*LIGHT, "hots, true h"}
+    assert "without cagcn, gats, gets, wats" in result.stderr
+    assert "gnncal[neural]" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,7 @@ from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
     from gnncal.evaluation import Evaluation
     from gnncal.simulation import GraphSample
@@ -40,8 +42,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of graph, classifier and methods.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Calibrate a classifier on a graph whose neighbourhoods differ, with every method that
-    needs no extra.
+    """Calibrate a classifier on a graph whose neighbourhoods differ, with every method.
 
     Samples a contextual stochastic block model in which half of the nodes live among their own
     class and half do not, trains a one-layer linear graph network, and writes the bundle, HoTS's
@@ -75,7 +76,10 @@ def demo(
     with staged_folder(folder) as staging:
         sample = model.sample(homophily, random_state=seed)
         logits = _train_linear_gcn(sample, train, model.n_classes)
-        methods = {name: kind() for name, kind in CALIBRATORS.items() if not kind.needs_torch}
+        methods = {name: kind() for name, kind in CALIBRATORS.items() if _can_run(kind)}
+        left_out = [name for name in CALIBRATORS if name not in methods]
+        if left_out:
+            note(f"without {', '.join(left_out)}: they need torch, pip install 'gnncal[neural]'.")
         methods[ORACLE] = get_calibrator("hots", homophily=sample.homophily)
         truth, degree = sample.labels[test], sample.graph.in_degree[test]
         results, by_homophily = {}, {}
@@ -130,6 +134,10 @@ def demo(
         f"hots against ts: NLL {difference_text(gain.nll)}, paired 95 % interval"
     )
     print_written(folder, files)
+
+
+def _can_run(kind: type[Calibrator]) -> bool:
+    return not kind.needs_torch or find_spec("torch") is not None
 
 
 def _table(title: str, results: dict[str, Evaluation], by_homophily: dict[str, float]) -> Table:
