@@ -23,7 +23,8 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     divisor = np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
     if not (divisor > 0).all():
         raise InputError("temperature has values that are not positive; pass numbers above 0.")
-    scaled /= divisor
+    with np.errstate(over="ignore"):  # as in _shifted, -inf is right
+        scaled /= divisor
     np.exp(scaled, out=scaled)
     scaled /= scaled.sum(axis=1, keepdims=True)
     return scaled

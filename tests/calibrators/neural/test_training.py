@@ -32,13 +32,13 @@ def bowl(monitor, **options):
     seen = []
 
     def watched():
-        seen.append(float(w))
+        seen.append(w.item())
         return monitor(len(seen))
 
     settings = {"max_epochs": 50, "patience": 5, "learning_rate": 0.1, "weight_decay": 0.0}
     loss = lambda: (w - 1).square().sum()  # noqa: E731
     run = train({"w": w}, loss, monitor and watched, **{**settings, **options})
-    return run, float(w), seen
+    return run, w.item(), seen
 
 
 def test_the_best_copy_is_restored_and_patience_counts_from_it():
@@ -232,25 +232,25 @@ def test_every_weight_of_every_loss_has_the_gradient_of_finite_differences(kind)
 
 
 def planted():
-    """Two kinds of neighbourhood; logits among strangers are three times too large."""
+    """Half of the nodes hang on a hub and have logits five times too large; the rest is calm."""
     generator = np.random.default_rng(0)
     n, n_classes = 1200, 4
     labels = generator.integers(n_classes, size=n)
-    lost = np.arange(n) % 2 == 0
-    logits = generator.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[labels]
-    # Strangers have many neighbours and a lower range of features; both kinds keep together.
-    few = generator.integers(n // 2, size=(2, n)) * 2 + 1
-    many = generator.integers(n // 2, size=(2, 6 * n)) * 2
-    edges = np.concatenate([few, few[::-1], many, many[::-1]], axis=1)
-    features = np.stack([lost, ~lost], axis=1) + 0.1 * generator.normal(size=(n, 2))
-    logits[lost] *= 4.0
-    return logits, labels, gnncal.Graph(edges, n, features), np.arange(0, n, 3) + np.arange(400) % 2
+    hangs = np.arange(n) % 2 == 0
+    logits = generator.normal(size=(n, n_classes)) + np.eye(n_classes)[labels]
+    logits[hangs] *= 5.0
+    leaves = np.flatnonzero(hangs)
+    on_hubs = np.stack([leaves, generator.integers(20, size=leaves.size) * 2 + 1])
+    calm = generator.integers(n // 2, size=(2, 3 * n)) * 2 + 1
+    edges = np.concatenate([on_hubs, on_hubs[::-1], calm, calm[::-1]], axis=1)
+    features = np.stack([hangs, ~hangs], axis=1) + 0.1 * generator.normal(size=(n, 2))
+    return logits, labels, gnncal.Graph(edges, n, features), np.arange(0, n, 3)
 
 
 @every_method
 def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
     logits, labels, graph, nodes = planted()
-    settings = {"max_epochs": 250, "stop_on": "none"}
+    settings = {"max_epochs": 300, "stop_on": "none", "learning_rate": 0.1, "weight_decay": 0.0}
     calibrator = kind(**settings).fit(logits, labels, graph, nodes=nodes)
     ts = gnncal.TemperatureScaling().fit(logits, labels, nodes=nodes)
     assert calibrator.fit_report_.loss_after < ts.fit_report_.loss_after - 0.01
@@ -314,7 +314,7 @@ def test_initial_temperatures_are_those_of_the_releases():
     gats = gnncal.GATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
     assert abs(gats.temperature_.mean() - 1.7) < 0.3
     wats = gnncal.WATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
-    assert abs(wats.temperature_.mean() - 0.7) < 0.15
+    assert 0.5 < wats.temperature_.mean() < 1.0
 
 
 # --- corners
@@ -359,10 +359,24 @@ def test_listing_and_other_methods_do_not_load_torch():
     assert python(script + "gnncal.get_calibrator('gats'); sys.modules['torch']").returncode == 0
 
 
-def test_without_torch_the_extra_is_named():
-    script = "import sys; sys.modules['torch'] = None; import gnncal; "
-    for use in ("gnncal.get_calibrator('gats')", "gnncal.GATS().fit([[0., 1], [1, 0]], [0, 1], g)"):
-        graph = "g = gnncal.Graph([[0], [1]]); "
-        done = python(script + graph + use)
-        assert "MissingExtraError" in done.stderr
-        assert "pip install 'gnncal[neural]'" in done.stderr
+WITHOUT_TORCH = """
+import sys
+
+class Nothing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "torch":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Nothing())
+import gnncal
+graph = gnncal.Graph([[0], [1]])
+"""
+
+
+@pytest.mark.parametrize(
+    "use", ["gnncal.get_calibrator('gats')", "gnncal.GATS().fit([[0, 1], [2, 0]], [0, 1], graph)"]
+)
+def test_without_torch_the_extra_is_named(use):
+    done = python(WITHOUT_TORCH + use)
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'gnncal[neural]'" in done.stderr
