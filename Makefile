@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test check format bench bench-large clean
+.PHONY: demo test check format engines bench bench-large clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -19,6 +19,9 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
+
+# Their tests are skipped where the engines are missing; CI installs them and skips none.
+engines: $(VENV)/.engines
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -43,6 +46,10 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) torch
 	$(PIP) --editable '.[dev]'
+	touch $@
+
+$(VENV)/.engines: $(VENV)/.dev
+	$(PIP) --editable '.[dask,ray]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt

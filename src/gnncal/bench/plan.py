@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, list_calibrators
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.settings import settings_for
 from gnncal.calibrators.structural import StructuralTemperature
 from gnncal.core.errors import InputError
 
@@ -119,7 +120,8 @@ def make_calibrator(cell: Cell) -> Calibrator:
     method = cell.method if variant is None else variant.method
     kind = CALIBRATORS[method]
     allowed = kind._get_param_names()
-    parameters = _published_settings(method, cell)
+    # What the paper's release uses for this method on this dataset and backbone.
+    parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
     if cell.protocol == "paper" and issubclass(kind, StructuralTemperature):
         parameters["homophily"] = "predictor"
     parameters |= {} if variant is None else variant.parameters
@@ -136,13 +138,3 @@ def changed_parameters(calibrator: Calibrator) -> dict[str, Any]:
         for name, value in calibrator.get_params().items()
         if value != defaults[name]
     }
-
-
-def _published_settings(method: str, cell: Cell) -> dict[str, Any]:
-    """What the release of the paper uses for this method on this dataset and backbone."""
-    import gnncal
-
-    settings_for = getattr(gnncal, "settings_for", None)
-    if settings_for is None:
-        return {}
-    return dict(settings_for(method, cell.dataset, cell.backbone, source="hots"))
