@@ -208,3 +208,11 @@ def test_the_papers_averages_follow_from_its_rows():
 def test_a_folder_without_records_says_what_to_do(tmp_path):
     with pytest.raises(InputError, match="gnncal bench run"):
         read_results(tmp_path)
+
+
+def test_tables_of_some_datasets_hold_no_others(folder):
+    names = {row.name for _, table in all_tables(folder, "hots", ["Cora"]) for row in table.rows}
+    assert "Cora" in names
+    assert not any("Texas" in name for name in names)
+    with pytest.raises(InputError, match="no records of Photo"):
+        list(all_tables(folder, "hots", ["Cora", "Photo"]))

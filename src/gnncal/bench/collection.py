@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,14 @@ from gnncal.core.errors import InputError
 TESTED = ("ece", "nll")
 
 
-def all_tables(folder: Path, reference: str) -> Iterator[tuple[Protocol | None, ResultTable]]:
-    """The paper's tables and ours, each with the protocol it is about, if with one."""
-    results = read_results(folder)
+def all_tables(
+    folder: Path, reference: str, datasets: Collection[str] = ()
+) -> Iterator[tuple[Protocol | None, ResultTable]]:
+    """The paper's tables and ours, each with the protocol it is about, if with one.
+
+    Where datasets are named, tables are of these only, without structure and perturbation.
+    """
+    results = read_results(folder, datasets)
     methods = dict.fromkeys(method for found in results.values() for method in found.methods)
     if reference not in methods:
         raise InputError(
@@ -41,6 +46,8 @@ def all_tables(folder: Path, reference: str) -> Iterator[tuple[Protocol | None, 
         yield from ((protocol, table) for table in tables if table.rows)
     if len(results) == len(PROTOCOLS):
         yield from ((None, comparisons.protocols(results, metric)) for metric in TESTED)
+    if datasets:
+        return
     diagnosis = read_diagnosis(folder)
     if diagnosis:
         yield None, structure(diagnosis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,16 +90,23 @@ class Results:
         ).reshape(len(rows), len(methods))
 
 
-def read_results(folder: Path) -> dict[Protocol, Results]:
-    """The records of a run that did not fail, for each protocol that has any."""
+def read_results(folder: Path, datasets: Collection[str] = ()) -> dict[Protocol, Results]:
+    """The records of a run that did not fail, for each protocol that has any.
+
+    Of these datasets only, where some are given.
+    """
     known = set(list_methods())
     records = [
         record
         for record in read_records(folder).values()
-        if record.error is None and record.method in known
+        if record.error is None
+        and record.method in known
+        and (not datasets or record.dataset in datasets)
     ]
-    if not records:
-        raise InputError(f"{folder} has no records; make some with `gnncal bench run --out`.")
+    missing = set(datasets) - {record.dataset for record in records}
+    if missing or not records:
+        of = f" of {sorted(missing)[0]}" if missing else ""
+        raise InputError(f"{folder} has no records{of}; make some with `gnncal bench run --out`.")
     protocols = {record.protocol for record in records if knows_protocols(record.method)}
     return {
         protocol: Results(protocol, _runs(records, protocol))

@@ -93,29 +93,36 @@ def tables(
     reference: Annotated[
         str, typer.Option(help="The method that the others are tested against.")
     ] = "hots",
+    datasets: Annotated[
+        str, typer.Option(help="Names with commas between; default: all that have records.")
+    ] = "",
+    destination: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the tables; default: DIR/tables.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write every table of the paper from the records of DIR, to DIR/tables."""
+    """Write every table of the paper from the records of DIR."""
     from gnncal.bench.collection import all_tables
     from gnncal.core.files import write_atomically
     from gnncal.report.bench_tables import to_markdown, write_table
 
+    place = folder / "tables" if destination is None else destination
     files: list[str] = []
     pages: dict[str, list[str]] = {}
-    for protocol, table in all_tables(folder, reference):
+    for protocol, table in all_tables(folder, reference, _names(datasets)):
         suffix = f"-{protocol}" if protocol else ""
-        files += write_table(table, folder / "tables", suffix=suffix)
+        files += write_table(table, place, suffix=suffix)
         pages.setdefault(protocol or "both", []).append(to_markdown(table))
     chapters = [
         f"## Protocol: {protocol}\n\n" + "\n".join(texts) for protocol, texts in pages.items()
     ]
-    write_atomically(folder / "tables" / "README.md", "\n".join(chapters).encode())
+    write_atomically(place / "README.md", "\n".join(chapters).encode())
     files.insert(0, "README.md")
     if json:
-        print_json({"folder": str(folder / "tables"), "files": files})
+        print_json({"folder": str(place), "files": files})
         return
     n_tables = sum(map(len, pages.values()))
-    out.print(f"{n_tables} tables in {folder / 'tables'}; README.md has all", soft_wrap=True)
+    out.print(f"{n_tables} tables in {place}; README.md has all", soft_wrap=True)
 
 
 @friendly
