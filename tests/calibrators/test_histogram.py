@@ -70,5 +70,7 @@ def test_a_frequency_of_zero_stays_zero():
 
 
 def test_the_number_of_bins_must_be_positive():
-    with pytest.raises(gnncal.InputError, match="n_bins is 0; expected at least 1"):
+    with pytest.raises(
+        gnncal.InputError, match="n_bins is 0; expected a whole number of at least 1"
+    ):
         gnncal.HistogramBinning(n_bins=0).fit(np.eye(3), np.arange(3))

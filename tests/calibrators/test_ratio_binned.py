@@ -98,7 +98,9 @@ def test_bins_are_closed_on_the_right():
 
 
 def test_the_number_of_bins_must_be_positive():
-    with pytest.raises(gnncal.InputError, match="n_bins is 0; expected at least 1"):
+    with pytest.raises(
+        gnncal.InputError, match="n_bins is 0; expected a whole number of at least 1"
+    ):
         gnncal.RatioBinnedScaling(n_bins=0).fit(
             np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3)
         )

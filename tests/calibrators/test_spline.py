@@ -75,5 +75,7 @@ def test_predictions_can_change_where_the_accuracy_is_low():
 
 
 def test_a_spline_has_at_least_two_knots():
-    with pytest.raises(gnncal.InputError, match="n_knots is 1; expected at least 2"):
+    with pytest.raises(
+        gnncal.InputError, match="n_knots is 1; expected a whole number of at least 2"
+    ):
         gnncal.SplineCalibration(n_knots=1).fit(np.eye(3), np.arange(3))

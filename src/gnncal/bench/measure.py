@@ -30,17 +30,9 @@ def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
     try:
         calibrator = make_calibrator(cell)
         parameters = changed_parameters(calibrator)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            calibrator.fit(
-                frozen.logits,
-                frozen.labels,
-                frozen.graph,
-                nodes=frozen.validation,
-                train_nodes=frozen.train,
-            )
-            fit_cpu_seconds = process_time() - cpu_started
-            probs = calibrator.predict_proba(frozen.logits, frozen.graph)
+        fit_quietly(calibrator, frozen)
+        fit_cpu_seconds = process_time() - cpu_started
+        probs = calibrator.predict_proba(frozen.logits, frozen.graph)
         learned = _fitted_numbers(calibrator)
         measured = measure(probs, frozen)
     except Exception as error:  # one method must not end the run of all
@@ -55,6 +47,19 @@ def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
         learned=learned,
         metrics=measured,
     )
+
+
+def fit_quietly(calibrator: Calibrator, frozen: FrozenLogits) -> None:
+    """Fit on the validation nodes; what a user would be warned of is in the figures here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calibrator.fit(
+            frozen.logits,
+            frozen.labels,
+            frozen.graph,
+            nodes=frozen.validation,
+            train_nodes=frozen.train,
+        )
 
 
 def measure(probs: FloatArray, frozen: FrozenLogits) -> dict[str, Any]:

@@ -5,7 +5,6 @@ TS and HoTS (with the agreement estimate, which needs no training) are fitted an
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from gnncal.bench.engines import workers
 from gnncal.bench.logits import FrozenLogits, load_dataset
-from gnncal.bench.measure import measure
+from gnncal.bench.measure import fit_quietly, measure
 from gnncal.bench.plan import PROTOCOLS
 from gnncal.bench.records import append_lines, read_lines
 from gnncal.bench.structure import undirected
@@ -121,17 +120,8 @@ def _calibrators() -> dict[tuple[str, str], Calibrator]:
 
 
 def _fitted_metrics(calibrator: Calibrator, frozen: FrozenLogits) -> dict[str, float]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        calibrator.fit(
-            frozen.logits,
-            frozen.labels,
-            frozen.graph,
-            nodes=frozen.validation,
-            train_nodes=frozen.train,
-        )
-        probs = calibrator.predict_proba(frozen.logits, frozen.graph)
-    measured = measure(probs, frozen)
+    fit_quietly(calibrator, frozen)
+    measured = measure(calibrator.predict_proba(frozen.logits, frozen.graph), frozen)
     return {name: measured[name] for name in METRICS}
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import log_losses, softmax
 
@@ -35,8 +35,7 @@ class HistogramBinning(Calibrator):
         self.n_bins = n_bins
 
     def _fit(self, data: FitData) -> None:
-        if self.n_bins < 1:
-            raise InputError(f"n_bins is {self.n_bins}; expected at least 1.")
+        check_count("n_bins", self.n_bins)
         probs = softmax(data.logits[data.nodes]).astype(np.float64)
         shares = np.arange(1, self.n_bins) / self.n_bins
         # Edges that are data: an interpolated one may round to either side of a node.

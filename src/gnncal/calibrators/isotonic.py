@@ -13,7 +13,7 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.probability import keep_predictions, log_losses, softmax
 
-TIE_BREAKER = 1e-9  # times p: keeps the order within a step, and rows above zero
+TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
 
 
 class IsotonicCalibration(Calibrator):

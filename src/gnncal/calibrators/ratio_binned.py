@@ -11,8 +11,9 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.solvers import TemperatureLoss
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph, Side
 from gnncal.core.probability import softmax
 from gnncal.homophily.share import neighbour_class_share
@@ -48,8 +49,8 @@ class RatioBinnedScaling(TemperatureCalibrator):
         self.n_bins = n_bins
 
     def _fit(self, data: FitData) -> None:
-        if self.n_bins is not None and self.n_bins < 1:
-            raise InputError(f"n_bins is {self.n_bins}; expected at least 1, or None to choose.")
+        if self.n_bins is not None:
+            check_count("n_bins", self.n_bins)
         assert data.graph is not None  # checked by fit
         ratio = same_class_ratio(data.logits, data.graph)
         logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]

@@ -9,8 +9,8 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import log_losses, softmax
 
@@ -44,8 +44,7 @@ class SplineCalibration(Calibrator):
         self.n_knots = n_knots
 
     def _fit(self, data: FitData) -> None:
-        if self.n_knots < 2:
-            raise InputError(f"n_knots is {self.n_knots}; expected at least 2.")
+        check_count("n_knots", self.n_knots, at_least=2)
         logits = data.logits[data.nodes]
         correct = logits.argmax(axis=1) == data.labels
         confidence = softmax(logits).max(axis=1).astype(np.float64)

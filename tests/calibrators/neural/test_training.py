@@ -380,3 +380,49 @@ def test_without_torch_the_extra_is_named(use):
     done = python(WITHOUT_TORCH + use)
     assert "MissingExtraError" in done.stderr
     assert "pip install 'gnncal[neural]'" in done.stderr
+
+
+@pytest.mark.parametrize("link", ["softplus", "log-shifted"])
+def test_cagcn_trains_on_logits_that_drive_its_multiplier_to_zero(link):
+    # softplus underflows in float32 below -100; the gradient there must be 0 and not NaN.
+    generator = np.random.default_rng(0)
+    logits = (60 * generator.normal(size=(200, 5))).astype(np.float32)
+    labels = generator.integers(5, size=200)
+    graph = gnncal.Graph(generator.integers(200, size=(2, 600)), 200)
+    calibrator = gnncal.CaGCN(link=link, stop_on="none", max_epochs=30, weight_decay=0.0)
+    calibrator.fit(logits, labels, graph)
+    assert all(np.isfinite(weight).all() for weight in calibrator.weights_.values())
+    assert calibrator.fit_report_.loss_after < calibrator.fit_report_.loss_before
+
+
+def test_a_training_that_diverges_is_refused():
+    logits, labels, graph, nodes = planted()
+    calibrator = gnncal.GETS(learning_rate=1e30, stop_on="none", max_epochs=3)
+    with pytest.raises(gnncal.InputError, match=r"GETS's training diverged.*lower learning_rate"):
+        calibrator.fit(logits.astype(np.float32), labels, graph, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (gnncal.CaGCN(margin_weight=float("nan")), "margin_weight is nan; expected a finite"),
+        (gnncal.GETS(balance_weight=float("inf")), "balance_weight is inf; expected a finite"),
+        (gnncal.GATS(learning_rate=float("inf")), "learning_rate is inf; expected a positive"),
+        (gnncal.GATS(heads=2.5), "heads is 2.5; expected a whole number"),
+        (gnncal.WATS(max_epochs=2.5), "max_epochs is 2.5; expected a whole number"),
+        (gnncal.HistogramBinning(n_bins=2.5), "n_bins is 2.5; expected a whole number"),
+        (gnncal.SplineCalibration(n_knots=1), "n_knots is 1; expected a whole number of at least"),
+        (gnncal.RatioBinnedScaling(n_bins=0), "n_bins is 0; expected a whole number"),
+    ],
+)
+def test_impossible_parameters_are_refused(calibrator, message):
+    logits, labels, graph, nodes = planted()
+    with pytest.raises(gnncal.InputError, match=message):
+        calibrator.fit(logits, labels, graph, nodes=nodes)
+
+
+def test_published_settings_are_found_in_any_case_and_left_to_the_default_elsewhere():
+    assert gnncal.settings_for("gets", "cora", "gcn") == gnncal.settings_for("gets", "Cora", "gcn")
+    upper = gnncal.settings_for("gats", "Cora", "GAT", source="original")
+    assert upper["weight_decay"] == 0.01
+    assert gnncal.settings_for("dirichlet", "my graph", "gcn") == {}

@@ -14,6 +14,7 @@ from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.calibrators.solvers import Protocol, TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_choice, check_count, check_not_negative
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
@@ -44,11 +45,12 @@ class NeuralCalibrator(Calibrator):
         a fifth of the calibration nodes out of the training for it: the network can overfit the
         nodes it is trained on, and the classifier has overfitted its training nodes.
         ``"train"`` watches those nevertheless, as most releases do, and is the fallback with
-        fewer than ten calibration nodes; ``"none"`` trains on every calibration node for
-        ``max_epochs``.
+        fewer than ten calibration nodes where there are training nodes; ``"none"`` trains on
+        every calibration node for ``max_epochs``.
     max_epochs, patience, learning_rate, weight_decay : of Adam; weight decay is added to the
-        gradient.
-    random_state : seeds initial weights, dropout and the held-out part.
+        gradient. :func:`gnncal.settings_for` has what publications used on a data set.
+    random_state : an int seeds initial weights, dropout and the held-out part; a generator does
+        too, but cannot be saved.
     """
 
     needs_graph = True
@@ -111,24 +113,12 @@ class NeuralCalibrator(Calibrator):
         return True
 
     def _check_parameters(self) -> None:
-        for holds, message in (
-            (
-                self.stop_on in ("held-out", "train", "none"),
-                f"stop_on is {self.stop_on!r}; expected 'held-out', 'train' or 'none'.",
-            ),
-            (self.max_epochs >= 1, f"max_epochs is {self.max_epochs}; expected at least 1."),
-            (self.patience >= 1, f"patience is {self.patience}; expected at least 1."),
-            (
-                self.learning_rate > 0,
-                f"learning_rate is {self.learning_rate}; expected a positive number.",
-            ),
-            (
-                self.weight_decay >= 0,
-                f"weight_decay is {self.weight_decay}; expected a number of at least 0.",
-            ),
-        ):
-            if not holds:
-                raise InputError(message)
+        check_choice("stop_on", self.stop_on, ("held-out", "train", "none"))
+        check_count("max_epochs", self.max_epochs)
+        check_count("patience", self.patience)
+        check_not_negative("weight_decay", self.weight_decay)
+        if not 0 < self.learning_rate < np.inf:
+            raise InputError(f"learning_rate is {self.learning_rate}; expected a positive number.")
 
     def _fit(self, data: FitData) -> None:
         self._check_parameters()
@@ -164,6 +154,11 @@ class NeuralCalibrator(Calibrator):
         )
         self.n_iter_ = run.n_epochs
         self.weights_ = {name: value.detach().numpy().copy() for name, value in weights.items()}
+        if run.best_epoch == 0 or not all(np.isfinite(w).all() for w in self.weights_.values()):
+            raise InputError(
+                f"{type(self).__name__}'s training diverged: its loss did not stay finite; lower "
+                "learning_rate or check the logits' scale."
+            )
 
     def _split(
         self, data: FitData, generator: np.random.Generator
@@ -292,22 +287,3 @@ def linear(generator: np.random.Generator, n_in: int, *shape: int) -> FloatArray
     """Uniform within 1 / sqrt(n_in), torch's initial weights and biases of a linear layer."""
     bound = 1 / np.sqrt(max(n_in, 1))
     return generator.uniform(-bound, bound, shape)
-
-
-def check_share(name: str, value: float) -> None:
-    """A dropout rate."""
-    if not 0 <= value < 1:
-        raise InputError(f"{name} is {value}; expected a number in [0, 1).")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """One of a few words."""
-    if value not in choices:
-        expected = " or ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} is {value!r}; expected {expected}.")
-
-
-def check_count(name: str, value: int) -> None:
-    """A positive whole number."""
-    if value < 1:
-        raise InputError(f"{name} is {value}; expected at least 1.")

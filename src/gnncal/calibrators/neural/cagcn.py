@@ -13,17 +13,15 @@ from gnncal.calibrators.neural.base import (
     StopOn,
     Weights,
     bounded,
-    check_choice,
-    check_count,
-    check_share,
     dropped_out,
     glorot,
     linear,
 )
+from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_choice, check_count, check_not_negative, check_share
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 if TYPE_CHECKING:
@@ -100,8 +98,7 @@ class CaGCN(NeuralTemperature):
         check_choice("initial", self.initial, ("glorot", "uniform"))
         check_count("hidden", self.hidden)
         check_share("dropout", self.dropout)
-        if self.margin_weight < 0:
-            raise InputError(f"margin_weight is {self.margin_weight}; expected at least 0.")
+        check_not_negative("margin_weight", self.margin_weight)
 
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
         K, h = data.n_classes, self.hidden
@@ -142,8 +139,10 @@ class CaGCN(NeuralTemperature):
         hidden = dropped_out(hidden.relu(), self.dropout, noise)
         t = inputs.last @ (hidden @ weights["output_weight"]) + weights["output_bias"]
         if self.link == "softplus":
-            return 1 / softplus(t)
-        return 1 / torch.logaddexp(t, t.new_tensor(np.log(SHIFT)))
+            multiplier = softplus(t)
+        else:
+            multiplier = torch.logaddexp(t, t.new_tensor(np.log(SHIFT)))
+        return 1 / multiplier.clamp(*TEMPERATURE_RANGE)  # before it underflows; same range as T
 
     def _loss(
         self,

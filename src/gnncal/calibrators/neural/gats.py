@@ -13,12 +13,11 @@ from gnncal.calibrators.neural.base import (
     StopOn,
     Weights,
     bounded,
-    check_choice,
-    check_count,
     glorot,
 )
 from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.checks import check_choice, check_count
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side

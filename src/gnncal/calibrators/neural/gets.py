@@ -14,8 +14,6 @@ from gnncal.calibrators.neural.base import (
     StopOn,
     Weights,
     bounded,
-    check_count,
-    check_share,
     dropped_out,
     glorot,
     linear,
@@ -24,6 +22,7 @@ from gnncal.calibrators.neural.gate import Gates, noisy_top_k
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_count, check_not_negative, check_share
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
@@ -118,8 +117,7 @@ class GETS(NeuralCalibrator):
             raise InputError(
                 f"experts_per_node is {self.experts_per_node}; there are {len(EXPERTS)} experts."
             )
-        if self.balance_weight < 0:
-            raise InputError(f"balance_weight is {self.balance_weight}; expected at least 0.")
+        check_not_negative("balance_weight", self.balance_weight)
 
     def _remember(self, data: FitData) -> None:
         assert data.graph is not None

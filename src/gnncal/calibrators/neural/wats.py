@@ -13,14 +13,12 @@ from gnncal.calibrators.neural.base import (
     Noise,
     StopOn,
     Weights,
-    check_choice,
-    check_count,
-    check_share,
     dropped_out,
     linear,
 )
 from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_choice, check_count, check_share
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
