@@ -1,5 +1,6 @@
 """Runs that are killed, damaged or partly failing end up with the same records."""
 
+import gzip
 import json
 import os
 from dataclasses import replace
@@ -259,3 +260,16 @@ def test_every_record_names_the_run_that_made_it(source, tmp_path):
 def test_a_folder_without_bundles_says_so(tmp_path):
     with pytest.raises(InputError, match="no files A-BACKBONE-SEED"):
         BundledLogits(tmp_path).size("A")
+
+
+def test_compressed_records_count_and_later_ones_go_beside_them(source, tmp_path):
+    run_plan(PLAN, source, tmp_path)
+    (path, *_) = sorted((tmp_path / "records").glob("*.jsonl"))
+    with gzip.open(f"{path}.gz", "wb") as packed:
+        packed.write(path.read_bytes())
+    path.unlink()
+    assert run_plan(PLAN, source, tmp_path).computed == 0
+    again = run_plan(PLAN, source, tmp_path, again=True)
+    assert again.computed == len(list(PLAN.cells()))
+    assert path.exists()
+    assert {record.run for record in read_records(tmp_path).values()} == {again.run}

@@ -1,11 +1,13 @@
 """Records of cells on disk: JSON lines that are only ever appended to.
 
 A line carries a checksum of itself. One that is cut off or damaged is as good as absent, so its
-cell is run again; of several lines for one cell the last counts.
+cell is run again; of several lines for one cell the last counts. A file that is complete may be
+compressed (``gzip records/*.jsonl``); later records go to a new one beside it.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -56,7 +58,10 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The entries of a file that are whole."""
     if not path.is_file():
         return
-    for line in path.read_bytes().split(b"\n"):
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    for line in content.split(b"\n"):
         entry = _entry(line)
         if entry is not None:
             yield entry
@@ -75,7 +80,8 @@ def append_records(folder: Path, records: Iterable[Record]) -> None:
 def read_records(folder: Path) -> dict[Cell, Record]:
     """The last whole record of every cell below a folder."""
     found = {}
-    for path in sorted((folder / "records").glob("*.jsonl")):
+    places = folder / "records"
+    for path in (*sorted(places.glob("*.jsonl.gz")), *sorted(places.glob("*.jsonl"))):
         for entry in read_lines(path):
             try:
                 record = Record(**entry)
