@@ -85,6 +85,14 @@ def test_necessity_one_temperature_loses_at_least_as_much_as_the_best_logit_only
     assert (record.one_temperature_gap.value >= record.gap.value - 1e-12).all()
 
 
+def test_necessity_one_temperature_loses_hardly_more_only_while_the_spread_is_small(records):
+    record = records["necessity"]
+    ratio = record.one_temperature_gap.value[1:] / record.gap.value[1:]
+    small = record.spread[1:] <= 0.15
+    assert ratio[small].max() < 1.06
+    assert ratio[-1] > 1.2  # h = 0.5 ± 0.35
+
+
 def test_homophily_given_two_class_scores_is_a_ratio_of_normal_densities():
     bayes = CSBM(n_classes=2, n_features=2).bayes
     homophily = np.array([0.4, 0.8])
@@ -146,6 +154,13 @@ def test_sweep_temperature_falls_with_homophily(records):
         assert (np.diff(fitted.mean[rising][:5]) < 0).all()  # beyond, few mistakes are left
         assert fitted.pearson.value < -0.75  # the paper: -0.846
     assert record.bayes_pearson == pytest.approx(-0.869, abs=1e-3)
+
+
+def test_sweep_template_temperatures_lie_above_the_bayes_law_while_there_are_mistakes(records):
+    record = records["sweep"]
+    inner = (record.homophily > 0.2) & (record.homophily < 0.7)
+    bayes = record.model.bayes.temperature(record.homophily[inner])
+    assert (record.template.mean[inner] > bayes).all()
 
 
 def test_sweep_no_positive_temperature_helps_where_the_signal_is_negative(records):

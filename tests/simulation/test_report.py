@@ -17,6 +17,7 @@ from gnncal.report.csbm.text import SECTIONS
 from gnncal.simulation.experiments import catalogue
 from gnncal.simulation.experiments.attenuation import attenuation
 from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
+from gnncal.simulation.experiments.kl import kl
 from gnncal.simulation.experiments.necessity import necessity
 from gnncal.simulation.experiments.posterior import posterior
 
@@ -109,6 +110,20 @@ def test_a_figure_draws_the_records_numbers(record):
     np.testing.assert_allclose(drawn["the paper's"], [[0, 1.009], [0.5, 0.182]])
     bars = axes[0].containers[0]
     np.testing.assert_allclose(bars[0].get_ydata(), record.least_squares.value)
+
+
+def test_figures_leave_out_what_too_few_values_cannot_tell():
+    pytest.importorskip("matplotlib")
+    from gnncal.report.csbm.figures import render
+
+    few = necessity(spreads=(0.0, 0.2), centre=0.6, n_nodes=100, n_seeds=2)
+    assert "h = 0.6 ± spread" in render("necessity", few, image_format="svg").decode()
+    sizes = {"n_nodes": 300, "per_class": 100, "n_centres": 30, "n_seeds": 2}
+    sweeps = {"n_sweep": (300, 600), "d_sweep": (6.0, 12.0), "per_class_sweep": (3, 4)}
+    record = kl(k_sweep=(2, 4), **sweeps, **sizes)
+    assert render("kl", record, image_format="svg").startswith(b"<?xml")
+    lines = {line.quantity: line.ours for line in findings("kl", record)}
+    assert lines["slope in K ≥ 8, rank K"] == "too few values to tell"
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
