@@ -135,6 +135,9 @@ def test_equal_edge_probabilities_are_a_class_random_graph_with_a_positive_signa
         {"mean_degree": np.inf},
         {"degree_spread": -0.1},
         {"n_features": 2},
+        {"n_classes": 2.5},
+        {"n_classes": True},
+        {"n_features": 16.5},
         {"means": "random"},
     ],
 )
@@ -148,6 +151,50 @@ def test_impossible_homophily_is_refused(homophily):
     for method in (CSBM().sample, CSBM().sample_population, CSBM().bayes.signal):
         with pytest.raises(gnncal.InputError, match="shares in"):
             method(homophily)
+
+
+@pytest.mark.parametrize("homophily", [0.7, np.full((3, 3), 0.7)])
+def test_homophily_is_one_number_a_node_and_any_other_shape_is_refused(homophily):
+    for method in (CSBM().sample, CSBM().sample_population):
+        with pytest.raises(gnncal.InputError, match=r"np\.full\(n_nodes, 0\.7\)"):
+            method(homophily)
+
+
+def test_undirected_graphs_take_one_homophily_for_all():
+    with pytest.raises(gnncal.InputError, match=r"shape \(2,\); .* use sample\(homophily\)"):
+        CSBM().sample_undirected(2000, [0.1, 0.2])
+
+
+@pytest.mark.parametrize("n_nodes", [0, -5, 20.5])
+def test_graphs_have_a_whole_number_of_nodes_and_at_least_one(n_nodes):
+    for draw in (
+        lambda: CSBM().sample_undirected(n_nodes, 0.5),
+        lambda: CSBM().edge_probabilities(n_nodes, 0.5),
+        lambda: CSBM.from_edge_probabilities(0.1, 0.1, n_nodes=n_nodes),
+    ):
+        with pytest.raises(gnncal.InputError, match="n_nodes is"):
+            draw()
+
+
+@pytest.mark.parametrize("n_classes", [0, 1, 2.5])
+def test_edge_probabilities_need_two_classes(n_classes):
+    with pytest.raises(gnncal.InputError, match="n_classes is"):
+        CSBM.from_edge_probabilities(0.1, 0.1, n_nodes=100, n_classes=n_classes)
+
+
+def test_a_node_cannot_expect_more_neighbours_than_there_are_others():
+    with pytest.raises(gnncal.InputError, match="1000 is impossible with 10 nodes"):
+        CSBM(mean_degree=1000).sample(np.full(10, 0.5))
+    with pytest.raises(gnncal.InputError, match="impossible"):
+        CSBM(mean_degree=9.5).sample(np.full(10, 0.5))
+    assert CSBM(mean_degree=9).sample(np.full(10, 0.5)).graph.n_nodes == 10
+
+
+def test_a_degree_spread_changes_neither_the_bayes_rule_nor_the_population():
+    even, uneven = CSBM(), CSBM(degree_spread=0.8)
+    assert even.bayes == uneven.bayes
+    first, second = (m.sample_population(np.full(20, 0.6)).posterior for m in (even, uneven))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_a_degree_that_the_nodes_cannot_have_is_refused():

@@ -38,6 +38,11 @@ def test_the_slope_of_a_power_law_is_its_exponent():
     assert log_slope(x, 3 * x**-1.7) == pytest.approx(-1.7)
 
 
+@pytest.mark.parametrize("x", [[], [2.0], [2.0, 2.0]])
+def test_a_slope_needs_two_different_points(x):
+    assert np.isnan(log_slope(np.array(x), np.ones(len(x))))
+
+
 @pytest.mark.parametrize("homophily", [0.0, 0.6])
 def test_the_signed_inverse_temperature_minimises_the_log_loss(homophily):
     sample = CSBM(separation=1.0).sample_population(np.full(3000, homophily), random_state=5)

@@ -16,9 +16,10 @@ from gnncal.simulation.experiments.attenuation import power_law_exponent
 from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 from gnncal.simulation.experiments.entropy import uncertainty_lost
 from gnncal.simulation.experiments.hots import hots
-from gnncal.simulation.experiments.kl import shared_inputs, unit_kl
+from gnncal.simulation.experiments.kl import kl, shared_inputs, unit_kl
 from gnncal.simulation.experiments.leak import auc
 from gnncal.simulation.experiments.necessity import homophily_given_scores, necessity, solve_tau
+from gnncal.simulation.experiments.sweep import sweep
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -84,6 +85,14 @@ def test_necessity_one_temperature_loses_at_least_as_much_as_the_best_logit_only
     assert (record.one_temperature_gap.value >= record.gap.value - 1e-12).all()
 
 
+def test_necessity_one_temperature_loses_hardly_more_only_while_the_spread_is_small(records):
+    record = records["necessity"]
+    ratio = record.one_temperature_gap.value[1:] / record.gap.value[1:]
+    small = record.spread[1:] <= 0.15
+    assert ratio[small].max() < 1.06
+    assert ratio[-1] > 1.2  # h = 0.5 ± 0.35
+
+
 def test_homophily_given_two_class_scores_is_a_ratio_of_normal_densities():
     bayes = CSBM(n_classes=2, n_features=2).bayes
     homophily = np.array([0.4, 0.8])
@@ -128,6 +137,12 @@ def test_necessity_outside_the_positive_signal_region_is_refused():
         necessity(centre=0.3, spreads=(0.0, 0.25), n_seeds=2)
 
 
+def test_necessity_without_two_small_spreads_has_no_local_exponent():
+    record = necessity(spreads=(0.0, 0.2), n_nodes=100, n_seeds=2)
+    assert np.isnan(record.local_exponent.value)
+    assert record.gap.value[1] > 0
+
+
 # --- sweep: figure (a)
 
 
@@ -139,6 +154,13 @@ def test_sweep_temperature_falls_with_homophily(records):
         assert (np.diff(fitted.mean[rising][:5]) < 0).all()  # beyond, few mistakes are left
         assert fitted.pearson.value < -0.75  # the paper: -0.846
     assert record.bayes_pearson == pytest.approx(-0.869, abs=1e-3)
+
+
+def test_sweep_template_temperatures_lie_above_the_bayes_law_while_there_are_mistakes(records):
+    record = records["sweep"]
+    inner = (record.homophily > 0.2) & (record.homophily < 0.7)
+    bayes = record.model.bayes.temperature(record.homophily[inner])
+    assert (record.template.mean[inner] > bayes).all()
 
 
 def test_sweep_no_positive_temperature_helps_where_the_signal_is_negative(records):
@@ -158,6 +180,22 @@ def test_sweep_the_laws_are_the_stated_functions(records):
     )
     product = record.trend[shown] * (5 * h[shown] - 1)
     np.testing.assert_allclose(product, product[0])
+
+
+def test_sweep_without_two_values_to_correlate_is_refused_before_it_runs():
+    with pytest.raises(gnncal.InputError, match=r"0 values .* at least 0\.25 and above 1/K = 0\.2"):
+        sweep(homophily=(0.1, 0.2))
+
+
+def test_sweep_with_few_classes_correlates_above_class_random_homophily_only():
+    model = CSBM(n_classes=3, mean_degree=8, means="simplex", separation=1.0)
+    homophily = (0.25, 0.45, 0.65, 0.85)  # of which the first is below 1/3
+    record = sweep(model=model, homophily=homophily, n_nodes=400, n_seeds=2)
+    expected = np.corrcoef(homophily[1:], model.bayes.temperature(homophily[1:]))[0, 1]
+    assert record.bayes_pearson == pytest.approx(expected)
+    expected = np.corrcoef(homophily[1:], record.template.mean[1:])[0, 1]
+    assert record.template.pearson.value == pytest.approx(expected)
+    assert np.isfinite(record.trend[record.fine > 1 / 3 + 1e-9]).all()
 
 
 # --- attenuation: Proposition 2
@@ -274,6 +312,34 @@ def test_shared_inputs_are_set_intersections(own):
 def test_whitening_by_own_degrees_keeps_the_correlation_matrix_positive():
     graph = CSBM(mean_degree=25).sample_undirected(150, 0.9, random_state=0).graph  # dense overlap
     assert all(unit_kl(shared_inputs(graph, i)) > 0 for i in range(100))
+
+
+SMALL_KL = {
+    "n_sweep": (300, 600),
+    "d_sweep": (6.0, 12.0),
+    "k_sweep": (2, 4),
+    "per_class_sweep": (3, 4),
+    "n_nodes": 300,
+    "per_class": 100,
+    "n_centres": 30,
+    "n_seeds": 2,
+}
+
+
+def test_kl_without_two_large_class_counts_has_no_slope_there():
+    slopes = {name: float(e.value) for name, e in kl(**SMALL_KL).slopes.items()}
+    unknown = {name for name, value in slopes.items() if np.isnan(value)}
+    assert unknown == {"K >= 8", "K >= 8, rank K"}
+
+
+def test_kl_cannot_sample_more_centres_than_the_smallest_graph_has_nodes():
+    with pytest.raises(gnncal.InputError, match="n_centres is 500; expected 1 to 100"):
+        kl(n_sweep=(100, 200), n_centres=500)
+
+
+def test_kl_where_no_neighbours_share_anything_is_refused():
+    with pytest.raises(gnncal.InputError, match="take more centres"):
+        kl(**SMALL_KL | {"d_sweep": (0.01, 0.02)})
 
 
 # --- hots: what is recovered

@@ -15,7 +15,11 @@ from gnncal.cli.main import app
 from gnncal.report.csbm.findings import FINDINGS, constants, findings
 from gnncal.report.csbm.text import SECTIONS
 from gnncal.simulation.experiments import catalogue
+from gnncal.simulation.experiments.attenuation import attenuation
 from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
+from gnncal.simulation.experiments.kl import kl
+from gnncal.simulation.experiments.necessity import necessity
+from gnncal.simulation.experiments.posterior import posterior
 
 VOID = {"meta", "img", "link", "br"}
 
@@ -66,6 +70,35 @@ def test_findings_put_ours_beside_the_papers(record):
     assert constants("attenuation", record).endswith("4,000 nodes; 3 seeds")
 
 
+def test_necessity_findings_are_of_the_spreads_that_were_run():
+    record = necessity(spreads=(0.3, 0.0, 0.2), n_nodes=100, n_seeds=2)
+    lines = {line.quantity: line.ours for line in findings("necessity", record)}
+    assert list(lines) == [
+        "gap when h does not vary",
+        "exponent of the gap in a small spread",
+        "gap at h = 0.5 ± 0.2",
+        "gap at h = 0.5 ± 0.3",
+    ]
+    assert lines["gap at h = 0.5 ± 0.3"].startswith(f"{record.gap.value[0]:.4f}")
+    assert lines["exponent of the gap in a small spread"] == "too few values to tell"
+
+
+def test_posterior_findings_name_the_lowest_homophily_that_was_run():
+    for homophily, sign in (((0.9, 0.4), ""), ((0.9, 0.05), ", reversed scores")):
+        record = posterior(homophily=homophily, n_nodes=300, n_seeds=2)
+        lines = {line.quantity: line for line in findings("posterior", record)}
+        theory = record.inverse_temperature[1]
+        assert lines[f"1/T at h = {homophily[1]:g}{sign}"].reference == f"theory {theory:.3f}"
+        assert f"NLL that a positive temperature loses at h = {homophily[1]:g}" in lines
+
+
+def test_attenuation_findings_quote_the_paper_only_at_its_own_noise():
+    record = attenuation(noise=(0.1, 0.5), n_nodes=500, n_seeds=2)
+    references = {line.quantity: line.reference for line in findings("attenuation", record)}
+    assert "paper" not in references["least squares, τ = 0.1"]
+    assert references["least squares, τ = 0.5"].endswith("paper 0.182")
+
+
 def test_a_figure_draws_the_records_numbers(record):
     figures = pytest.importorskip("matplotlib.figure")
     from gnncal.report.csbm.figures import draw_attenuation
@@ -77,6 +110,20 @@ def test_a_figure_draws_the_records_numbers(record):
     np.testing.assert_allclose(drawn["the paper's"], [[0, 1.009], [0.5, 0.182]])
     bars = axes[0].containers[0]
     np.testing.assert_allclose(bars[0].get_ydata(), record.least_squares.value)
+
+
+def test_figures_leave_out_what_too_few_values_cannot_tell():
+    pytest.importorskip("matplotlib")
+    from gnncal.report.csbm.figures import render
+
+    few = necessity(spreads=(0.0, 0.2), centre=0.6, n_nodes=100, n_seeds=2)
+    assert "h = 0.6 ± spread" in render("necessity", few, image_format="svg").decode()
+    sizes = {"n_nodes": 300, "per_class": 100, "n_centres": 30, "n_seeds": 2}
+    sweeps = {"n_sweep": (300, 600), "d_sweep": (6.0, 12.0), "per_class_sweep": (3, 4)}
+    record = kl(k_sweep=(2, 4), **sweeps, **sizes)
+    assert render("kl", record, image_format="svg").startswith(b"<?xml")
+    lines = {line.quantity: line.ours for line in findings("kl", record)}
+    assert lines["slope in K ≥ 8, rank K"] == "too few values to tell"
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
@@ -122,6 +169,7 @@ def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
     assert all(b"<svg" in image for image in images)
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded from elsewhere
     assert "gnncal csbm all --quick" in page
+    assert "describe gnncal csbm all at full size" in page
     assert "paper 1.009" in page
 
 
@@ -130,6 +178,7 @@ def test_the_page_shows_every_experiment(records):
     from gnncal.report.csbm.page import csbm_page
 
     page = csbm_page(records, version="0", command="gnncal csbm all")
+    assert "describe gnncal csbm all at full size" not in page
     parser = Balance()
     parser.feed(page)
     assert parser.open == []
@@ -141,7 +190,10 @@ def test_the_page_shows_every_experiment(records):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["theorem"], "there is no experiment"), (["sweep", "--seeds", "1"], "at least 2")],
+    [
+        (["theorem"], f"there is no experiment 'theorem'; expected one of {NAMES}; or all."),
+        (["sweep", "--seeds", "1"], "at least 2"),
+    ],
 )
 def test_bad_requests_end_with_one_line_and_nothing_written(tmp_path, arguments, message):
     done = run(*arguments, "--out", tmp_path / "here")
@@ -149,6 +201,29 @@ def test_bad_requests_end_with_one_line_and_nothing_written(tmp_path, arguments,
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_a_missing_folder_is_refused_as_by_the_other_verbs(tmp_path):
+    missing = tmp_path / "a"
+    for verb in (["csbm", "entropy", "--quick"], ["demo"]):
+        done = CliRunner().invoke(app, [*verb, "--out", str(missing / "b")])
+        assert done.exit_code == 2
+        assert f"there is no folder {missing}; create it" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_with_other_seeds_says_that_its_texts_are_of_full_size(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from gnncal.simulation.experiments.catalogue import Experiment
+
+    def small(**options):
+        return attenuation(**{"n_nodes": 500, "n_seeds": 2} | options)
+
+    monkeypatch.setattr(catalogue, "EXPERIMENTS", {"attenuation": Experiment(small, {})})
+    for arguments, said in (([], False), (["--seeds", "3"], True)):
+        run("all", *arguments, "--out", tmp_path)
+        page = (tmp_path / "csbm.html").read_text()
+        assert ("describe gnncal csbm all at full size" in page) == said
 
 
 def test_without_matplotlib_the_record_is_still_written(tmp_path, monkeypatch):

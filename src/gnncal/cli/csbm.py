@@ -17,11 +17,12 @@ from gnncal.cli.terminal import (
     staged_folder,
     to_json,
 )
-from gnncal.core.errors import MissingExtraError, require
+from gnncal.core.errors import InputError, MissingExtraError, require
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+# By hand, for the catalogue would load scipy before any --help; a test holds the two together.
 NAMES = "posterior, necessity, sweep, attenuation, entropy, kl, hots, leak"
 
 
@@ -48,6 +49,8 @@ def csbm(
     from gnncal.report.csbm.page import csbm_page
     from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 
+    if name != "all" and name not in EXPERIMENTS:
+        raise InputError(f"there is no experiment {name!r}; expected one of {NAMES}; or all.")
     names = list(EXPERIMENTS) if name == "all" else [name]
     if name == "all":  # minutes of computing should not end in a missing package
         require("matplotlib", extra="report", purpose="the page of all experiments")
@@ -68,7 +71,8 @@ def csbm(
             command = " ".join(
                 ["gnncal csbm all", *([f"--seeds {seeds}"] if seeds else []), *["--quick"] * quick]
             )
-            page = csbm_page(records, version=__version__, command=command)
+            full_size = not quick and seeds is None
+            page = csbm_page(records, version=__version__, command=command, full_size=full_size)
             (staging / "csbm.html").write_text(page)
         files = sorted(file.name for file in staging.iterdir())
     if json:

@@ -100,3 +100,14 @@ def check_homophily(homophily: Any) -> FloatArray:
     if h.size == 0 or not np.isfinite(h).all() or h.min() < 0 or h.max() > 1:
         raise InputError("homophily must be one or more shares in [0, 1].")
     return h
+
+
+def check_node_homophily(homophily: Any) -> FloatArray:
+    """One share for every node, shape (n_nodes,), as float64."""
+    h = check_homophily(homophily)
+    if h.ndim != 1:
+        raise InputError(
+            f"homophily has shape {h.shape}, expected (n_nodes,): pass one homophily a node, "
+            "np.full(n_nodes, 0.7)."
+        )
+    return h

@@ -17,7 +17,12 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.simulation.bayes import BayesRule, check_homophily, template_scores
+from gnncal.simulation.bayes import (
+    BayesRule,
+    check_homophily,
+    check_node_homophily,
+    template_scores,
+)
 from gnncal.simulation.blocks import sample_block_edges
 
 Means = Literal["one-hot", "simplex"]
@@ -56,7 +61,8 @@ class CSBM:
     means : ``"one-hot"`` (mu_c along axis c) or ``"simplex"`` (a regular simplex around the
         origin, in K - 1 dimensions). Either way all classes are equally far apart.
     degree_spread : standard deviation of the logarithm of a node's expected degree; 0 for
-        Poisson degrees.
+        Poisson degrees. Only ``sample`` knows it: ``bayes`` and ``sample_population`` are those
+        of nodes whose degree is ``mean_degree``, and ``sample_undirected`` refuses it.
 
     """
 
@@ -69,8 +75,8 @@ class CSBM:
     degree_spread: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.n_classes < 2:
-            raise InputError(f"n_classes is {self.n_classes}; expected at least 2.")
+        _check_count("n_classes", self.n_classes, at_least=2)
+        _check_count("n_features", self.n_features, at_least=1)
         for name in ("sigma", "separation"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
@@ -100,6 +106,8 @@ class CSBM:
             raise InputError(
                 f"p_in is {p_in} and p_out {p_out}; expected probabilities, not both 0."
             )
+        _check_count("n_classes", n_classes, at_least=2)
+        _check_count("n_nodes", n_nodes, at_least=1)
         total = p_in + (n_classes - 1) * p_out
         model = cls(n_classes=n_classes, mean_degree=n_nodes / n_classes * total, **options)
         return model, p_in / total
@@ -120,7 +128,10 @@ class CSBM:
 
     @property
     def bayes(self) -> BayesRule:
-        """The exact Bayes rule where degree and composition sit at their expected values."""
+        """The exact Bayes rule where degree and composition sit at their expected values.
+
+        The degree of every node is ``mean_degree``; a ``degree_spread`` is not part of it.
+        """
         shrink = 1.0 - 1.0 / self.n_classes if self.means == "one-hot" else 1.0
         rho_0 = self.separation * np.sqrt(shrink)
         return BayesRule(self.n_classes, self.mean_degree, self.sigma, float(rho_0))
@@ -131,7 +142,14 @@ class CSBM:
 
     def edge_probabilities(self, n_nodes: int, homophily: float) -> tuple[float, float]:
         """p_in = h d K / n and p_out = (1 - h) d K / (n (K - 1))."""
-        h = float(check_homophily(homophily))
+        _check_count("n_nodes", n_nodes, at_least=1)
+        shares = check_homophily(homophily)
+        if shares.ndim:
+            raise InputError(
+                f"homophily has shape {shares.shape}; independent edges have one number for all "
+                "nodes, use sample(homophily) for one homophily a node."
+            )
+        h = float(shares)
         per_class = n_nodes / self.n_classes
         p_in = h * self.mean_degree / per_class
         p_out = (1.0 - h) * self.mean_degree / (per_class * (self.n_classes - 1))
@@ -148,10 +166,18 @@ class CSBM:
 
         Each node draws a Poisson number of senders by its own h_i, so edges are directed towards
         it and every node has the homophily it was given. Time and memory are linear in the edges.
+
+        Senders are drawn with replacement: where the degree is not small against the nodes of a
+        class, some edges are parallel. Who draws itself, or a class without nodes, goes without.
         """
-        h = check_homophily(homophily).reshape(-1)
-        generator = np.random.default_rng(random_state)
+        h = check_node_homophily(homophily)
         n_nodes = h.size
+        if self.mean_degree > n_nodes - 1:
+            raise InputError(
+                f"a mean degree of {self.mean_degree} is impossible with {n_nodes} nodes, which "
+                f"have {n_nodes - 1} others; take more nodes or a smaller degree."
+            )
+        generator = np.random.default_rng(random_state)
         labels = generator.integers(self.n_classes, size=n_nodes)
         degrees = generator.poisson(self._expected_degrees(n_nodes, generator), n_nodes)
         receivers = np.repeat(np.arange(n_nodes), degrees)
@@ -190,9 +216,10 @@ class CSBM:
         """The population-concentration model of the paper's appendix: an exact posterior.
 
         Degree and composition sit at their expected values, so the score vector of a node of
-        class c is Gaussian around Gamma(h) * cos(angle between m_c and m_k).
+        class c is Gaussian around Gamma(h) * cos(angle between m_c and m_k). There is no graph,
+        and no ``degree_spread``.
         """
-        h = check_homophily(homophily).reshape(-1)
+        h = check_node_homophily(homophily)
         bayes = self.bayes
         generator = np.random.default_rng(random_state)
         labels = generator.integers(self.n_classes, size=h.size)
@@ -213,3 +240,9 @@ class CSBM:
         features = generator.normal(0.0, self.sigma, (labels.size, self.n_features))
         features += self.class_means[labels]
         return features.astype(np.float32)
+
+
+def _check_count(name: str, value: Any, *, at_least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:
+        raise InputError(f"{name} is {value!r}; expected a whole number of at least {at_least}.")

@@ -61,7 +61,9 @@ def of_the_mean(values: FloatArray, statistic: Callable[[FloatArray], float]) ->
 
 
 def log_slope(x: FloatArray, y: FloatArray) -> float:
-    """b of the least-squares line ln y = a + b ln x."""
+    """b of the least-squares line ln y = a + b ln x; NaN where fewer than two x differ."""
+    if np.unique(x).size < 2:
+        return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 

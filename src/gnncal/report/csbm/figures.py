@@ -88,7 +88,7 @@ def draw_necessity(record: NecessityRecord, axes: Any) -> None:
     gap.plot(record.spread, one, color=GREY, label="one temperature for all (TS)")
     gap.set(
         title="cross-entropy lost by ignoring homophily",
-        xlabel="spread: h = 0.5 ± spread",
+        xlabel=f"spread: h = {record.centre:g} ± spread",
         ylabel="nats a node",
     )
     gap.legend(loc="upper left")
@@ -96,7 +96,7 @@ def draw_necessity(record: NecessityRecord, axes: Any) -> None:
     ratio.axhline(1, color=GAP, linestyle="--")
     ratio.set(
         title="where the quadratic formula holds",
-        xlabel="spread: h = 0.5 ± spread",
+        xlabel=f"spread: h = {record.centre:g} ± spread",
         ylabel="formula / exact gap",
         ylim=(0, 1.1),
     )
@@ -133,8 +133,8 @@ def draw_attenuation(record: AttenuationRecord, axes: Any) -> None:
         (record.bayes, SAND, "cross-entropy, labels of the CSBM (finite degree)", 0.004),
     ):
         points(ax, record.noise + shift, estimate, colour, label)
-    ends = record.noise[[0, -1]]
-    ax.plot(ends, record.paper, "x", color="black", markersize=9, mew=2, label="the paper's")
+    paper = list(record.paper), list(record.paper.values())
+    ax.plot(*paper, "x", color="black", markersize=9, mew=2, label="the paper's")
     ax.set(xlabel="noise τ in ln(|h̃| + ε)", ylabel="fitted exponent α", ylim=(0, 1.12))
     ax.set_title("noise pulls the exponent towards zero")
     ax.legend(loc="upper right")

@@ -14,7 +14,7 @@ from gnncal.simulation.experiments.entropy import EntropyRecord
 from gnncal.simulation.experiments.hots import HotsRecord
 from gnncal.simulation.experiments.kl import KlRecord
 from gnncal.simulation.experiments.leak import LeakRecord
-from gnncal.simulation.experiments.necessity import NecessityRecord
+from gnncal.simulation.experiments.necessity import LOCAL, NecessityRecord
 from gnncal.simulation.experiments.posterior import PosteriorRecord
 from gnncal.simulation.experiments.sweep import SweepRecord
 
@@ -54,6 +54,8 @@ def constants(name: str, record: Any) -> str:
 
 def text(estimate: Estimate, digits: int = 3, *, scale: float = 1.0, unit: str = "") -> str:
     """A number with its interval."""
+    if np.isnan(estimate.value):
+        return "too few values to tell"
     value, low, high = (scale * float(x) for x in (estimate.value, estimate.low, estimate.high))
     return f"{value:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"
 
@@ -67,7 +69,9 @@ def _posterior(record: PosteriorRecord) -> list[Finding]:
     ece = np.array([e.value for e in record.ece])
     floor = np.array([e.floor for e in record.ece])
     rejected = sum(e.p_value < 0.05 for e in record.ece)
-    lost = record.nll_positive[0] - record.nll[0]
+    lowest = int(np.argmin(record.homophily))
+    where, truth = f"h = {record.homophily[lowest]:g}", record.inverse_temperature[lowest]
+    lost = record.nll_positive[lowest] - record.nll[lowest]
     return [
         Finding(
             "ECE of the exact posterior, mean over seeds",
@@ -90,22 +94,28 @@ def _posterior(record: PosteriorRecord) -> list[Finding]:
             f"theory {record.inverse_temperature[worst]:.3f}",
         ),
         Finding(
-            "1/T at h = 0, reversed scores",
-            text(_entry(record.fitted, 0)),
-            f"theory {record.inverse_temperature[0]:.3f}",
+            f"1/T at {where}" + ", reversed scores" * bool(truth < 0),
+            text(_entry(record.fitted, lowest)),
+            f"theory {truth:.3f}",
         ),
         Finding(
-            "NLL that a positive temperature loses at h = 0",
+            f"NLL that a positive temperature loses at {where}",
             f"{lost:.4f} nats",
-            "theory: more than 0",
+            "theory: more than 0" if truth < 0 else "theory 0",
         ),
     ]
 
 
 def _necessity(record: NecessityRecord) -> list[Finding]:
-    middle, last = 4, len(record.spread) - 1
+    order = np.argsort(record.spread)
+    constant = order[record.spread[order] == 0][:1]
+    varied = order[record.spread[order] > 0]
+    small = varied[record.spread[varied] <= LOCAL]
     return [
-        Finding("gap when h does not vary", f"{float(record.gap.value[0]):.1e} nats", "theory 0"),
+        *(
+            Finding("gap when h does not vary", f"{record.gap.value[i]:.1e} nats", "theory 0")
+            for i in constant
+        ),
         Finding("exponent of the gap in a small spread", text(record.local_exponent), "theory 2"),
         *(
             Finding(
@@ -113,7 +123,7 @@ def _necessity(record: NecessityRecord) -> list[Finding]:
                 text(_entry(record.gap, i), 4) + " nats",
                 f"formula {float(record.formula.value[i]):.4f}",
             )
-            for i in (1, middle, last)
+            for i in dict.fromkeys([*varied[:1], *small[-1:], *varied[-1:]])
         ),
     ]
 
@@ -140,9 +150,10 @@ def _sweep(record: SweepRecord) -> list[Finding]:
 
 def _attenuation(record: AttenuationRecord) -> list[Finding]:
     lines = []
-    for i, paper in ((0, record.paper[0]), (-1, record.paper[1])):
+    for i in (0, -1):
         tau = f"τ = {record.noise[i]:g}"
-        reference = f"formula {record.formula[i]:.3f}, paper {paper}"
+        paper = record.paper.get(float(record.noise[i]))
+        reference = f"formula {record.formula[i]:.3f}" + (f", paper {paper}" if paper else "")
         lines += [
             Finding(f"least squares, {tau}", text(_entry(record.least_squares, i)), reference),
             Finding(f"cross-entropy, {tau}", text(_entry(record.cross_entropy, i)), reference),
@@ -150,9 +161,9 @@ def _attenuation(record: AttenuationRecord) -> list[Finding]:
     return [
         *lines,
         Finding(
-            "cross-entropy on the CSBM's own labels, τ = 0",
+            f"cross-entropy on the CSBM's own labels, τ = {record.noise[0]:g}",
             text(_entry(record.bayes, 0)),
-            f"theory {record.bayes_limit:.3f}, mean of d (h̃ + ε) / (1 + d h̃)",
+            f"theory at τ = 0: {record.bayes_limit:.3f}, mean of d (h̃ + ε) / (1 + d h̃)",
         ),
         Finding("Var(u)", f"{record.signal_variance:.3f}", "paper's figure implies 0.056"),
     ]

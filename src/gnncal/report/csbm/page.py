@@ -10,7 +10,7 @@ from typing import Any
 
 from gnncal.report.csbm.figures import render
 from gnncal.report.csbm.findings import constants, findings
-from gnncal.report.csbm.text import INTRODUCTION, NOTATION, SECTIONS
+from gnncal.report.csbm.text import INTRODUCTION, NOTATION, OTHER_SIZE, SECTIONS
 
 PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -43,7 +43,7 @@ code { font-size: .85em; background: #f3f3f3; padding: .1em .3em; }
 <body>
 <h1>The theory of HoTS, checked on graphs whose probabilities are known</h1>
 <p>$introduction</p>
-<p class="constants">$notation</p>
+$size<p class="constants">$notation</p>
 <nav>$links</nav>
 $sections
 <p class="constants">gnncal $version, <code>$command</code></p>
@@ -63,14 +63,20 @@ ROW = Template("<tr><td>$quantity</td><td>$ours</td><td>$reference</td></tr>\n")
 NARROW = ("attenuation",)  # one panel
 
 
-def csbm_page(records: Mapping[str, Any], *, version: str, command: str) -> str:
-    """The page of these records, by experiment's name, in their order."""
+def csbm_page(
+    records: Mapping[str, Any], *, version: str, command: str, full_size: bool = True
+) -> str:
+    """The page of these records, by experiment's name, in their order.
+
+    The readings are written for full size; a page of other sizes says so.
+    """
     names = list(records)
     links = [
         f'<a href="#{name}">{i}. {SECTIONS[name].title}</a>' for i, name in enumerate(names, 1)
     ]
     return PAGE.substitute(
         introduction=escape(INTRODUCTION),
+        size="" if full_size else f"<p><strong>{escape(OTHER_SIZE)}</strong></p>\n",
         notation=escape(NOTATION),
         links=" ".join(links),
         sections="\n".join(_section(i, name, records[name]) for i, name in enumerate(names, 1)),

@@ -22,7 +22,7 @@ LOWEST, HIGHEST = (
 NOISE = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 EPSILON = 0.02
 EXPONENT_RANGE = (-10.0, 10.0)
-PAPER_EXPONENTS = (1.009, 0.182)  # at tau = 0 and 0.5
+PAPER_EXPONENTS = {0.0: 1.009, 0.5: 0.182}  # by tau
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AttenuationRecord:
     cross_entropy: Estimate  # (n_noise,) maximum likelihood, labels drawn at T* = e^a / (h~ + eps)
     bayes: Estimate  # (n_noise,) maximum likelihood, labels of the CSBM itself
     bayes_limit: float  # mean of -d ln T_Bayes / du = d (h~ + epsilon) / (1 + d h~)
-    paper: tuple[float, float]
+    paper: dict[float, float]  # by tau
 
 
 def attenuation(

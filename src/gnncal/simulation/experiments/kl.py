@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, log_slope, over_seeds
@@ -45,7 +46,7 @@ class KlRecord:
     by_d: Curve
     by_k: Curve
     per_class: Curve  # K varies at n/K fixed: slope 1 if the law is K^2, 0 if it is K
-    slopes: dict[str, Estimate]
+    slopes: dict[str, Estimate]  # NaN of fewer than two values
     paper_slopes: dict[str, float]
     n_singular: int  # centres left out because two neighbours aggregate the very same nodes
 
@@ -64,6 +65,11 @@ def kl(
 ) -> KlRecord:
     """Measure the residual KL on sampled graphs while n, d or K vary."""
     check_seeds(n_seeds)
+    smallest = min([*n_sweep, n_nodes, *(per_class * k for k in per_class_sweep)])
+    if not 1 <= n_centres <= smallest:
+        raise InputError(
+            f"n_centres is {n_centres}; expected 1 to {smallest}, the nodes of the smallest graph."
+        )
 
     def measure(settings: list[Setting], *, own: bool = True) -> FloatArray:
         """(n_seeds, n_settings, 3): mean KL, mean S, singular centres."""
@@ -134,7 +140,13 @@ def _mean_kl(
     divergences = np.array([unit_kl(overlap) for overlap in overlaps])
     regular = np.isfinite(divergences)
     n_singular = int((~regular).sum())
-    mean = (n_classes - 1) * divergences[regular].sum() / (n_centres - n_singular)
+    total = divergences[regular].sum()
+    if not total > 0:
+        raise InputError(
+            f"no neighbours share an input around {n_centres} centres of {n_nodes} nodes and "
+            f"mean degree {mean_degree:g}; take more centres, fewer nodes or a larger degree."
+        )
+    mean = (n_classes - 1) * total / (n_centres - n_singular)
     pairs = sum(len(s) * (len(s) - 1) for s in overlaps)
     shared = sum(float(s.sum() - np.trace(s)) for s in overlaps)
     return float(mean), shared / pairs, n_singular
@@ -171,6 +183,6 @@ def unit_kl(shared: FloatArray) -> float:
     """
     size = np.sqrt(np.diag(shared))
     eigenvalues = np.linalg.eigvalsh(shared / np.outer(size, size))
-    if eigenvalues[0] < SINGULAR:
+    if (eigenvalues < SINGULAR).any():
         return float(np.inf)
     return -0.5 * float(np.log(eigenvalues).sum())

@@ -31,7 +31,8 @@ class NecessityRecord:
     formula: Estimate  # (n_spreads,) half the curvature-weighted conditional variance
     ratio: Estimate  # (n_spreads,) formula / gap; NaN where both are zero
     one_temperature_gap: Estimate  # (n_spreads,) temperature scaling instead of logit-only
-    local_exponent: Estimate  # of the gap in the spread, where that is small; the formula: 2
+    # of the gap in the spread, where that is small; the formula: 2; NaN of fewer than two such
+    local_exponent: Estimate
 
 
 def necessity(

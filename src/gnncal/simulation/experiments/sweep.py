@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.core.errors import InputError
 from gnncal.simulation.bayes import normalised_homophily
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
@@ -26,7 +27,7 @@ class Temperatures:
     mean: FloatArray  # (n_homophily,) over seeds
     deviation: FloatArray  # (n_homophily,) one standard deviation over seeds
     at_bound: FloatArray  # (n_homophily,) share of seeds whose fit ended at a bound of T
-    pearson: Estimate  # of the mean with h, over 0.25 <= h
+    pearson: Estimate  # of the mean with h, over 0.25 <= h and 1/K < h
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class SweepRecord:
     fine: FloatArray  # (n_fine,) homophily for the two laws
     bayes: FloatArray  # (n_fine,) T_Bayes(h); NaN where Gamma(h) < 0
     trend: FloatArray  # (n_fine,) c / h~, c from the template's mean log T; NaN where h~ <= 0
-    bayes_pearson: float  # of T_Bayes at the eight h of the fit
+    bayes_pearson: float  # of T_Bayes, over the same h
     paper_pearson: float
 
 
@@ -58,11 +59,11 @@ def sweep(
     """One graph a homophily and seed; T is fitted on the calibration nodes (10 %)."""
     check_seeds(n_seeds)
     h = np.array(homophily)
+    counted = _correlated(h, model.n_classes)
     fitted = np.array(
         [[_temperatures(model, n_nodes, v, seed) for v in h] for seed in range(n_seeds)]
     )  # (n_seeds, n_homophily, 2)
-    template, learned = (_summarise(fitted[:, :, kind], h) for kind in (0, 1))
-    counted = h >= CORRELATED_FROM - 1e-9
+    template, learned = (_summarise(fitted[:, :, kind], h, counted) for kind in (0, 1))
     fine = np.linspace(0.0, 1.0, 201)
     return SweepRecord(
         model=model,
@@ -91,9 +92,18 @@ def _temperatures(model: CSBM, n_nodes: int, homophily: float, seed: int) -> tup
     return of_scores, of_logits
 
 
-def _summarise(temperatures: FloatArray, h: FloatArray) -> Temperatures:
-    counted = h >= CORRELATED_FROM - 1e-9
+def _correlated(h: FloatArray, n_classes: int) -> BoolArray:
+    """Where T is expected to fall with h: from 0.25 on, and more than class-random."""
+    counted = (h >= CORRELATED_FROM - 1e-9) & (h > 1.0 / n_classes + 1e-9)
+    if counted.sum() < 2:
+        raise InputError(
+            f"{counted.sum()} values of homophily are at least {CORRELATED_FROM} and above "
+            f"1/K = {1.0 / n_classes:.3g}; a correlation needs two or more, take larger values."
+        )
+    return counted
 
+
+def _summarise(temperatures: FloatArray, h: FloatArray, counted: BoolArray) -> Temperatures:
     def pearson(mean: FloatArray) -> float:
         return float(np.corrcoef(h[counted], mean[counted])[0, 1])
 
