@@ -26,7 +26,8 @@ from gnncal.core.graph import Graph
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising
-WARM_UP_NODES = 300  # a larger calibration set is first solved on about that many
+WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
+LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss
 SAME_END = 0.05  # parameters that differ by five percent lead to one minimum
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
@@ -180,7 +181,7 @@ class ParametricTemperature(TemperatureCalibrator):
             return sorted(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
 
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
-        if stride > 1:  # most steps are taken where they are cheap
+        if stride >= LARGE_STRIDE:  # most steps are taken where they are cheap
             warm = follow(starts, stride)
             starts, n_warm_up = _distinct(warm), max(run.n_iter for run in warm)
         solution, *others = follow(starts, 1)

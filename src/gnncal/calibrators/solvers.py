@@ -191,9 +191,8 @@ def _steps_within(
     step = np.zeros_like(theta)
     identity = np.eye(theta.shape[1])
     for _ in range(theta.shape[1]):
-        pull = gradient + np.einsum("spq,sq->sp", convex, np.where(moving, 0.0, step))
-        system = np.where(_pairs(moving), convex, identity)
-        solved = np.linalg.solve(system, -pull[..., None])[..., 0]
+        pull = gradient[..., None] + convex @ np.where(moving, 0.0, step)[..., None]
+        solved = np.linalg.solve(np.where(_pairs(moving), convex, identity), -pull)[..., 0]
         step = np.where(moving, solved, step)
         inside = np.clip(theta + step, lower, upper) - theta
         leaving = moving & (np.abs(inside - step) > STEP_TOLERANCE)
@@ -201,8 +200,8 @@ def _steps_within(
             break
         step = np.where(leaving, inside, step)
         moving = moving & ~leaving
-    uphill = np.einsum("sp,sp->s", gradient, step) >= 0  # pinning may turn a step
-    step = np.where(uphill[:, None], -gradient, step)
+    uphill = (gradient * step).sum(axis=1, keepdims=True) >= 0  # pinning may turn a step
+    step = np.where(uphill, -gradient, step)
     longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
     step *= np.minimum(1.0, LONGEST_STEP / longest)
     converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
@@ -214,7 +213,7 @@ def _positive_definite(hessian: FloatArray) -> FloatArray:
     values = np.abs(values)
     largest = np.maximum(1.0, values.max(axis=1, keepdims=True))
     values = np.maximum(values, SMALLEST_CURVATURE * largest)
-    return np.einsum("spr,sr,sqr->spq", vectors, values, vectors)
+    return (vectors * values[:, None, :]) @ vectors.swapaxes(1, 2)
 
 
 def _pairs(chosen: BoolArray) -> BoolArray:
