@@ -75,7 +75,7 @@ class CaGCN(NeuralTemperature):
         max_epochs: int = 1000,
         patience: int = 50,
         learning_rate: float = 0.01,
-        weight_decay: float = 5e-3,
+        weight_decay: float = 0.0,
         random_state: Any = 0,
     ) -> None:
         self.link = link
