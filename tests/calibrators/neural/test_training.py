@@ -419,10 +419,3 @@ def test_impossible_parameters_are_refused(calibrator, message):
     logits, labels, graph, nodes = planted()
     with pytest.raises(gnncal.InputError, match=message):
         calibrator.fit(logits, labels, graph, nodes=nodes)
-
-
-def test_published_settings_are_found_in_any_case_and_left_to_the_default_elsewhere():
-    assert gnncal.settings_for("gets", "cora", "gcn") == gnncal.settings_for("gets", "Cora", "gcn")
-    upper = gnncal.settings_for("gats", "Cora", "GAT", source="original")
-    assert upper["weight_decay"] == 0.01
-    assert gnncal.settings_for("dirichlet", "my graph", "gcn") == {}
