@@ -16,12 +16,11 @@ Checkpoint = Literal["matched", "after-step"]
 
 @dataclass(frozen=True)
 class AdamRun:
-    """The best parameters, their score, and how the run ended."""
+    """The best parameters, their score, and how long it took."""
 
     parameters: FloatArray
     score: float
     n_epochs: int
-    stopped_early: bool
 
 
 def adam(
@@ -61,5 +60,5 @@ def adam(
         else:
             waited += 1
             if patience is not None and waited >= patience:
-                return AdamRun(best, float(best_score), epoch, stopped_early=True)
-    return AdamRun(best, float(best_score), epoch, stopped_early=False)
+                return AdamRun(best, float(best_score), epoch)
+    return AdamRun(best, float(best_score), epoch)

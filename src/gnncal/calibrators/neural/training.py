@@ -17,7 +17,6 @@ class TrainingRun:
 
     n_epochs: int
     best_epoch: int  # whose weights are kept; the last one without a monitor
-    stopped_early: bool
 
 
 def train(
@@ -51,11 +50,11 @@ def train(
             best, best_score, best_epoch = _copy(moving), score, epoch
         elif patience is not None and epoch - best_epoch >= patience:
             _restore(moving, best)
-            return TrainingRun(epoch, best_epoch, stopped_early=True)
+            return TrainingRun(epoch, best_epoch)
     if monitor is None:
-        return TrainingRun(max_epochs, max_epochs, stopped_early=False)
+        return TrainingRun(max_epochs, max_epochs)
     _restore(moving, best)
-    return TrainingRun(max_epochs, best_epoch, stopped_early=False)
+    return TrainingRun(max_epochs, best_epoch)
 
 
 def _copy(weights: list[Tensor]) -> list[Tensor]:
