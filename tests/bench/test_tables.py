@@ -9,7 +9,7 @@ import pytest
 from gnncal.bench import comparisons, paper, tables
 from gnncal.bench.collection import all_tables
 from gnncal.bench.records import Record, append_records
-from gnncal.bench.results import read_results
+from gnncal.bench.results import Selection, read_results
 from gnncal.bench.table import Entry, ResultTable, Row, marked
 from gnncal.core.errors import InputError
 from gnncal.report.bench_tables import to_csv, to_latex, to_markdown
@@ -211,8 +211,35 @@ def test_a_folder_without_records_says_what_to_do(tmp_path):
 
 
 def test_tables_of_some_datasets_hold_no_others(folder):
-    names = {row.name for _, table in all_tables(folder, "hots", ["Cora"]) for row in table.rows}
+    cora = all_tables(folder, "hots", Selection(datasets=("Cora",)))
+    names = {row.name for _, table in cora for row in table.rows}
     assert "Cora" in names
     assert not any("Texas" in name for name in names)
     with pytest.raises(InputError, match="no records of Photo"):
-        list(all_tables(folder, "hots", ["Cora", "Photo"]))
+        list(all_tables(folder, "hots", Selection(datasets=("Cora", "Photo"))))
+    with pytest.raises(InputError, match="no records of gin"):
+        list(all_tables(folder, "hots", Selection(backbones=("gin",))))
+
+
+def test_tables_of_some_methods_correct_for_these_alone(folder):
+    found = read_results(folder, Selection(methods=("ts", "hots", "gets")))["paper"]
+    assert found.methods == ["ts", "hots"]
+    ts = entries(comparisons.against_reference(found, "ece", "hots"))["ts"]
+    assert ts["p (Holm)"].value == ts["p"].value
+
+
+def test_averages_are_over_gcn_and_gat_where_there_are_others_too(folder):
+    before = to_csv(comparisons.overview(read_results(folder)["paper"]))
+    append_records(folder, [record("Cora", "gin", seed, "ts", 0.9) for seed in range(3)])
+    results = read_results(folder)["paper"]
+    assert to_csv(comparisons.overview(results)) == before
+    assert entries(tables.cross_backbone(results))["GIN (1 datasets)"]["ts"].value == 90
+    alone = read_results(folder, Selection(backbones=("gin",)))["paper"]
+    assert entries(comparisons.overview(alone))["ts"]["ECE %"].value == pytest.approx(90)
+
+
+def test_pairs_are_over_the_seeds_that_both_methods_have(folder):
+    append_records(folder, [record("Cora", "gcn", 7, "ts", 0.99)])
+    ts, hots = read_results(folder)["paper"].pairs("ece", "ts", "hots")
+    np.testing.assert_allclose(ts, [0.04, 0.06, 0.20, np.nan])
+    np.testing.assert_allclose(hots, [0.02, 0.04, 0.21, np.nan])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from gnncal.bench import comparisons, paper
 from gnncal.bench.diagnosis import read_diagnosis, structural_correlations
 from gnncal.bench.perturbation import OPERATIONS, RATES, read_perturbation
 from gnncal.bench.plan import PROTOCOLS, Protocol
-from gnncal.bench.results import read_results
+from gnncal.bench.results import EVERYTHING, Selection, read_results
 from gnncal.bench.structure import STATISTICS
 from gnncal.bench.summary import sample_spread
 from gnncal.bench.table import NAN, Entry, ResultTable, Row
@@ -23,13 +23,13 @@ TESTED = ("ece", "nll")
 
 
 def all_tables(
-    folder: Path, reference: str, datasets: Collection[str] = ()
+    folder: Path, reference: str, wanted: Selection = EVERYTHING
 ) -> Iterator[tuple[Protocol | None, ResultTable]]:
     """The paper's tables and ours, each with the protocol it is about, if with one.
 
-    Where datasets are named, tables are of these only, without structure and perturbation.
+    Structure and perturbation are told of everything, not of a selection.
     """
-    results = read_results(folder, datasets)
+    results = read_results(folder, wanted)
     methods = dict.fromkeys(method for found in results.values() for method in found.methods)
     if reference not in methods:
         raise InputError(
@@ -46,7 +46,7 @@ def all_tables(
         yield from ((protocol, table) for table in tables if table.rows)
     if len(results) == len(PROTOCOLS):
         yield from ((None, comparisons.protocols(results, metric)) for metric in TESTED)
-    if datasets:
+    if wanted != EVERYTHING:
         return
     diagnosis = read_diagnosis(folder)
     if diagnosis:

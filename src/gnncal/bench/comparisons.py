@@ -38,27 +38,31 @@ def overview(results: Results) -> ResultTable:
     ranked = np.array([method != UNRANKED for method in methods])
     columns.append(mean_ranks(np.where(ranked, results.table("ece", rows, methods), NAN)))
     columns.append(np.array([_mean_fit_cpu_seconds(results, method) for method in methods]))
-    columns.append(np.array([float(len(results.records(method))) for method in methods]))
+    columns.append((~np.isnan(results.table("ece", rows, methods))).sum(axis=0))
+    columns.append(np.array([len(results.records(method)) for method in methods]))
     lines = [
         Row(method, tuple(Entry(float(column[i])) for column in columns))
         for i, method in enumerate(methods)
     ]
     return ResultTable(
         "overview",
-        "Every method, averaged over graph × backbone means",
-        (*OVERVIEW.values(), "rank by ECE", "fit CPU s", "runs"),
+        f"Every method, averaged over graph × backbone means ({results.pooled_names})",
+        (*OVERVIEW.values(), "rank by ECE", "fit CPU s", "rows", "runs"),
         tuple(lines),
-        decimals=(2,) * 6 + (4, 4, 2, 3, 0),
+        decimals=(2,) * 6 + (4, 4, 2, 3, 0, 0),
         corner="method",
-        note="A method that was not run on every graph is averaged over those it was run on.",
+        note=(
+            "A method that was not run everywhere is averaged over the graph × backbone rows that "
+            "it was run on; methods with fewer rows are not to be compared by their averages."
+        ),
     )
 
 
 def by_dataset(results: Results, metric: str) -> ResultTable:
-    """A metric of every method on every dataset, over all backbones."""
+    """A metric of every method on every dataset, over the pooled backbones."""
     methods, datasets = results.methods, results.datasets
     table = scale(metric) * results.table(
-        metric, [(d, results.backbones) for d in datasets], methods
+        metric, [(d, results.pooled_backbones) for d in datasets], methods
     )
     lines = [
         Row(method, tuple(Entry(float(value)) for value in table[:, i]))
@@ -66,7 +70,7 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
     ]
     return ResultTable(
         f"by_dataset_{metric}",
-        f"{OVERVIEW[metric]} by dataset, mean over all backbones",
+        f"{OVERVIEW[metric]} by dataset, mean over {results.pooled_names}",
         tuple(datasets),
         tuple(lines),
         decimals=3 if metric == "nll" else 2,
@@ -77,10 +81,8 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
 def against_reference(results: Results, metric: str, reference: str) -> ResultTable:
     """Every method against one: signed-rank test with Holm's correction, win rates."""
     others = [method for method in results.methods if method != reference]
-    rows = results.graph_rows
-    graphs = [dataset for dataset, _ in rows]
-    base = results.table(metric, rows, [reference])[:, 0]
-    found = [compare_paired(results.table(metric, rows, [m])[:, 0], base, graphs) for m in others]
+    graphs = [dataset for dataset, _ in results.graph_rows]
+    found = [compare_paired(*results.pairs(metric, m, reference), graphs) for m in others]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
     lines = [
         Row(
@@ -102,15 +104,17 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
     ]
     return ResultTable(
         f"against_{reference}_{metric}",
-        f"{OVERVIEW[metric]} against {reference}, paired over graph × backbone means",
+        f"{OVERVIEW[metric]} against {reference}, paired over graph × backbone means "
+        f"({results.pooled_names})",
         ("difference", "p", "p (Holm)", "wins %", "low", "high", "pairs"),
         tuple(lines),
         decimals=(3 if metric in PERCENT else 4, 4, 4, 0, 0, 0, 0),
         corner="method",
         note=(
-            f"Difference: method less {reference}, negative is better. p: Wilcoxon's signed "
-            "ranks, two-sided, Holm over the methods of this table. Wins: share of pairs in which "
-            "the method is lower, with a 95 % bootstrap interval over graphs."
+            f"Difference: method less {reference} over the seeds that both have, negative is "
+            "better. p: Wilcoxon's signed ranks, two-sided, Holm over the methods of this table. "
+            "Wins: share of pairs in which the method is lower, with a 95 % bootstrap interval "
+            "over graphs."
         ),
     )
 

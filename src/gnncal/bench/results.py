@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from gnncal.datasets import FACTS
 PERCENT = {
     *("accuracy", "ece", "ece_floor", "degree_ece", "classwise_ece", "smooth_ece", "aurc"),
 }
+POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over
 Runs = dict[tuple[str, str, str], list[Record]]  # (dataset, backbone, method) -> its seeds
 
 
@@ -53,14 +54,34 @@ class Results:
         return [method for method in list_methods() if method in present]
 
     @property
+    def pooled_backbones(self) -> list[str]:
+        """GCN and GAT, as in the paper; those present where neither is."""
+        return [b for b in self.backbones if b in POOLED] or self.backbones
+
+    @property
+    def pooled_names(self) -> str:
+        """As titles have them."""
+        return ", ".join(paper.BACKBONES.get(b, b) for b in self.pooled_backbones)
+
+    @property
     def graph_rows(self) -> list[tuple[str, list[str]]]:
-        """Every dataset with each of its backbones: the rows of paired tests."""
+        """Every dataset with each pooled backbone: the rows of averages and paired tests.
+
+        Other backbones may have been run with other methods, whose averages would then be over
+        other rows.
+        """
         present = {(dataset, backbone) for dataset, backbone, _ in self.runs}
-        return [(d, [b]) for d in self.datasets for b in self.backbones if (d, b) in present]
+        return [(d, [b]) for d in self.datasets for b in self.pooled_backbones if (d, b) in present]
 
     def records(self, method: str) -> list[Record]:
-        """Every run of a method."""
-        return [record for key, runs in self.runs.items() if key[2] == method for record in runs]
+        """Every run of a method with a pooled backbone."""
+        pooled = self.pooled_backbones
+        return [
+            record
+            for (_, backbone, m), runs in self.runs.items()
+            if m == method and backbone in pooled
+            for record in runs
+        ]
 
     def values(self, metric: str, dataset: str, backbone: str, method: str) -> FloatArray:
         """The metric of each run, by seed; empty where there is none."""
@@ -89,23 +110,51 @@ class Results:
             [[self.mean(metric, d, backbones, m) for m in methods] for d, backbones in rows]
         ).reshape(len(rows), len(methods))
 
+    def pairs(self, metric: str, method: str, reference: str) -> tuple[FloatArray, FloatArray]:
+        """Means of both in each of the graph rows, over the seeds that both have; else NaN."""
+        rows = self.graph_rows
+        means = np.full((2, len(rows)), np.nan)
+        for i, (dataset, [backbone]) in enumerate(rows):
+            runs = [
+                {r.seed: r.metrics[metric] for r in self.runs.get((dataset, backbone, m), [])}
+                for m in (method, reference)
+            ]
+            if seeds := sorted(runs[0].keys() & runs[1].keys()):
+                means[:, i] = [np.mean([run[seed] for seed in seeds]) for run in runs]
+        return means[0], means[1]
 
-def read_results(folder: Path, datasets: Collection[str] = ()) -> dict[Protocol, Results]:
-    """The records of a run that did not fail, for each protocol that has any.
 
-    Of these datasets only, where some are given.
-    """
+@dataclass(frozen=True)
+class Selection:
+    """Which records to look at; an empty part means all."""
+
+    datasets: tuple[str, ...] = ()
+    backbones: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def includes(self, record: Record) -> bool:
+        """Whether a record is to be looked at."""
+        return (
+            (not self.datasets or record.dataset in self.datasets)
+            and (not self.backbones or record.backbone in self.backbones)
+            and (not self.methods or record.method in self.methods)
+        )
+
+
+EVERYTHING = Selection()
+
+
+def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol, Results]:
+    """The wanted records of a run that did not fail, for each protocol that has any."""
     known = set(list_methods())
-    records = [
-        record
-        for record in read_records(folder).values()
-        if record.error is None
-        and record.method in known
-        and (not datasets or record.dataset in datasets)
-    ]
-    missing = set(datasets) - {record.dataset for record in records}
+    records = [r for r in read_records(folder).values() if r.error is None and r.method in known]
+    missing = sorted(
+        set(wanted.datasets).difference(record.dataset for record in records)
+        | set(wanted.backbones).difference(record.backbone for record in records)
+    )
+    records = [record for record in records if wanted.includes(record)]
     if missing or not records:
-        of = f" of {sorted(missing)[0]}" if missing else ""
+        of = f" of {missing[0]}" if missing else ""
         raise InputError(f"{folder} has no records{of}; make some with `gnncal bench run --out`.")
     protocols = {record.protocol for record in records if knows_protocols(record.method)}
     return {

@@ -9,12 +9,11 @@ import numpy as np
 from gnncal.bench import paper
 from gnncal.bench.measure import COVERAGES
 from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
-from gnncal.bench.results import Results, scale
+from gnncal.bench.results import POOLED, Results, scale
 from gnncal.bench.summary import average_present, mean_ranks
 from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row, marked
 from gnncal.datasets import FACTS
 
-BOTH = ("gcn", "gat")  # the backbones that the paper pools
 OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
 FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
 TITLES = {"ece": "ECE (%)", "degree_ece": "Degree-stratified ECE (%)", "nll": "NLL"}
@@ -40,7 +39,7 @@ def main_ece(results: Results) -> ResultTable:
     """ECE by dataset over both backbones, averages, and average ranks."""
     methods = _present(results, PAPER_METHODS)
     rows = [
-        Row(dataset, _row(results, "ece", dataset, BOTH, methods, paper.main_ece()), regime)
+        Row(dataset, _row(results, "ece", dataset, POOLED, methods, paper.main_ece()), regime)
         for regime, dataset in _by_regime(results)
     ]
     ours = np.array([[entry.value for entry in row.entries] for row in rows])
@@ -71,12 +70,12 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         figures = paper.per_backbone(metric)
         entries = [
             Entry(
-                _average(results, metric, BOTH, method),
+                _average(results, metric, POOLED, method),
                 paper=_mean(
                     [
                         figures[dataset, backbone, method].mean
                         for dataset in results.datasets
-                        for backbone in BOTH
+                        for backbone in POOLED
                         if (dataset, backbone, method) in figures
                     ]
                 ),
@@ -102,7 +101,7 @@ def per_backbone(results: Results, metric: paper.Metric) -> ResultTable:
     methods = _present(results, PAPER_METHODS)
     rows = []
     for regime, dataset in _by_regime(results):
-        for backbone in [b for b in BOTH if b in results.backbones]:
+        for backbone in [b for b in POOLED if b in results.backbones]:
             figures = {
                 (d, m): figure
                 for (d, b, m), figure in paper.per_backbone(metric).items()
@@ -197,13 +196,13 @@ def ablation(results: Results) -> ResultTable:
     figures = paper.summary("ablation")
     ece = [
         Entry(
-            _average(results, "ece", BOTH, method),
-            floor=_average(results, "ece_floor", BOTH, method),
+            _average(results, "ece", POOLED, method),
+            floor=_average(results, "ece_floor", POOLED, method),
             paper=figures[("mean ECE", method)],
         )
         for method in methods
     ]
-    nll = [Entry(_average(results, "nll", BOTH, method)) for method in methods]
+    nll = [Entry(_average(results, "nll", POOLED, method)) for method in methods]
     return ResultTable(
         "ablation",
         "Components of HoTS, averaged over datasets, GCN and GAT",
@@ -246,7 +245,7 @@ def _kept_accuracy(results: Results, method: str) -> Sequence[float]:
     means = [
         np.mean([record.metrics["selective_accuracy"] for record in records], axis=0)
         for (_, backbone, m), records in results.runs.items()
-        if m == method and backbone in BOTH
+        if m == method and backbone in POOLED
     ]
     return [float(value) for value in 100 * np.mean(means, axis=0)] if means else [NAN] * 7
 

@@ -25,6 +25,9 @@ Jobs = Annotated[int, typer.Option(help="Processes.")]
 Bundles = Annotated[
     Path | None, typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits.")
 ]
+Selected = Annotated[
+    str, typer.Option(help="Names with commas between; default: all that have records.")
+]
 Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
@@ -93,8 +96,10 @@ def tables(
     reference: Annotated[
         str, typer.Option(help="The method that the others are tested against.")
     ] = "hots",
-    datasets: Annotated[
-        str, typer.Option(help="Names with commas between; default: all that have records.")
+    datasets: Selected = "",
+    backbones: Selected = "",
+    methods: Annotated[
+        str, typer.Option(help="Names or groups, as in run; default: all that have records.")
     ] = "",
     destination: Annotated[
         Path | None, typer.Option("--out", help="Folder of the tables; default: DIR/tables.")
@@ -103,13 +108,17 @@ def tables(
 ) -> None:
     """Write every table of the paper from the records of DIR."""
     from gnncal.bench.collection import all_tables
+    from gnncal.bench.plan import choose_methods
+    from gnncal.bench.results import Selection
     from gnncal.core.files import write_atomically
     from gnncal.report.bench_tables import to_markdown, write_table
 
     place = folder / "tables" if destination is None else destination
     files: list[str] = []
     pages: dict[str, list[str]] = {}
-    for protocol, table in all_tables(folder, reference, _names(datasets)):
+    chosen = (_names(datasets), _names(backbones), choose_methods(_names(methods)))
+    wanted = Selection(*map(tuple, chosen))
+    for protocol, table in all_tables(folder, reference, wanted):
         suffix = f"-{protocol}" if protocol else ""
         files += write_table(table, place, suffix=suffix)
         pages.setdefault(protocol or "both", []).append(to_markdown(table))
