@@ -55,9 +55,11 @@ def test_tables_and_figures_are_written(folder):
     assert text.count("### ") == (len(found["files"]) - 1) // 3
     pytest.importorskip("matplotlib", reason="figures need the extra plot")
     drawn = json.loads(run("figures", out, "--json").stdout)["files"]
-    assert {"reliability-gcn-paper.png", "homophily_split-3.png", "scatter-certainty.png"} <= {
-        *drawn
-    }
+    assert {
+        "reliability-gcn-paper.png",
+        "homophily_split-3-gcn.png",
+        "scatter-certainty-gcn.png",
+    } <= {*drawn}
     for name in drawn:
         assert (out / "figures" / name).read_bytes().startswith(b"\x89PNG")
 
@@ -137,10 +139,12 @@ def test_perturbation_runs_once_and_fills_its_table(generated, tmp_path, monkeyp
     arguments = ("perturb", "--datasets", "Texas", "--seeds", 1, "--out", tmp_path)
     assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 were")
     assert run(*arguments).stdout.startswith("0 classifiers perturbed, 1 were")
-    entries = perturbation.read_perturbation(tmp_path)
+    found = perturbation.read_perturbation(tmp_path)
+    assert list(found) == [("gcn", "paper"), ("gcn", "converged")]
+    entries = [entry for part in found.values() for entry in part]
     assert len(entries) == 2 * 2 * 2 * 2  # changes, rates, methods, protocols
     unchanged = [e["metrics"] for e in entries if e["rate"] == 0 and e["method"] == "ts"]
-    assert unchanged[0] == unchanged[2]  # nothing added is nothing removed
+    assert unchanged[0] == unchanged[1]  # nothing added is nothing removed
     run(
         "run",
         "--datasets",

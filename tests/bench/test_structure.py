@@ -9,12 +9,14 @@ from gnncal.bench import structure
 from gnncal.bench.diagnosis import diagnose, read_diagnosis, structural_correlations
 from gnncal.bench.plan import Task
 from gnncal.bench.structure import (
+    LINKED,
     correlation,
     homophily_split,
     node_statistics,
     oracle_homophily,
     residual_moments,
 )
+from gnncal.core.errors import InputError
 from tests.bench.graphs import write_bundles
 
 
@@ -62,9 +64,10 @@ def test_curvature_is_the_mean_over_incident_edges(graph, monkeypatch):
 def test_oracle_homophily_looks_at_receivers_and_counts_loops():
     graph = gnncal.Graph(np.array([[0, 0, 0, 1, 2], [0, 1, 2, 0, 2]]), 4)
     labels = np.array([0, 0, 1, 0])
-    np.testing.assert_allclose(oracle_homophily(graph, labels), [2 / 3, 1.0, 1.0, np.nan])
-    normalised = node_statistics(graph, labels, 2)["homophily"]
-    np.testing.assert_allclose(normalised, [1 / 3, 1.0, 1.0, np.nan])
+    np.testing.assert_allclose(oracle_homophily(graph, labels), [2 / 3, 1.0, 1.0, 0.0])
+    found = node_statistics(graph, labels, 2)
+    np.testing.assert_allclose(found["homophily"], [1 / 3, 1.0, 1.0, -1.0])
+    np.testing.assert_allclose(found[LINKED], [1 / 3, 1.0, 1.0, np.nan])
 
 
 def test_partial_correlation_is_that_of_regression_residuals():
@@ -91,21 +94,25 @@ def test_a_statistic_that_never_varies_has_no_correlation():
 
 
 def test_homophily_split_by_hand():
-    confidence = np.array([0.1, 0.2, 0.3, 0.4, 0.9, 0.8, 0.7, 0.6, 0.5])
-    homophily = np.array([0.0, 1.0, 0.5, 0.7, 0.2, 0.2, 0.9, 0.1, np.nan])
-    correct = np.array([0, 1, 0, 1, 1, 0, 1, 0, 1.0])
+    confidence = np.array([0.1, 0.2, 0.3, 0.4, 0.9, 0.8, 0.7, 0.6])
+    homophily = np.array([0.0, 1.0, 0.5, 0.7, 0.2, 0.2, 0.9, 0.1])
+    correct = np.array([0, 1, 0, 1, 1, 0, 1, 0.0])
     split = homophily_split(confidence, correct, homophily, n_groups=2, n_bins=2)
     # Low confidence: nodes 0-3, homophily ranks 0, 2 | 3, 1. High: 7, then 4 before 5, then 6.
     assert split.accuracy == [[0.0, 1.0], [0.5, 0.5]]
     np.testing.assert_allclose(split.confidence, [0.25, 0.75])
     assert split.gap == pytest.approx(0.5)
+    with pytest.raises(InputError, match="there are 8 test nodes; 5 quantiles of 2 groups need"):
+        homophily_split(confidence, correct, homophily, n_groups=2)
 
 
 def test_a_diagnosis_is_made_once(tmp_path):
     source = write_bundles(tmp_path / "bundles")
     assert diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1]) == ["A", "B"]
     assert diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1]) == []
-    found = read_diagnosis(tmp_path)
+    assert diagnose(tmp_path, source, ["A"], "gcn", [0]) == ["A"]
+    assert diagnose(tmp_path, source, ["A"], "gcn", [0, 1]) == ["A"]  # the last one counts
+    found = read_diagnosis(tmp_path)["gcn"]
     assert list(found) == ["A", "B"]
     assert len(found["A"]["moments"]) == 2
     assert np.array(found["A"]["splits"]["3"]["accuracy"]).shape == (5, 3)
@@ -115,7 +122,7 @@ def test_a_diagnosis_is_made_once(tmp_path):
 def test_pooled_joins_all_residuals_and_macro_averages_datasets(tmp_path):
     source = write_bundles(tmp_path / "bundles")
     diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1])
-    pooled, macro = structural_correlations(read_diagnosis(tmp_path))["clustering"]
+    pooled, macro = structural_correlations(read_diagnosis(tmp_path)["gcn"])["clustering"]
     residuals = {"A": [], "B": []}
     for dataset in residuals:
         statistic = None

@@ -10,6 +10,7 @@ from gnncal.bench import comparisons, paper, tables
 from gnncal.bench.collection import all_tables
 from gnncal.bench.records import Record, append_records
 from gnncal.bench.results import Selection, read_results
+from gnncal.bench.summary import mean_ranks
 from gnncal.bench.table import Entry, ResultTable, Row, marked
 from gnncal.core.errors import InputError
 from gnncal.report.bench_tables import to_csv, to_latex, to_markdown
@@ -78,7 +79,7 @@ def test_main_table_by_hand(results):
     cells = entries(table)
     cora = cells["Cora"]["ts"]
     assert cora.value == pytest.approx(5.0)  # (4 + 6) / 2
-    assert cora.spread == pytest.approx(np.std([3, 5, 6, 6], ddof=1))  # all runs of both backbones
+    assert cora.spread == pytest.approx(np.std([3, 5, 6, 6]))  # all runs of both backbones
     assert (cora.floor, cora.paper, cora.paper_spread) == (pytest.approx(1.0), 3.14, 0.82)
     assert cells["Texas"]["hots"].value == pytest.approx(21.0)  # GCN alone is there
     assert [row.group for row in table.rows[:2]] == ["Homophilic", "Heterophilic"]
@@ -88,6 +89,32 @@ def test_main_table_by_hand(results):
     assert np.isnan(cells["average rank"]["uncalibrated"].value)
     marks = {m: (cells["Cora"][m].mark, cells["Texas"][m].mark) for m in table.columns}
     assert marks == {"uncalibrated": (0, 0), "ts": (2, 1), "hots": (1, 2)}
+
+
+def test_the_papers_averages_are_over_what_we_have(folder):
+    append_records(folder, [record("Cora", "gcn", 0, "gets", 0.04)])
+    results = read_results(folder)["paper"]
+    table = tables.main_ece(results)
+    cells = entries(table)
+    assert cells["average"]["gets"].paper == cells["Cora"]["gets"].paper
+    assert "Datasets with records: 2, but of gets 1." in table.note
+    pooled = entries(tables.nll_and_degree_ece(results))["NLL"]["gets"]
+    assert pooled.paper == paper.per_backbone("nll")["Cora", "gcn", "gets"].mean
+
+
+def test_every_calibration_error_stands_beside_its_floor(results):
+    for metric in ("ece", "degree_ece"):
+        for row in tables.per_backbone(results, metric).rows:
+            for entry in row.entries:
+                assert np.isnan(entry.floor) == np.isnan(entry.value)
+    degree = entries(tables.nll_and_degree_ece(results))["Degree-stratified ECE (%)"]
+    assert degree["ts"].floor == pytest.approx(1.0)
+
+
+def test_too_few_rows_tell_no_ranks_apart(folder):
+    one = read_results(folder, Selection(datasets=("Cora",), backbones=("gcn",)))["paper"]
+    for row in comparisons.ranks(one, "ece").rows:
+        assert np.isnan(row.entries[2].value)
 
 
 def test_per_backbone_rows_have_the_papers_figures(results):
@@ -174,6 +201,10 @@ def test_every_table_of_a_folder_is_printable_in_three_forms(folder):
         assert to_latex(table).count("\\begin{tabular}") == 1
         rows = list(csv.DictReader(io.StringIO(to_csv(table))))
         assert len(rows) == len(table.rows) * len(table.columns)
+        assert len({(r["group"], r["row"], r["column"]) for r in rows}) == len(rows)
+        for row in rows:
+            for name in ("value", "spread", "floor", "paper", "paper_spread"):
+                float(row[name] or "nan")
 
 
 def test_an_unknown_reference_is_refused(folder):
@@ -191,10 +222,23 @@ def test_markdown_csv_and_latex_by_hand():
         "| x | ***1.23*** ± 0.10 [0.50] | – |",
         "| paper | 1.50 ± 0.25 |  |",
     ]
-    assert to_csv(table).splitlines()[1:] == ["x,a_b,1.234,0.1,0.5,1.5,0.25,1", "x,c,,,,,,"]
+    assert to_csv(table).splitlines()[1:] == [
+        "Group,x,a_b,1.234,0.1,0.5,1.5,0.25,1",
+        "Group,x,c,,,,,,",
+    ]
     latex = to_latex(table)
     assert r"dataset & a\_b & c \\" in latex
     assert r"x & \textcolor{red}{1.23} $\pm$ 0.10 [0.50] & -- \\" in latex
+
+
+def test_the_papers_spread_is_divided_by_n():
+    by_backbone = paper.per_backbone("ece")
+    for (dataset, method), pooled in paper.main_ece().items():
+        runs = [by_backbone.get((dataset, backbone, method)) for backbone in ("gcn", "gat")]
+        if None in runs:
+            continue
+        mean, spread = np.array([(run.mean, run.spread) for run in runs]).T
+        assert np.sqrt((spread**2).mean() + mean.var()) == pytest.approx(pooled.spread, abs=0.01)
 
 
 def test_the_papers_averages_follow_from_its_rows():
@@ -203,6 +247,16 @@ def test_the_papers_averages_follow_from_its_rows():
         if row == "average":
             column = [figure.mean for (_, m), figure in means.items() if m == method]
             assert np.mean(column) == pytest.approx(value, abs=0.011), method
+
+
+def test_the_papers_average_ranks_follow_from_its_rows():
+    means, ranks = paper.main_ece(), paper.summary("main_ece")
+    methods = [method for row, method in ranks if row == "average rank"]
+    datasets = list(dict.fromkeys(dataset for dataset, _ in means))
+    missing = paper.Figure(np.nan, np.nan)
+    table = np.array([[means.get((d, m), missing).mean for m in methods] for d in datasets])
+    expected = [ranks["average rank", method] for method in methods]
+    np.testing.assert_allclose(mean_ranks(table), expected, atol=0.006)
 
 
 def test_a_folder_without_records_says_what_to_do(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnncal.bench import paper
-from gnncal.bench.plan import Protocol
+from gnncal.bench.plan import Protocol, knows_protocols
 from gnncal.bench.results import PERCENT, Results, scale
 from gnncal.bench.summary import (
     average_present,
@@ -131,7 +131,7 @@ def ranks(results: Results, metric: str) -> ResultTable:
             (
                 Entry(float(found.mean_rank[i])),
                 Entry(float(found.mean_rank[i] - best)),
-                Entry(float(found.mean_rank[i] - best > found.difference)),
+                Entry(_exceeds(found.mean_rank[i] - best, found.difference)),
             ),
         )
         for i in order
@@ -151,18 +151,20 @@ def ranks(results: Results, metric: str) -> ResultTable:
     )
 
 
+def _exceeds(difference: float, limit: float) -> float:
+    return NAN if np.isnan(limit) else float(difference > limit)
+
+
 def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
     """What the paper's early-stopped protocol does to each method."""
     stopped, converged = results["paper"], results["converged"]
-    both = [m for m in stopped.methods if m in converged.methods and m != UNRANKED]
+    both = [m for m in stopped.methods if m in converged.methods and knows_protocols(m)]
     rows = [row for row in stopped.graph_rows if row in converged.graph_rows]
     graphs = [dataset for dataset, _ in rows]
     lines = []
     for method in both:
         before = stopped.table(metric, rows, [method])[:, 0]
         after = converged.table(metric, rows, [method])[:, 0]
-        if np.array_equal(before, after, equal_nan=True):
-            continue  # knows no protocol
         comparison = compare_paired(after, before, graphs)
         values = (
             scale(metric) * _mean_of_pairs(before, after),

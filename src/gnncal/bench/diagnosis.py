@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,22 +37,23 @@ def diagnose(
     datasets: Sequence[str],
     backbone: str,
     seeds: Sequence[int],
-    watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
     """Diagnose each dataset that has no entry yet for these seeds; the names of those done."""
     path = folder / FILE
-    known = {(e["dataset"], e["backbone"], tuple(e["seeds"])) for e in read_lines(path)}
-    todo = [d for d in datasets if (d, backbone, tuple(seeds)) not in known]
+    known = read_diagnosis(folder).get(backbone, {})
+    todo = [d for d in datasets if d not in known or known[d]["seeds"] != list(seeds)]
     for dataset in todo:
-        watch(dataset)
         tasks = [Task(dataset, backbone, seed) for seed in seeds]
         append_lines(path, [_entry(tasks, [source.load(task) for task in tasks])])
     return todo
 
 
-def read_diagnosis(folder: Path) -> dict[str, dict[str, Any]]:
-    """The last entry of each dataset."""
-    return {entry["dataset"]: entry for entry in read_lines(folder / FILE)}
+def read_diagnosis(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Backbone -> dataset -> the last entry of both."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for entry in read_lines(folder / FILE):
+        found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
+    return found
 
 
 def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -110,9 +111,8 @@ def _sampled_nodes(run: FrozenLogits, normalised_homophily: FloatArray) -> dict[
         hots = HoTS().fit(
             run.logits, run.labels, run.graph, nodes=run.validation, train_nodes=run.train
         )
-    known = run.test[~np.isnan(normalised_homophily[run.test])]
     generator = np.random.default_rng(0)
-    chosen = np.sort(generator.permutation(known)[:SAMPLED_NODES])
+    chosen = np.sort(generator.permutation(run.test)[:SAMPLED_NODES])
     logits, h = run.logits[chosen], normalised_homophily[chosen]
     probs, n_classes = softmax(logits), logits.shape[1]
     entropy = normalised_entropy(logits).astype(np.float64)

@@ -5,6 +5,7 @@ TS and HoTS (with the agreement estimate, which needs no training) are fitted an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from gnncal.bench.engines import workers
 from gnncal.bench.logits import FrozenLogits, load_dataset
 from gnncal.bench.measure import fit_quietly, measure
-from gnncal.bench.plan import PROTOCOLS
+from gnncal.bench.plan import PROTOCOLS, Protocol
 from gnncal.bench.records import append_lines, read_lines
 from gnncal.bench.structure import undirected
 from gnncal.calibrators.base import Calibrator
@@ -77,8 +78,9 @@ def run_perturbation(
 ) -> int:
     """Append the records of every unit that has none; how many units were run."""
     path = folder / FILE
-    known = {Unit(e["dataset"], e["backbone"], e["seed"]) for e in read_lines(path)}
-    todo = [unit for unit in units if unit not in known]
+    recorded = Counter(key[:3] for key in _entries(folder))
+    whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
+    todo = [unit for unit in units if recorded[unit] < whole]
     with workers(jobs) as each:
         for done, entries in enumerate(each(partial(_run_unit, root), todo), 1):
             append_lines(path, entries)
@@ -86,9 +88,18 @@ def run_perturbation(
     return len(todo)
 
 
-def read_perturbation(folder: Path) -> list[dict[str, Any]]:
-    """One entry a unit, operation, rate, method and protocol."""
-    return list(read_lines(folder / FILE))
+def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[dict[str, Any]]]:
+    """Backbone and protocol -> one entry a dataset, seed, operation, rate and method."""
+    found: dict[tuple[str, Protocol], list[dict[str, Any]]] = {}
+    for entry in _entries(folder).values():
+        found.setdefault((entry["backbone"], entry["protocol"]), []).append(entry)
+    return dict(sorted(found.items(), key=lambda item: PROTOCOLS.index(item[0][1])))
+
+
+def _entries(folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The last of those that are of the same."""
+    of = ("dataset", "backbone", "seed", "operation", "rate", "method", "protocol")
+    return {tuple(entry[name] for name in of): entry for entry in read_lines(folder / FILE)}
 
 
 def _run_unit(root: Path | None, unit: Unit) -> list[dict[str, Any]]:

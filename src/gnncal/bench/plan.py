@@ -54,6 +54,10 @@ VARIANTS = {
     "hots-predictor": Variant("hots", "converged", {"homophily": "predictor"}),
     "hots-cross-fitted": Variant("hots", "converged", {"homophily": "cross-fitted"}),
     "hots-agreement": Variant("hots", "converged", {"homophily": "agreement"}),
+    "hots-clamped": Variant("hots", "converged", {"clamp_train_labels": True}),
+    "hots-agreement-clamped": Variant(
+        "hots", "converged", {"homophily": "agreement", "clamp_train_labels": True}
+    ),
 }
 PAPER_METHODS = ("uncalibrated", "ts", "vs", "ets", "hts", "cagcn", "gats", "gets", "wats", "hots")
 ABLATIONS = ("ts", "entropy-only", "homophily-only", "hots-alpha1", "hots")

@@ -11,13 +11,14 @@ import numpy as np
 from gnncal.bench import paper
 from gnncal.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
 from gnncal.bench.records import Record, read_records
-from gnncal.bench.summary import sample_spread
+from gnncal.bench.summary import spread_of_runs
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.datasets import FACTS
 
 PERCENT = {
-    *("accuracy", "ece", "ece_floor", "degree_ece", "classwise_ece", "smooth_ece", "aurc"),
+    *("accuracy", "ece", "ece_floor", "degree_ece", "degree_ece_floor"),
+    *("classwise_ece", "smooth_ece", "aurc"),
 }
 POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over
 Runs = dict[tuple[str, str, str], list[Record]]  # (dataset, backbone, method) -> its seeds
@@ -98,9 +99,9 @@ class Results:
         return float(np.mean(means)) if means else float("nan")
 
     def spread(self, metric: str, dataset: str, backbones: Sequence[str], method: str) -> float:
-        """The sample standard deviation over all runs of the backbones together."""
+        """The standard deviation over all runs of the backbones together."""
         runs = [self.values(metric, dataset, backbone, method) for backbone in backbones]
-        return sample_spread(np.concatenate(runs))
+        return spread_of_runs(np.concatenate(runs))
 
     def table(
         self, metric: str, rows: Sequence[tuple[str, Sequence[str]]], methods: Sequence[str]

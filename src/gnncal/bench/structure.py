@@ -6,39 +6,42 @@ equal confidence but different homophily. True labels serve this diagnosis only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 DAMPING = 0.85  # of PageRank
 PAGERANK_TOLERANCE = 1e-12
 PATHS_PER_BLOCK = 1 << 24  # two-step paths held at once when triangles are counted
-STATISTICS = ("homophily", "clustering", "pagerank", "curvature")
+LINKED = "homophily, nodes that send to some"
+STATISTICS = ("homophily", LINKED, "clustering", "pagerank", "curvature")
 
 
 def oracle_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     """Share of the nodes that a node sends to, itself included where it has a loop, of its class.
 
-    NaN where it sends to none.
+    0 where it sends to none, as in the paper.
     """
     senders, receivers = graph.edge_index
     same = np.bincount(
         senders, weights=labels[senders] == labels[receivers], minlength=graph.n_nodes
     )
     count = graph.out_degree
-    return np.divide(same, count, out=np.full(graph.n_nodes, np.nan), where=count > 0)
+    return np.divide(same, count, out=np.zeros(graph.n_nodes), where=count > 0)
 
 
 def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str, FloatArray]:
-    """The four statistics of every node; NaN where one is not defined.
+    """The statistics of every node; NaN where one is not defined.
 
-    h~ = (K h - 1) / (K - 1) of the model's graph; the others on the undirected graph without
-    loops: local clustering, PageRank, and the mean over a node's edges of the augmented
+    h~ = (K h - 1) / (K - 1) of the model's graph, where nodes that send to none have h = 0, and
+    again without those (most of Chameleon and Squirrel). The others on the undirected graph
+    without loops: local clustering, PageRank, and the mean over a node's edges of the augmented
     Forman-Ricci curvature 4 - d_u - d_v + 3 t_uv, with t_uv the common neighbours.
     """
     adjacency = undirected(graph)
@@ -50,9 +53,10 @@ def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str,
     mean_over_edges = np.divide(
         3.0 * triangles - total_degree, degree, out=np.full_like(degree, np.nan), where=linked
     )
-    homophily = oracle_homophily(graph, labels)
+    homophily = (n_classes * oracle_homophily(graph, labels) - 1.0) / (n_classes - 1.0)
     return {
-        "homophily": (n_classes * homophily - 1.0) / (n_classes - 1.0),
+        "homophily": homophily,
+        LINKED: np.where(graph.out_degree > 0, homophily, np.nan),
         "clustering": clustering,
         "pagerank": _pagerank(adjacency, degree),
         "curvature": 4.0 - degree + mean_over_edges,
@@ -147,19 +151,21 @@ def homophily_split(
 ) -> HomophilySplit:
     """Sort nodes into confidence quantiles, and each by rank of homophily into equal groups.
 
-    Ties keep the order of the nodes. Nodes without homophily are left out.
+    Ties keep the order of the nodes.
     """
-    known = np.flatnonzero(~np.isnan(homophily))
-    by_confidence = known[np.argsort(confidence[known], kind="stable")]
+    if len(confidence) < n_bins * n_groups:
+        raise InputError(
+            f"there are {len(confidence)} test nodes; {n_bins} quantiles of {n_groups} groups need "
+            f"at least {n_bins * n_groups}."
+        )
+    by_confidence = np.argsort(confidence, kind="stable")
     means, accuracy = [], []
     for nodes in np.array_split(by_confidence, n_bins):
         nodes = np.sort(nodes)
         ranked = nodes[np.argsort(homophily[nodes], kind="stable")]
         means.append(float(confidence[nodes].mean()))
-        accuracy.append([float(correct[group].mean()) for group in _groups(ranked, n_groups)])
+        accuracy.append(
+            [float(correct[group].mean()) for group in np.array_split(ranked, n_groups)]
+        )
     gap = float(np.mean([row[-1] - row[0] for row in accuracy]))
     return HomophilySplit(means, accuracy, gap)
-
-
-def _groups(nodes: IntArray, n_groups: int) -> Sequence[IntArray]:
-    return np.array_split(nodes, n_groups)

@@ -14,9 +14,9 @@ from gnncal.core.errors import InputError
 N_RESAMPLES = 10_000
 
 
-def sample_spread(values: FloatArray) -> float:
-    """The sample standard deviation; NaN of fewer than two values."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+def spread_of_runs(values: FloatArray) -> float:
+    """Their standard deviation, divided by n as the paper's are; NaN of fewer than two values."""
+    return float(np.std(values)) if len(values) > 1 else float("nan")
 
 
 def mid_ranks(table: FloatArray) -> FloatArray:

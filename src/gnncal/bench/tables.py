@@ -17,6 +17,7 @@ from gnncal.datasets import FACTS
 OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
 FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
 TITLES = {"ece": "ECE (%)", "degree_ece": "Degree-stratified ECE (%)", "nll": "NLL"}
+FLOOR_OF = {"ece": "ece_floor", "degree_ece": "degree_ece_floor"}
 DECIMALS = {"nll": 3}
 
 
@@ -44,6 +45,7 @@ def main_ece(results: Results) -> ResultTable:
     ]
     ours = np.array([[entry.value for entry in row.entries] for row in rows])
     theirs = np.array([[entry.paper for entry in row.entries] for row in rows])
+    theirs[np.isnan(ours)] = NAN  # averages of the same rows
     ranked = np.array([method != UNRANKED for method in methods])
     for name, statistic in (
         ("average", average_present),
@@ -57,7 +59,10 @@ def main_ece(results: Results) -> ResultTable:
         "ECE (%) over GCN and GAT, mean ± standard deviation of all runs",
         tuple(methods),
         tuple(rows),
-        note=f"{FLOORS} The paper's averages and ranks are over the datasets of this table.",
+        note=(
+            f"{FLOORS} The paper's averages and ranks are over the entries that this table has."
+            f"{_incomplete(results, methods)}"
+        ),
     )
 
 
@@ -71,12 +76,12 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         entries = [
             Entry(
                 _average(results, metric, POOLED, method),
+                floor=_average(results, FLOOR_OF.get(metric), POOLED, method),
                 paper=_mean(
                     [
-                        figures[dataset, backbone, method].mean
-                        for dataset in results.datasets
-                        for backbone in POOLED
-                        if (dataset, backbone, method) in figures
+                        figure.mean
+                        for (dataset, backbone, m), figure in figures.items()
+                        if m == method and (dataset, backbone, m) in results.runs
                     ]
                 ),
             )
@@ -92,7 +97,8 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         tuple(methods),
         tuple(rows),
         corner="metric",
-        note="The paper's figures are averaged over the same datasets.",
+        note=f"{FLOORS} The paper's figures are averaged over the same runs."
+        f"{_incomplete(results, methods)}",
     )
 
 
@@ -116,7 +122,7 @@ def per_backbone(results: Results, metric: paper.Metric) -> ResultTable:
         tuple(rows),
         decimals=DECIMALS.get(metric, 2),
         corner="dataset, backbone",
-        note=FLOORS if metric == "ece" else "",
+        note=FLOORS if metric in FLOOR_OF else "",
     )
 
 
@@ -130,7 +136,7 @@ def cross_backbone(results: Results) -> ResultTable:
         entries = [
             Entry(
                 _average(results, "ece", [backbone], method),
-                floor=_average(results, "ece_floor", [backbone], method),
+                floor=_average(results, FLOOR_OF["ece"], [backbone], method),
                 paper=figures.get((backbone, method), NAN),
             )
             for method in methods
@@ -143,7 +149,10 @@ def cross_backbone(results: Results) -> ResultTable:
         tuple(methods),
         tuple(rows),
         corner="backbone",
-        note=f"{FLOORS} The paper's figures are over 17 datasets; compare columns within a row.",
+        note=(
+            f"{FLOORS} The paper's figures are over 17 datasets; compare columns within a row."
+            f"{_incomplete(results, methods)}"
+        ),
     )
 
 
@@ -197,7 +206,7 @@ def ablation(results: Results) -> ResultTable:
     ece = [
         Entry(
             _average(results, "ece", POOLED, method),
-            floor=_average(results, "ece_floor", POOLED, method),
+            floor=_average(results, FLOOR_OF["ece"], POOLED, method),
             paper=figures[("mean ECE", method)],
         )
         for method in methods
@@ -228,12 +237,12 @@ def _row(
     for method in methods:
         figure = figures.get((dataset, method), paper.Figure(NAN, NAN))
         where = (dataset, backbones, method)
-        floor = scale("ece") * results.mean("ece_floor", *where) if metric == "ece" else NAN
+        floor = FLOOR_OF.get(metric)
         entries.append(
             Entry(
                 scale(metric) * results.mean(metric, *where),
                 scale(metric) * results.spread(metric, *where),
-                floor,
+                NAN if floor is None else scale(floor) * results.mean(floor, *where),
                 figure.mean,
                 figure.spread,
             )
@@ -247,11 +256,27 @@ def _kept_accuracy(results: Results, method: str) -> Sequence[float]:
         for (_, backbone, m), records in results.runs.items()
         if m == method and backbone in POOLED
     ]
-    return [float(value) for value in 100 * np.mean(means, axis=0)] if means else [NAN] * 7
+    return (
+        [float(value) for value in 100 * np.mean(means, axis=0)]
+        if means
+        else [NAN] * len(COVERAGES)
+    )
 
 
-def _average(results: Results, metric: str, backbones: Sequence[str], method: str) -> float:
+def _incomplete(results: Results, methods: Sequence[str]) -> str:
+    """Which methods miss rows that others have, and so have averages over fewer graphs."""
+    rows = results.table("ece", [(d, results.pooled_backbones) for d in results.datasets], methods)
+    n_rows = (~np.isnan(rows)).sum(axis=0)
+    fewer = [f"{m} {n}" for m, n in zip(methods, n_rows, strict=True) if n < n_rows.max()]
+    if not fewer:
+        return ""
+    return f" Datasets with records: {n_rows.max()}, but of {', '.join(fewer)}."
+
+
+def _average(results: Results, metric: str | None, backbones: Sequence[str], method: str) -> float:
     """Over the datasets that have the method."""
+    if metric is None:
+        return NAN
     rows = [(dataset, backbones) for dataset in results.datasets]
     return float(scale(metric) * average_present(results.table(metric, rows, [method]))[0])
 

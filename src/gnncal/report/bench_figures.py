@@ -33,12 +33,12 @@ def save_figures(folder: Path) -> list[str]:
     for protocol, results in read_results(folder).items():
         for backbone in results.backbones if set(COMPARED) & set(results.methods) else []:
             drawn[f"reliability-{backbone}-{protocol}"] = reliability_grid(results, backbone)
-    diagnosis = _in_order(read_diagnosis(folder))
-    if diagnosis:
+    for backbone, entries in read_diagnosis(folder).items():
+        diagnosis = _in_order(entries)
         for n_groups in GROUP_NAMES:
-            drawn[f"homophily_split-{n_groups}"] = homophily_grid(diagnosis, n_groups)
-        drawn["scatter-homophily"] = scatter_grid(diagnosis, "homophily")
-        drawn["scatter-certainty"] = scatter_grid(diagnosis, "certainty")
+            drawn[f"homophily_split-{n_groups}-{backbone}"] = homophily_grid(diagnosis, n_groups)
+        for colour in ("homophily", "certainty"):
+            drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(diagnosis, colour)
     for name, figure in drawn.items():
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=110)

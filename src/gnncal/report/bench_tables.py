@@ -20,7 +20,17 @@ LATEX_MARKS = {
     2: r"\textbf{{{}}}",
     3: r"\underline{{{}}}",
 }
-CSV_COLUMNS = ("row", "column", "value", "spread", "floor", "paper", "paper_spread", "mark")
+CSV_COLUMNS = (
+    "group",
+    "row",
+    "column",
+    "value",
+    "spread",
+    "floor",
+    "paper",
+    "paper_spread",
+    "mark",
+)
 
 
 def write_table(table: ResultTable, folder: Path, *, suffix: str = "") -> list[str]:
@@ -69,16 +79,16 @@ def to_csv(table: ResultTable) -> str:
     for row in table.rows:
         for column, entry in zip(table.columns, row.entries, strict=True):
             numbers = (entry.value, entry.spread, entry.floor, entry.paper, entry.paper_spread)
-            cells = ["" if math.isnan(number) else repr(number) for number in numbers]
-            writer.writerow([row.name, column, *cells, entry.mark or ""])
+            cells = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
+            writer.writerow([row.group, row.name, column, *cells, entry.mark or ""])
     return sink.getvalue()
 
 
 def to_latex(table: ResultTable) -> str:
-    """A tabular for booktabs and xcolor; the paper's figures in grey lines."""
+    """A tabular for booktabs and xcolor, the paper's figures in grey lines, notes as comments."""
     heading = " & ".join(_latex_text(name) for name in (table.corner, *table.columns))
     lines = [
-        f"% {table.title}",
+        *(f"% {text}" for text in (table.title, table.note) if text),
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
         rf"{heading} \\",
