@@ -86,7 +86,7 @@ def run_piece(name: str, report: Report, options: argparse.Namespace) -> None:
     elif name == "predictor":
         bench_predictor(report)
     elif name == "fit":
-        bench_fit(report, options.bundles)
+        bench_fit(report, options.run)
     elif name == "ts":
         bench_ts(report)
     else:
@@ -118,7 +118,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
-    parser.add_argument("--bundles", type=Path, help="a folder of .npz bundles for the fit piece")
+    parser.add_argument("--run", type=Path, help="fit the logits of this bench run too")
     parser.add_argument("--reddit-edges", type=int, default=REDDIT_EDGES)
     options = parser.parse_args()
     warnings.simplefilter("ignore", GnncalWarning)  # bounds are not the subject here

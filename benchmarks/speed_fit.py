@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 import gnncal
+from gnncal.bench.logits import TrainedLogits
+from gnncal.bench.plan import Task
 from gnncal.calibrators.solvers import PAPER_EPOCHS, TemperatureLoss
 from gnncal.core.adam import adam
 from gnncal.core.arrays import IntArray
@@ -18,14 +20,14 @@ from speed_data import Floats, make_problem
 from speed_report import Record, Report, seconds_of
 
 
-def bench_fit(report: Report, bundles: Path | None) -> None:
+def bench_fit(report: Report, run: Path | None) -> None:
     print("  the parameter fit alone; Adam: 1,000 epochs in NumPy, and in torch as released (the")
     print("  faster of one thread and all); loss: the fit's minus the lowest of all Adam's epochs")
     print(
         f"  {'data':18}{'nodes':>7}{'K':>4}{'fit s':>9}{'Adam s':>9}{'torch s':>9}"
         f"{'Adam/fit':>10}{'torch/fit':>10}{'loss':>10}"
     )
-    for name, data in fit_problems(bundles):
+    for name, data in fit_problems(run):
         record = race_fits(data)
         report.add(
             f"{name:18}{data.nodes.size:7}{data.n_classes:4}{record['fit_seconds']:9.4f}"
@@ -43,17 +45,24 @@ def bench_fit(report: Report, bundles: Path | None) -> None:
     report.target("fit: loss above Adam's lowest", worst, at_most=1e-9)
 
 
-def fit_problems(bundles: Path | None) -> Iterator[tuple[str, FitData]]:
-    """Generated problems with as many training as calibration nodes, then the user's bundles."""
+def fit_problems(run: Path | None) -> Iterator[tuple[str, FitData]]:
+    """Generated problems with as many training as calibration nodes, then real ones.
+
+    Those are the logits of two seeds of GCN and GAT that a ``gnncal bench run --out RUN`` cached.
+    """
     for n, n_classes in ((500, 7), (2_000, 5), (17_000, 40)):
         made = make_problem(10 * n, 100 * n, n_classes)
         graph = gnncal.Graph(made.edge_index, 10 * n)
         nodes, train_nodes = made.split(0.1, 0.1)
         data = check_fit_data(made.logits, made.labels, graph, nodes, train_nodes)
         yield f"generated-{n}", data
-    for path in sorted(bundles.glob("*.npz")) if bundles else []:
-        b = gnncal.read_bundle(path)
-        yield path.stem, check_fit_data(b.logits, b.labels, b.graph, b.nodes, b.train_nodes)
+    if run is None:
+        return
+    source = TrainedLogits(run / "logits")
+    for path in sorted((run / "logits").glob("*-g[ca][nt]-[01].npz")):
+        dataset, backbone, seed = path.stem.rsplit("-", 2)
+        b = source.load(Task(dataset, backbone, int(seed)))
+        yield path.stem, check_fit_data(b.logits, b.labels, b.graph, b.validation, b.train)
 
 
 def race_fits(data: FitData) -> Record:
