@@ -16,8 +16,7 @@ from gnncal.bench.summary import (
     holm,
     mean_ranks,
 )
-from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row
-from gnncal.core.arrays import FloatArray
+from gnncal.bench.table import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row
 
 OVERVIEW = {
     "ece": "ECE %",
@@ -64,9 +63,14 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
     table = scale(metric) * results.table(
         metric, [(d, results.pooled_backbones) for d in datasets], methods
     )
+    floors = np.full_like(table, NAN)
+    if metric == "ece":
+        floors = scale(metric) * results.table(
+            "ece_floor", [(d, results.pooled_backbones) for d in datasets], methods
+        )
     lines = [
-        Row(method, tuple(Entry(float(value)) for value in table[:, i]))
-        for i, method in enumerate(methods)
+        Row(method, tuple(Entry(float(v), floor=float(f)) for v, f in zip(*column, strict=True)))
+        for method, *column in zip(methods, table.T, floors.T, strict=True)
     ]
     return ResultTable(
         f"by_dataset_{metric}",
@@ -75,14 +79,14 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
         tuple(lines),
         decimals=3 if metric == "nll" else 2,
         corner="method",
+        note=FLOORS if metric == "ece" else "",
     )
 
 
 def against_reference(results: Results, metric: str, reference: str) -> ResultTable:
     """Every method against one: signed-rank test with Holm's correction, win rates."""
     others = [method for method in results.methods if method != reference]
-    graphs = [dataset for dataset, _ in results.graph_rows]
-    found = [compare_paired(*results.pairs(metric, m, reference), graphs) for m in others]
+    found = [compare_paired(*results.pairs(metric, m, reference), results.graphs) for m in others]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
     lines = [
         Row(
@@ -120,9 +124,14 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
 
 
 def ranks(results: Results, metric: str) -> ResultTable:
-    """Mean ranks over the rows that every method has, and the critical difference."""
+    """Mean ranks of the methods that have every row, and the critical difference."""
+    rows = results.graph_rows
     methods = [method for method in results.methods if method != UNRANKED]
-    found = critical_difference(results.table(metric, results.graph_rows, methods))
+    table = results.table(metric, rows, methods)
+    has_gap = np.isnan(table).any(axis=0)
+    left_out = [methods[i] for i in np.flatnonzero(has_gap)]
+    methods = [method for method in methods if method not in left_out]
+    found = critical_difference(table[:, ~has_gap])
     order = np.argsort(found.mean_rank, kind="stable")
     best = found.mean_rank[order[0]] if len(order) else NAN
     lines = [
@@ -136,6 +145,9 @@ def ranks(results: Results, metric: str) -> ResultTable:
         )
         for i in order
     ]
+    tests = {"critical difference": found.difference, "p of equal ranks": found.p_value}
+    lines += [Row(name, (Entry(value), Entry(), Entry()), "Tests") for name, value in tests.items()]
+    absent = f" Left out, for want of rows: {', '.join(left_out)}." if left_out else ""
     return ResultTable(
         f"ranks_{metric}",
         f"Mean ranks by {OVERVIEW[metric]} with their critical difference",
@@ -144,9 +156,9 @@ def ranks(results: Results, metric: str) -> ResultTable:
         decimals=(2, 2, 0),
         corner="method",
         note=(
-            f"Over {found.n_rows} graph × backbone rows. Friedman's test of equal ranks: "
-            f"p = {found.p_value:.2g}. Nemenyi's critical difference at 5 %: "
-            f"{found.difference:.2f} ranks; methods closer than that are not told apart."
+            f"Over {len(rows)} graph × backbone rows ({results.pooled_names}).{absent} Nemenyi's "
+            "critical difference at 5 %: methods closer than that are not told apart. Equal ranks: "
+            "Friedman's test."
         ),
     )
 
@@ -158,20 +170,20 @@ def _exceeds(difference: float, limit: float) -> float:
 def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
     """What the paper's early-stopped protocol does to each method."""
     stopped, converged = results["paper"], results["converged"]
-    both = [m for m in stopped.methods if m in converged.methods and knows_protocols(m)]
-    rows = [row for row in stopped.graph_rows if row in converged.graph_rows]
-    graphs = [dataset for dataset, _ in rows]
+    both = {m: m for m in stopped.methods if m in converged.methods and knows_protocols(m)}
+    if "hots" in stopped.methods and "hots-predictor" in converged.methods:
+        both["hots-predictor"] = "hots"  # the same estimate of homophily in both
     lines = []
-    for method in both:
-        before = stopped.table(metric, rows, [method])[:, 0]
-        after = converged.table(metric, rows, [method])[:, 0]
-        comparison = compare_paired(after, before, graphs)
+    for method, counterpart in both.items():
+        after, before = converged.pairs(metric, method, counterpart, stopped)
+        comparison = compare_paired(after, before, converged.graphs)
+        made = ~np.isnan(after)
         values = (
-            scale(metric) * _mean_of_pairs(before, after),
-            scale(metric) * _mean_of_pairs(after, before),
+            scale(metric) * average_present(before[:, None])[0],
+            scale(metric) * average_present(after[:, None])[0],
             scale(metric) * comparison.mean_difference,
             comparison.p_value,
-            float(comparison.n_rows),
+            float(made.sum()),
         )
         lines.append(Row(method, tuple(Entry(value) for value in values)))
     return ResultTable(
@@ -181,7 +193,12 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
         tuple(lines),
         decimals=(3, 3, 3, 4, 0) if metric in PERCENT else (4, 4, 4, 4, 0),
         corner="method",
-        note="Difference: converged less paper. p: Wilcoxon's signed ranks, not corrected.",
+        note=(
+            "Difference: converged less paper. p: Wilcoxon's signed ranks, not corrected. hots, "
+            "homophily-only and hots-alpha1 estimate homophily with the paper's predictor under "
+            "its protocol and by support when converged; hots-predictor is hots with the "
+            "predictor in both."
+        ),
     )
 
 
@@ -215,8 +232,3 @@ def reproduction(results: Results) -> ResultTable:
 
 def _mean_fit_cpu_seconds(results: Results, method: str) -> float:
     return float(np.mean([record.fit_cpu_seconds for record in results.records(method)]))
-
-
-def _mean_of_pairs(values: FloatArray, others: FloatArray) -> float:
-    both = ~np.isnan(values) & ~np.isnan(others)
-    return float(values[both].mean()) if both.any() else NAN

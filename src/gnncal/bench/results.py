@@ -74,6 +74,11 @@ class Results:
         present = {(dataset, backbone) for dataset, backbone, _ in self.runs}
         return [(d, [b]) for d in self.datasets for b in self.pooled_backbones if (d, b) in present]
 
+    @property
+    def graphs(self) -> list[str]:
+        """The dataset of each of the graph rows."""
+        return [dataset for dataset, _ in self.graph_rows]
+
     def records(self, method: str) -> list[Record]:
         """Every run of a method with a pooled backbone."""
         pooled = self.pooled_backbones
@@ -111,14 +116,19 @@ class Results:
             [[self.mean(metric, d, backbones, m) for m in methods] for d, backbones in rows]
         ).reshape(len(rows), len(methods))
 
-    def pairs(self, metric: str, method: str, reference: str) -> tuple[FloatArray, FloatArray]:
-        """Means of both in each of the graph rows, over the seeds that both have; else NaN."""
+    def pairs(
+        self, metric: str, method: str, reference: str, other: Results | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means of both in each of the graph rows, over the seeds that both have; else NaN.
+
+        The reference may be of other results.
+        """
         rows = self.graph_rows
         means = np.full((2, len(rows)), np.nan)
         for i, (dataset, [backbone]) in enumerate(rows):
             runs = [
-                {r.seed: r.metrics[metric] for r in self.runs.get((dataset, backbone, m), [])}
-                for m in (method, reference)
+                {r.seed: r.metrics[metric] for r in source.runs.get((dataset, backbone, m), [])}
+                for source, m in ((self, method), (other or self, reference))
             ]
             if seeds := sorted(runs[0].keys() & runs[1].keys()):
                 means[:, i] = [np.mean([run[seed] for seed in seeds]) for run in runs]

@@ -58,7 +58,7 @@ class PairedComparison:
     mean_difference: float
     p_value: float  # Wilcoxon's signed ranks, two-sided; NaN with nothing to compare
     win_rate: float  # of the method; a tie is half a win
-    win_rate_low: float  # 95 % bootstrap over graphs
+    win_rate_low: float  # 95 % bootstrap over graphs; NaN of a single one
     win_rate_high: float
 
 
@@ -97,6 +97,8 @@ def _signed_rank(difference: FloatArray) -> float:
 
 def _bootstrap_share(wins: FloatArray, graphs: FloatArray, seed: int) -> tuple[float, float]:
     names, graph = np.unique(graphs, return_inverse=True)
+    if len(names) < 2:
+        return float("nan"), float("nan")
     won = np.bincount(graph, weights=wins)
     rows = np.bincount(graph)
     generator = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import numpy as np
 NAN = float("nan")
 UNRANKED = "uncalibrated"  # takes no part in marks and ranks
 N_MARKS = 3
+FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,18 @@ class ResultTable:
 def marked(
     entries: Sequence[Entry], columns: Sequence[str], *, decimals: int = 2, highest: bool = False
 ) -> tuple[Entry, ...]:
-    """Mark the best three values; equal as printed is equal, and the uncalibrated never wins."""
+    """Mark the best three values; equal as printed is equal, and the uncalibrated never wins.
+
+    Where all are equal none is best.
+    """
     rounded = [round(entry.value, decimals) for entry in entries]
     ranked = [
         value
         for value, column in zip(rounded, columns, strict=True)
         if column != UNRANKED and not np.isnan(value)
     ]
+    if len(set(ranked)) == 1:
+        return tuple(entries)
     best = sorted(set(ranked), reverse=highest)[:N_MARKS]
     return tuple(
         replace(entry, mark=best.index(value) + 1)

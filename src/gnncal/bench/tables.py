@@ -11,11 +11,10 @@ from gnncal.bench.measure import COVERAGES
 from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
 from gnncal.bench.results import POOLED, Results, scale
 from gnncal.bench.summary import average_present, mean_ranks
-from gnncal.bench.table import NAN, UNRANKED, Entry, ResultTable, Row, marked
+from gnncal.bench.table import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
 from gnncal.datasets import FACTS
 
 OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
-FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
 TITLES = {"ece": "ECE (%)", "degree_ece": "Degree-stratified ECE (%)", "nll": "NLL"}
 FLOOR_OF = {"ece": "ece_floor", "degree_ece": "degree_ece_floor"}
 DECIMALS = {"nll": 3}
@@ -39,24 +38,31 @@ def paper_tables(results: Results) -> list[ResultTable]:
 def main_ece(results: Results) -> ResultTable:
     """ECE by dataset over both backbones, averages, and average ranks."""
     methods = _present(results, PAPER_METHODS)
+    backbones = results.pooled_backbones
+    figures = paper.main_ece() if set(backbones) == set(POOLED) else _figures("ece", backbones)
     rows = [
-        Row(dataset, _row(results, "ece", dataset, POOLED, methods, paper.main_ece()), regime)
+        Row(dataset, _row(results, "ece", dataset, backbones, methods, figures), regime)
         for regime, dataset in _by_regime(results)
     ]
+    floors = np.array([[entry.floor for entry in row.entries] for row in rows])
     ours = np.array([[entry.value for entry in row.entries] for row in rows])
     theirs = np.array([[entry.paper for entry in row.entries] for row in rows])
     theirs[np.isnan(ours)] = NAN  # averages of the same rows
     ranked = np.array([method != UNRANKED for method in methods])
-    for name, statistic in (
-        ("average", average_present),
-        ("average rank", lambda table: mean_ranks(np.where(ranked, table, NAN))),
+    average = map(average_present, (ours, floors, theirs))
+    ranks = [mean_ranks(np.where(ranked, table, NAN)) for table in (ours, theirs)]
+    for name, columns in (
+        ("average", average),
+        ("average rank", (ranks[0], np.full(len(methods), NAN), ranks[1])),
     ):
-        pairs = zip(statistic(ours), statistic(theirs), strict=True)
-        entries = [Entry(value, paper=other) for value, other in pairs]
+        entries = [
+            Entry(value, floor=floor, paper=other)
+            for value, floor, other in zip(*columns, strict=True)
+        ]
         rows.append(Row(name, marked(entries, methods), "All of these"))
     return ResultTable(
         "main_ece",
-        "ECE (%) over GCN and GAT, mean ± standard deviation of all runs",
+        f"ECE (%) over {results.pooled_names}, mean ± standard deviation of all runs",
         tuple(methods),
         tuple(rows),
         note=(
@@ -75,8 +81,8 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         figures = paper.per_backbone(metric)
         entries = [
             Entry(
-                _average(results, metric, POOLED, method),
-                floor=_average(results, FLOOR_OF.get(metric), POOLED, method),
+                _average(results, metric, results.pooled_backbones, method),
+                floor=_average(results, FLOOR_OF.get(metric), results.pooled_backbones, method),
                 paper=_mean(
                     [
                         figure.mean
@@ -93,7 +99,7 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         )
     return ResultTable(
         "nll_and_degree_ece",
-        "NLL and degree-stratified ECE, averaged over datasets, GCN and GAT",
+        f"NLL and degree-stratified ECE, averaged over datasets, {results.pooled_names}",
         tuple(methods),
         tuple(rows),
         corner="metric",
@@ -107,14 +113,11 @@ def per_backbone(results: Results, metric: paper.Metric) -> ResultTable:
     methods = _present(results, PAPER_METHODS)
     rows = []
     for regime, dataset in _by_regime(results):
-        for backbone in [b for b in POOLED if b in results.backbones]:
-            figures = {
-                (d, m): figure
-                for (d, b, m), figure in paper.per_backbone(metric).items()
-                if b == backbone
-            }
+        for backbone in [b for d, [b] in results.graph_rows if d == dataset]:
+            figures = _figures(metric, [backbone])
             entries = _row(results, metric, dataset, [backbone], methods, figures)
-            rows.append(Row(f"{dataset}, {paper.BACKBONES[backbone]}", entries, regime))
+            name = f"{dataset}, {paper.BACKBONES.get(backbone, backbone)}"
+            rows.append(Row(name, entries, regime))
     return ResultTable(
         f"per_backbone_{metric}",
         f"{TITLES[metric]} by backbone, mean ± standard deviation over seeds",
@@ -141,7 +144,8 @@ def cross_backbone(results: Results) -> ResultTable:
             )
             for method in methods
         ]
-        name = f"{paper.BACKBONES.get(backbone, backbone)} ({n_datasets} datasets)"
+        plural = "" if n_datasets == 1 else "s"
+        name = f"{paper.BACKBONES.get(backbone, backbone)} ({n_datasets} dataset{plural})"
         rows.append(Row(name, marked(entries, methods)))
     return ResultTable(
         "cross_backbone",
@@ -150,7 +154,8 @@ def cross_backbone(results: Results) -> ResultTable:
         tuple(rows),
         corner="backbone",
         note=(
-            f"{FLOORS} The paper's figures are over 17 datasets; compare columns within a row."
+            f"{FLOORS} The paper's figures, of four backbones, are over 17 datasets; compare "
+            "columns within a row."
             f"{_incomplete(results, methods)}"
         ),
     )
@@ -168,7 +173,7 @@ def selective(results: Results) -> ResultTable:
         rows.append(Row(name, marked(entries, methods, highest=True)))
     return ResultTable(
         "selective",
-        "Accuracy (%) of the most confident nodes, averaged over datasets, GCN and GAT",
+        f"Accuracy (%) of the most confident nodes, averaged over datasets, {results.pooled_names}",
         tuple(methods),
         tuple(rows),
         corner="coverage",
@@ -205,16 +210,16 @@ def ablation(results: Results) -> ResultTable:
     figures = paper.summary("ablation")
     ece = [
         Entry(
-            _average(results, "ece", POOLED, method),
-            floor=_average(results, FLOOR_OF["ece"], POOLED, method),
+            _average(results, "ece", results.pooled_backbones, method),
+            floor=_average(results, FLOOR_OF["ece"], results.pooled_backbones, method),
             paper=figures[("mean ECE", method)],
         )
         for method in methods
     ]
-    nll = [Entry(_average(results, "nll", POOLED, method)) for method in methods]
+    nll = [Entry(_average(results, "nll", results.pooled_backbones, method)) for method in methods]
     return ResultTable(
         "ablation",
-        "Components of HoTS, averaged over datasets, GCN and GAT",
+        f"Components of HoTS, averaged over datasets, {results.pooled_names}",
         tuple(methods),
         (
             Row("ECE (%)", marked(ece, methods)),
@@ -223,6 +228,17 @@ def ablation(results: Results) -> ResultTable:
         corner="metric",
         note=f"{FLOORS} {OVER_18}",
     )
+
+
+def _figures(metric: paper.Metric, backbones: Sequence[str]) -> dict[tuple[str, str], paper.Figure]:
+    """The paper's of a single backbone; none of several, which it does not report together."""
+    if len(backbones) != 1:
+        return {}
+    return {
+        (dataset, method): figure
+        for (dataset, backbone, method), figure in paper.per_backbone(metric).items()
+        if backbone == backbones[0]
+    }
 
 
 def _row(
@@ -254,7 +270,7 @@ def _kept_accuracy(results: Results, method: str) -> Sequence[float]:
     means = [
         np.mean([record.metrics["selective_accuracy"] for record in records], axis=0)
         for (_, backbone, m), records in results.runs.items()
-        if m == method and backbone in POOLED
+        if m == method and backbone in results.pooled_backbones
     ]
     return (
         [float(value) for value in 100 * np.mean(means, axis=0)]

@@ -8,18 +8,39 @@ import math
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from gnncal.bench.table import Entry, ResultTable, Row
 from gnncal.core.files import write_atomically
 
 MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
-MARKDOWN_MARKS = {0: "{}", 1: "***{}***", 2: "**{}**", 3: "_{}_"}
-LATEX_MARKS = {
-    0: "{}",
-    1: r"\textcolor{{red}}{{{}}}",
-    2: r"\textbf{{{}}}",
-    3: r"\underline{{{}}}",
-}
+LATEX_NOTE = "Needs booktabs and xcolor. Best, second and third: red, bold, underlined."
+
+
+class _Style(NamedTuple):
+    """How an entry is written."""
+
+    marks: tuple[str, str, str, str]  # of entries without one, and of the best three
+    plus_minus: str
+    absent: str
+    number: Callable[[str], str]
+
+
+def _latex_number(text: str) -> str:
+    """1.9e-06 as a power of ten, and a minus that is no hyphen."""
+    mantissa, _, exponent = text.partition("e")
+    if exponent:
+        return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$"
+    return f"${text}$" if text.startswith("-") else text
+
+
+MARKDOWN = _Style(("{}", "***{}***", "**{}**", "_{}_"), "±", "–", str)
+LATEX = _Style(
+    ("{}", r"\textcolor{{red}}{{{}}}", r"\textbf{{{}}}", r"\underline{{{}}}"),
+    r"$\pm$",
+    "--",
+    _latex_number,
+)
 CSV_COLUMNS = (
     "group",
     "row",
@@ -61,10 +82,10 @@ def to_markdown(table: ResultTable) -> str:
             lines.append(_markdown_line([f"*{group}*", *[""] * len(table.columns)]))
         for row in rows:
             cells = list(zip(row.entries, table.decimals_of(row), strict=True))
-            ours = [_ours(entry, places, MARKDOWN_MARKS, "±") for entry, places in cells]
+            ours = [_ours(entry, places, MARKDOWN) for entry, places in cells]
             lines.append(_markdown_line([row.name, *ours]))
             if _has_paper(row):
-                theirs = [_theirs(entry, places, "±") for entry, places in cells]
+                theirs = [_theirs(entry, places, MARKDOWN) for entry, places in cells]
                 lines.append(_markdown_line(["paper", *theirs]))
     marked = any(entry.mark for row in table.rows for entry in row.entries)
     notes = [note for note in (MARKS_NOTE if marked else "", table.note) if note]
@@ -88,7 +109,7 @@ def to_latex(table: ResultTable) -> str:
     """A tabular for booktabs and xcolor, the paper's figures in grey lines, notes as comments."""
     heading = " & ".join(_latex_text(name) for name in (table.corner, *table.columns))
     lines = [
-        *(f"% {text}" for text in (table.title, table.note) if text),
+        *(f"% {text}" for text in (table.title, table.note, LATEX_NOTE) if text),
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
         rf"{heading} \\",
@@ -100,32 +121,32 @@ def to_latex(table: ResultTable) -> str:
             lines.append(rf"\multicolumn{{{span}}}{{l}}{{\textit{{{_latex_text(group)}}}}} \\")
         for row in rows:
             cells = list(zip(row.entries, table.decimals_of(row), strict=True))
-            ours = [_ours(entry, places, LATEX_MARKS, r"$\pm$") for entry, places in cells]
+            ours = [_ours(entry, places, LATEX) for entry, places in cells]
             lines.append(" & ".join([_latex_text(row.name), *ours]) + r" \\")
             if _has_paper(row):
-                theirs = [_theirs(entry, places, r"$\pm$") for entry, places in cells]
+                theirs = [_theirs(entry, places, LATEX) for entry, places in cells]
                 grey = [rf"\textcolor{{gray}}{{{cell}}}" for cell in ["paper", *theirs]]
                 lines.append(" & ".join(grey) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _ours(entry: Entry, decimals: int, marks: dict[int, str], plus_minus: str) -> str:
+def _ours(entry: Entry, decimals: int, style: _Style) -> str:
     if math.isnan(entry.value):
-        return "–" if plus_minus == "±" else "--"
-    text = marks[entry.mark].format(_number(entry.value, decimals))
+        return style.absent
+    text = style.marks[entry.mark].format(style.number(_number(entry.value, decimals)))
     if not math.isnan(entry.spread):
-        text += f" {plus_minus} {entry.spread:.{decimals}f}"
+        text += f" {style.plus_minus} {entry.spread:.{decimals}f}"
     if not math.isnan(entry.floor):
         text += f" [{entry.floor:.{decimals}f}]"
     return text
 
 
-def _theirs(entry: Entry, decimals: int, plus_minus: str) -> str:
+def _theirs(entry: Entry, decimals: int, style: _Style) -> str:
     if math.isnan(entry.paper):
         return ""
-    text = _number(entry.paper, decimals)
+    text = style.number(_number(entry.paper, decimals))
     if not math.isnan(entry.paper_spread):
-        text += f" {plus_minus} {entry.paper_spread:.{decimals}f}"
+        text += f" {style.plus_minus} {entry.paper_spread:.{decimals}f}"
     return text
 
 
