@@ -29,9 +29,9 @@ def test_bins_of_all_seeds_are_added_before_they_are_averaged(tmp_path):
 
 def test_the_titles_of_a_split_say_its_gap():
     split = {"confidence": [0.2, 0.8], "accuracy": [[0.1, 0.5], [0.6, 0.9]], "gap": 0.35}
-    figure = bench_figures.homophily_grid({"Cora": {"splits": {"2": split}}}, 2)
+    figure = bench_figures.homophily_grid("GCN", {"Cora": {"splits": {"2": split}}}, 2)
     (ax,) = figure.axes
-    assert ax.get_title() == "Cora  +35.0 pp"
+    assert ax.get_title() == "Cora  +35.0"
     lines = {line.get_label(): line.get_ydata() for line in ax.lines[1:]}
     np.testing.assert_array_equal(lines["low h"], [0.1, 0.6])
     np.testing.assert_array_equal(lines["high h"], [0.5, 0.9])
