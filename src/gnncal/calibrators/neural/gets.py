@@ -18,6 +18,7 @@ from gnncal.calibrators.neural.base import (
     glorot,
     linear,
 )
+from gnncal.calibrators.neural.features import ConstantFeatures
 from gnncal.calibrators.neural.gate import Gates, noisy_top_k
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.calibrators.solvers import Protocol
@@ -193,10 +194,12 @@ class GETS(NeuralCalibrator):
         return _Inputs(
             rows=torch.from_numpy(rows),
             logits=torch.from_numpy(z),
-            features=None if features is None else _Multiplied(features),
-            row_features=None if features is None else _Multiplied(features[rows]),
+            features=None if features is None else ConstantFeatures(features),
+            row_features=None if features is None else ConstantFeatures(features[rows]),
             propagated_logits=torch.from_numpy(first @ z[far]),
-            propagated_features=None if features is None else _Multiplied(features[far], first),
+            propagated_features=None
+            if features is None
+            else ConstantFeatures(features[far], first),
             reach=torch.from_numpy(np.asarray(first.sum(axis=1))),
             propagated_degrees=SparseOperator(_by_degree(first, degree, n_degrees)),
             last=SparseOperator(last),
@@ -327,40 +330,14 @@ def _by_degree(matrix: sparse.csr_array, degree: IntArray, n_degrees: int) -> sp
     return summed
 
 
-class _Multiplied:
-    """Constant features, dense or sparse, possibly sent along edges, times a tensor.
-
-    Dense features are sent once; sparse ones would fill in, so their product is sent instead.
-    """
-
-    def __init__(self, features: Any, matrix: sparse.csr_array | None = None) -> None:
-        import torch
-
-        from gnncal.calibrators.neural.propagation import SparseOperator
-
-        self.matrix: SparseOperator | None = None
-        self.sparse: SparseOperator | None = None
-        if sparse.issparse(features):
-            self.sparse = SparseOperator(features)
-            self.matrix = None if matrix is None else SparseOperator(matrix)
-        else:
-            self.dense = torch.from_numpy(features if matrix is None else matrix @ features)
-
-    def __matmul__(self, weight: Tensor) -> Tensor:
-        if self.sparse is None:
-            return self.dense @ weight
-        product = self.sparse @ weight
-        return product if self.matrix is None else self.matrix @ product
-
-
 @dataclass(frozen=True)
 class _Inputs:
     rows: Tensor  # (n_rows,) where an output is wanted
     logits: Tensor  # (n_nodes, n_classes)
-    features: _Multiplied | None  # X of every node
-    row_features: _Multiplied | None  # X of the rows
+    features: ConstantFeatures | None  # X of every node
+    row_features: ConstantFeatures | None  # X of the rows
     propagated_logits: Tensor  # (n_senders, n_classes) Â Z at the senders of the rows
-    propagated_features: _Multiplied | None  # Â X there
+    propagated_features: ConstantFeatures | None  # Â X there
     reach: Tensor  # (n_senders,) row sums of Â there
     propagated_degrees: SparseOperator  # (n_senders, n_degrees) Â times one-hot degrees there
     last: SparseOperator  # (n_rows, n_senders)
