@@ -110,28 +110,16 @@ def tables(
     from gnncal.bench.collection import all_tables
     from gnncal.bench.plan import choose_methods
     from gnncal.bench.results import Selection
-    from gnncal.core.files import write_atomically
-    from gnncal.report.bench_tables import to_markdown, write_table
+    from gnncal.report.bench_tables import write_tables
 
     place = folder / "tables" if destination is None else destination
-    files: list[str] = []
-    pages: dict[str, list[str]] = {}
     chosen = (_names(datasets), _names(backbones), choose_methods(_names(methods)))
-    wanted = Selection(*map(tuple, chosen))
-    for protocol, table in all_tables(folder, reference, wanted):
-        suffix = f"-{protocol}" if protocol else ""
-        files += write_table(table, place, suffix=suffix)
-        pages.setdefault(protocol or "both", []).append(to_markdown(table))
-    chapters = [
-        f"## Protocol: {protocol}\n\n" + "\n".join(texts) for protocol, texts in pages.items()
-    ]
-    write_atomically(place / "README.md", "\n".join(chapters).encode())
-    files.insert(0, "README.md")
+    found = list(all_tables(folder, reference, Selection(*map(tuple, chosen))))
+    files = write_tables(found, place)
     if json:
         print_json({"folder": str(place), "files": files})
         return
-    n_tables = sum(map(len, pages.values()))
-    out.print(f"{n_tables} tables in {place}; README.md has all", soft_wrap=True)
+    out.print(f"{len(found)} tables in {place}; README.md has all", soft_wrap=True)
 
 
 @friendly

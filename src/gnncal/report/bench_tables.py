@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +54,35 @@ CSV_COLUMNS = (
 )
 
 
-def write_table(table: ResultTable, folder: Path, *, suffix: str = "") -> list[str]:
-    """Write a table in all three forms; the names of the files."""
+def write_tables(tables: Sequence[tuple[str | None, ResultTable]], folder: Path) -> list[str]:
+    """Write each table, of a protocol or of both, in all forms and one page with all of them."""
+    write_atomically(folder / "README.md", to_page(tables).encode())
+    files = ["README.md"]
+    for protocol, table in tables:
+        files += _write_table(table, folder, _file_name(protocol, table))
+    return files
+
+
+def to_page(tables: Sequence[tuple[str | None, ResultTable]]) -> str:
+    """A list of the tables with links, then the tables, protocol by protocol."""
+    contents, chapters = [], []
+    for protocol in dict.fromkeys(protocol for protocol, _ in tables):
+        heading = f"Protocol: {protocol or 'both'}"
+        contents.append(f"**{heading}**\n")
+        chapters.append(f"## {heading}\n")
+        for table in [table for p, table in tables if p == protocol]:
+            name = _file_name(protocol, table)
+            contents.append(f"- [{table.title}](#{name})")
+            chapters.append(f'<a id="{name}"></a>\n\n{to_markdown(table)}')
+        contents.append("")
+    return "\n".join(["# Tables of a benchmark\n", *contents, *chapters])
+
+
+def _file_name(protocol: str | None, table: ResultTable) -> str:
+    return f"{table.name}-{protocol}" if protocol else table.name
+
+
+def _write_table(table: ResultTable, folder: Path, stem: str) -> list[str]:
     forms: dict[str, Callable[[ResultTable], str]] = {
         "md": to_markdown,
         "csv": to_csv,
@@ -63,7 +90,7 @@ def write_table(table: ResultTable, folder: Path, *, suffix: str = "") -> list[s
     }
     names = []
     for extension, form in forms.items():
-        name = f"{table.name}{suffix}.{extension}"
+        name = f"{stem}.{extension}"
         write_atomically(folder / name, form(table).encode())
         names.append(name)
     return names
