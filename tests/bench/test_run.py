@@ -16,6 +16,7 @@ from gnncal.bench.logits import BundledLogits
 from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
 from gnncal.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.bench.run import run_plan
+from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
 from tests.bench.graphs import frozen_bundle, write_bundles
 
@@ -175,6 +176,22 @@ def test_records_of_other_parameters_do_not_count(source, tmp_path):
     (record,) = read_records(tmp_path).values()
     append_records(tmp_path, [replace(record, parameters={"tolerance": 1.0})])
     assert run_plan(plan, source, tmp_path).computed == 1
+
+
+def test_a_changed_default_makes_records_stale(source, tmp_path, monkeypatch):
+    plan = Plan(["A"], ["gcn"], [0], ["ts", "spline"], ["converged"])
+    run_plan(plan, source, tmp_path)
+    assert run_plan(plan, source, tmp_path).computed == 0
+    monkeypatch.setitem(CALIBRATORS["spline"].__init__.__kwdefaults__, "n_knots", 5)
+    assert run_plan(plan, source, tmp_path).computed == 1
+    assert run_plan(plan, source, tmp_path).computed == 0
+
+
+def test_a_record_has_every_parameter_of_the_constructor(source, tmp_path):
+    run_plan(Plan(["A"], ["gcn"], [1], ["hots-release"], ["paper"]), source, tmp_path)
+    (record,) = read_records(tmp_path).values()
+    expected = gnncal.HoTS.paper("release", random_state=1).get_params()
+    assert record.parameters == expected | {"temperature_range": [0.05, 50.0]}
 
 
 def test_again_computes_what_is_recorded(source, tmp_path):

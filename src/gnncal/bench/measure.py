@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal import metrics
 from gnncal.bench.logits import FrozenLogits
-from gnncal.bench.plan import Cell, changed_parameters, make_calibrator
+from gnncal.bench.plan import Cell, constructor_parameters, make_calibrator
 from gnncal.bench.records import Record
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray
@@ -29,7 +29,7 @@ def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
     fit_cpu_seconds, failure = 0.0, None
     try:
         calibrator = make_calibrator(cell)
-        parameters = changed_parameters(calibrator)
+        parameters = constructor_parameters(calibrator)
         fit_quietly(calibrator, frozen)
         fit_cpu_seconds = process_time() - cpu_started
         probs = calibrator.predict_proba(frozen.logits, frozen.graph)

@@ -99,7 +99,7 @@ def choose_methods(names: Sequence[str]) -> list[str]:
                 f"there is no method {name!r}; choose among {', '.join(known)}, or a group: "
                 f"{', '.join(groups)}."
             )
-        chosen |= dict.fromkeys(m for m in groups.get(name, [name]) if m in known)
+        chosen |= dict.fromkeys(groups.get(name, [name]))
     return list(chosen)
 
 
@@ -134,11 +134,9 @@ def make_calibrator(cell: Cell) -> Calibrator:
     return get_calibrator(method, **parameters)
 
 
-def changed_parameters(calibrator: Calibrator) -> dict[str, Any]:
-    """The constructor's parameters that differ from its defaults."""
-    defaults = type(calibrator)().get_params()
+def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
+    """All of them, defaults too, as JSON gives them back."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in calibrator.get_params().items()
-        if value != defaults[name]
     }

@@ -28,7 +28,7 @@ class Record:
     seed: int
     method: str
     protocol: Protocol
-    parameters: dict[str, Any]  # of the constructor, where they are not its defaults
+    parameters: dict[str, Any]  # of the constructor, its defaults too
     run: str  # which run of `runs.jsonl` made it
     fit_cpu_seconds: float  # of the fit alone; a busy machine does not add to it
     cell_seconds: float  # on the clock: fit, prediction and metrics

@@ -17,7 +17,7 @@ from gnncal.bench.costs import Costs, Step, chunks
 from gnncal.bench.engines import Each, Engine, workers
 from gnncal.bench.logits import Source
 from gnncal.bench.measure import run_cell
-from gnncal.bench.plan import Cell, Plan, Task, changed_parameters, make_calibrator
+from gnncal.bench.plan import Cell, Plan, Task, constructor_parameters, make_calibrator
 from gnncal.bench.records import Record, append_lines, append_records, read_records
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
@@ -186,7 +186,7 @@ def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:
         record = records.get(cell)
         if record is None or record.error is not None:
             return False
-        return record.parameters == changed_parameters(make_calibrator(cell))
+        return record.parameters == constructor_parameters(make_calibrator(cell))
 
     return [cell for cell in cells if not is_done(cell)]
 
