@@ -202,7 +202,41 @@ def test_again_computes_what_is_recorded(source, tmp_path):
     assert len(read_records(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "no gzip at all"])
+def test_what_a_damaged_compressed_file_still_holds_is_read(source, tmp_path, damage):
+    run_plan(PLAN, source, tmp_path)
+    expected = results(tmp_path)
+    path = tmp_path / "records" / "A-gcn.jsonl"
+    packed = bytearray(gzip.compress(path.read_bytes()))
+    path.unlink()
+    half = len(packed) // 2
+    if damage == "cut":
+        packed = packed[:half]
+    elif damage == "overwritten":
+        packed[half : half + 100] = bytes(range(100))
+    else:
+        packed = packed[half:]
+    path.with_name("A-gcn.jsonl.gz").write_bytes(packed)
+    survived = len(read_records(tmp_path)) - 10
+    assert 0 < survived < 10 if damage == "cut" else 0 <= survived < 10
+    assert run_plan(PLAN, source, tmp_path).computed == 10 - survived
+    assert results(tmp_path) == expected
+
+
 # --- failing
+
+
+def test_a_failure_never_replaces_a_success(source, tmp_path, monkeypatch):
+    plan = Plan(["A"], ["gcn"], [0], ["ts"], ["converged"])
+    run_plan(plan, source, tmp_path)
+    expected = results(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr(gnncal.TemperatureScaling, "fit", None)
+        assert run_plan(plan, source, tmp_path, again=True).failed == 1
+    assert len((tmp_path / "records" / "A-gcn.jsonl").read_text().splitlines()) == 2
+    assert results(tmp_path) == expected
+    again = run_plan(plan, source, tmp_path, again=True)  # a later success does
+    assert {record.run for record in read_records(tmp_path).values()} == {again.run}
 
 
 def test_a_failing_method_is_recorded_and_stops_nothing(source, tmp_path, monkeypatch):

@@ -1,20 +1,22 @@
 """Records of cells on disk: JSON lines that are only ever appended to.
 
 A line carries a checksum of itself. One that is cut off or damaged is as good as absent, so its
-cell is run again; of several lines for one cell the last counts. A file that is complete may be
-compressed (``gzip records/*.jsonl``); later records go to a new one beside it.
+cell is run again. Of several lines for one cell the last that did not fail counts. A file that is
+complete may be compressed (``gzip records/*.jsonl``); later records go to a new one beside it.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from gnncal.bench.plan import Cell, Protocol
 
@@ -60,7 +62,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     content = path.read_bytes()
     if path.suffix == ".gz":
-        content = gzip.decompress(content)
+        content = _unpacked(content)
     for line in content.split(b"\n"):
         entry = _entry(line)
         if entry is not None:
@@ -78,8 +80,8 @@ def append_records(folder: Path, records: Iterable[Record]) -> None:
 
 
 def read_records(folder: Path) -> dict[Cell, Record]:
-    """The last whole record of every cell below a folder."""
-    found = {}
+    """The last whole record of every cell below a folder; a failure never replaces a success."""
+    found: dict[Cell, Record] = {}
     places = folder / "records"
     for path in (*sorted(places.glob("*.jsonl.gz")), *sorted(places.glob("*.jsonl"))):
         for entry in read_lines(path):
@@ -87,7 +89,9 @@ def read_records(folder: Path) -> dict[Cell, Record]:
                 record = Record(**entry)
             except TypeError:  # fields of another version
                 continue
-            found[record.cell] = record
+            earlier = found.get(record.cell, record)
+            if record.error is None or earlier.error is not None:
+                found[record.cell] = record
     return found
 
 
@@ -98,14 +102,23 @@ def record_file(folder: Path, dataset: str, backbone: str) -> Path:
 
 def _line(entry: dict[str, Any]) -> str:
     body = json.dumps(entry, allow_nan=False, separators=(",", ":"))[:-1]
-    return f'{body},"checksum":"{crc32(body.encode()):08x}"}}\n'
+    return f'{body},"checksum":"{zlib.crc32(body.encode()):08x}"}}\n'
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
     body, _, rest = line.rpartition(b',"checksum":"')
-    if rest != b'%08x"}' % crc32(body):
+    if rest != b'%08x"}' % zlib.crc32(body):
         return None
     return dict(json.loads(body + b"}"))
+
+
+def _unpacked(content: bytes) -> bytes:
+    """What can be decompressed; a file that is cut off or damaged ends there."""
+    parts = []
+    with gzip.open(io.BytesIO(content)) as file, suppress(EOFError, OSError, zlib.error):
+        while part := file.read1(1 << 12):
+            parts.append(part)
+    return b"".join(parts)
 
 
 def _ends_within_a_line(path: Path) -> bool:
