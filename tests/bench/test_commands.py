@@ -1,6 +1,7 @@
 """``gnncal bench`` end to end: on bundles, and on a generated dataset with trained classifiers."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from gnncal.bench import logits as logits_module
 from gnncal.bench import perturbation
 from gnncal.bench.logits import TrainedLogits
 from gnncal.bench.plan import Task
-from gnncal.bench.records import read_records
+from gnncal.bench.records import read_lines, read_records
 from gnncal.cli.main import app
 from gnncal.datasets import Dataset
 from tests.bench.graphs import frozen_bundle, write_bundles
@@ -42,6 +43,16 @@ def test_a_second_run_says_that_all_is_there(folder):
     )
     assert done.stdout.startswith("0 cells computed, 16 were there, 0 failed; records in ")
     assert done.stderr == ""
+
+
+def test_the_command_is_noted_so_that_a_shell_would_repeat_it(tmp_path, monkeypatch):
+    place = tmp_path / "with a space"
+    write_bundles(place, datasets=("A",), seeds=(0,))
+    arguments = ["run", "--bundles", str(place), "--out", str(tmp_path / "out"), "--seeds", "1"]
+    monkeypatch.setattr("sys.argv", ["/somewhere/gnncal", "bench", *arguments])
+    run(*arguments, "--backbones", "gcn", "--methods", "ts")
+    (about,) = read_lines(tmp_path / "out" / "runs.jsonl")
+    assert shlex.split(about["command"]) == ["gnncal", "bench", *arguments]
 
 
 def test_tables_and_figures_are_written(folder):

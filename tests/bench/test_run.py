@@ -16,6 +16,7 @@ from gnncal.bench.logits import BundledLogits
 from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
 from gnncal.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.bench.run import run_plan
+from gnncal.bench.runs import note_run
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
 from tests.bench.graphs import frozen_bundle, write_bundles
@@ -306,6 +307,12 @@ def test_every_record_names_the_run_that_made_it(source, tmp_path):
     assert {record.run for record in read_records(tmp_path).values()} == {about["run"]}
     assert about["command"] == "gnncal bench run"
     assert about["versions"]["numpy"] == np.__version__
+
+
+def test_runs_of_the_same_second_have_names_of_their_own(tmp_path):
+    names = [note_run(tmp_path, "gnncal bench run") for _ in range(20)]
+    assert len(set(names)) == 20
+    assert [about["run"] for about in read_lines(tmp_path / "runs.jsonl")] == names
 
 
 def test_a_folder_without_bundles_says_so(tmp_path):

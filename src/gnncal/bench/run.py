@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, groupby
 from pathlib import Path
 from time import perf_counter
@@ -18,10 +14,10 @@ from gnncal.bench.engines import Each, Engine, workers
 from gnncal.bench.logits import Source
 from gnncal.bench.measure import run_cell
 from gnncal.bench.plan import Cell, Plan, Task, constructor_parameters, make_calibrator
-from gnncal.bench.records import Record, append_lines, append_records, read_records
+from gnncal.bench.records import Record, append_records, read_records
+from gnncal.bench.runs import note_run
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
-PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ def run_plan(
     progress = _Ledger(pending, source, jobs, watch)
     progress.learn(read_records(folder).values())
     with workers(jobs, engine) as each:
-        run = _new_run(folder, command)
+        run = note_run(folder, command)
         for (dataset, backbone), block in groupby(pending, key=lambda cell: cell[:2]):
             todo = list(block)
             progress.say(f"{dataset} {backbone}: training")
@@ -189,29 +185,6 @@ def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:
         return record.parameters == constructor_parameters(make_calibrator(cell))
 
     return [cell for cell in cells if not is_done(cell)]
-
-
-def _new_run(folder: Path, command: str) -> str:
-    """Note when, with what and by which command records are made; its short name."""
-    about = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": command,
-        "versions": {"python": platform.python_version(), **_versions()},
-        "machine": f"{platform.system()} {platform.machine()}",
-    }
-    name = hashlib.blake2b(repr(about).encode(), digest_size=4).hexdigest()
-    append_lines(folder / "runs.jsonl", [{"run": name, **about}])
-    return name
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
 
 
 def _step(cell: Cell) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ def run(
             jobs=jobs,
             engine=engine,  # type: ignore[arg-type]
             again=again,
-            command=" ".join(["gnncal", *sys.argv[1:]]),
+            command=shlex.join(["gnncal", *sys.argv[1:]]),
             watch=watch,
         )
     if outcome.failed:

@@ -1,0 +1,38 @@
+"""Which commands made the records of a folder, when, and with which versions."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from gnncal.bench.records import append_lines
+
+FILE = "runs.jsonl"
+PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")
+
+
+def note_run(folder: Path, command: str) -> str:
+    """Add a line about a run that begins; the short name that its records go by."""
+    name = secrets.token_hex(4)
+    about = {
+        "run": name,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+    append_lines(folder / FILE, [about])
+    return name
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
