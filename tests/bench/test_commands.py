@@ -12,7 +12,9 @@ from gnncal.bench import perturbation
 from gnncal.bench.logits import TrainedLogits
 from gnncal.bench.plan import Task
 from gnncal.bench.records import read_lines, read_records
+from gnncal.classifiers.settings import SETTINGS, TrainingSettings
 from gnncal.cli.main import app
+from gnncal.core.graph import Graph
 from gnncal.datasets import Dataset
 from tests.bench.graphs import frozen_bundle, write_bundles
 
@@ -133,15 +135,30 @@ def test_logits_are_trained_once_and_a_broken_cache_is_trained_again(generated, 
     assert {cell.method for cell in read_records(tmp_path)} == {"ts", "hts", "ets"}
 
 
-def test_cached_logits_of_another_graph_are_not_used(generated, tmp_path, monkeypatch):
+def with_a_changed(part, data):
+    edges, x, labels = data.graph.edge_index, data.graph.features, data.labels
+    if part == "edge":
+        return Dataset(data.name, Graph(edges[:, 1:], features=x), labels)
+    if part == "feature":
+        return Dataset(data.name, Graph(edges, features=x + (x == x.max())), labels)
+    return Dataset(data.name, data.graph, (labels + (np.arange(len(labels)) == 7)) % 3)
+
+
+@pytest.mark.parametrize("part", ["edge", "feature", "label"])
+def test_cached_logits_of_other_data_are_not_used(generated, tmp_path, monkeypatch, part):
     source, task = TrainedLogits(tmp_path), Task("Texas", "gcn", 0)
     source.prepare(task)
     assert source.is_ready(task)
-    other = frozen_bundle(6)
-    monkeypatch.setattr(
-        logits_module, "load", lambda name, root=None: Dataset(name, other.graph, other.labels)
-    )
+    other = with_a_changed(part, generated)
+    monkeypatch.setattr(logits_module, "load", lambda name, root=None: other)
     logits_module.load_dataset.cache_clear()
+    assert not source.is_ready(task)
+
+
+def test_cached_logits_of_other_settings_are_not_used(generated, tmp_path, monkeypatch):
+    source, task = TrainedLogits(tmp_path), Task("Texas", "gcn", 0)
+    source.prepare(task)
+    monkeypatch.setitem(SETTINGS, "G1", TrainingSettings(max_epochs=201))
     assert not source.is_ready(task)
 
 

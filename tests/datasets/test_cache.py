@@ -4,8 +4,10 @@ import os
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from gnncal.datasets import cache, load
+from gnncal.core.graph import Graph
+from gnncal.datasets import Dataset, cache, load
 from tests.datasets import files
 
 X = np.array([[0.5, -1], [2, 0.1], [3, 3]], dtype=np.float32)
@@ -49,6 +51,20 @@ def test_sparse_features_survive_the_cache(root, monkeypatch):
     forbid_parsing(monkeypatch)
     again = load("Squirrel", root)
     assert (again.graph.features != first.graph.features).nnz == 0
+    assert again.fingerprint == first.fingerprint
+
+
+def test_a_fingerprint_covers_features_and_labels_but_not_the_width_of_indices():
+    edges, x = np.array([[0, 1], [1, 0]]), sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]]))
+    wide = x.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+
+    def fingerprint(features, labels):
+        return Dataset("mine", Graph(edges, 2, features), np.array(labels)).fingerprint
+
+    assert fingerprint(x, [0, 1]) == fingerprint(wide, [0, 1])
+    different = [(x, [0, 1]), (x, [1, 1]), (2 * x, [0, 1]), (x.toarray(), [0, 1]), (None, [0, 1])]
+    assert len({fingerprint(*parts) for parts in different}) == len(different)
 
 
 def test_changed_raw_files_are_parsed_again(root):

@@ -51,7 +51,8 @@ class Source(Protocol):
 class TrainedLogits:
     """Classifiers of :mod:`gnncal.classifiers`, their logits cached in a folder.
 
-    A cached file that cannot be read, or that belongs to another graph, is trained again.
+    A cached file that cannot be read, or that comes from other data or other settings than today's,
+    is trained again.
     """
 
     cache: Path
@@ -72,8 +73,8 @@ class TrainedLogits:
         split = random_split(dataset.graph.n_nodes, task.seed)
         classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
         buffer = io.BytesIO()
-        fingerprint = np.array(dataset.graph.fingerprint)
-        np.savez_compressed(buffer, logits=classifier.logits(), graph=fingerprint)
+        key = np.array(_key(task.backbone, dataset))
+        np.savez_compressed(buffer, logits=classifier.logits(), key=key)
         write_atomically(self._path(task), buffer.getvalue())
 
     def load(self, task: Task) -> FrozenLogits:
@@ -100,11 +101,11 @@ class TrainedLogits:
     def _read(self, task: Task) -> FloatArray | None:
         try:
             with np.load(self._path(task), allow_pickle=False) as file:
-                logits, fingerprint = file["logits"], str(file["graph"])
+                logits, key = file["logits"], str(file["key"])
         except Exception:  # none, or a broken one, of which NumPy and zlib say almost anything
             return None
-        graph = load_dataset(task.dataset, self.root).graph
-        return logits if fingerprint == graph.fingerprint else None
+        dataset = load_dataset(task.dataset, self.root)
+        return logits if key == _key(task.backbone, dataset) else None
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,13 @@ class BundledLogits:
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
+
+
+def _key(backbone: str, dataset: Dataset) -> str:
+    """What logits depend on, beside the seed in the name of their file."""
+    from gnncal.classifiers import training_settings
+
+    return f"{dataset.fingerprint} {training_settings(backbone, dataset.name)}"
 
 
 @lru_cache(maxsize=1)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
 
 from gnncal.core.arrays import IntArray
 from gnncal.core.checks import check_labels
@@ -39,6 +45,23 @@ class Dataset:
     def n_classes(self) -> int:
         """Labels run from 0 to n_classes - 1."""
         return int(self.labels.max()) + 1
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of edges, features and labels: of all that a classifier learns from."""
+        digest = hashlib.blake2b(self.graph.fingerprint.encode(), digest_size=16)
+        features: Any = self.graph.features
+        if sparse.issparse(features):
+            parts = [features.data, features.indices, features.indptr, features.shape]
+        else:
+            parts = [] if features is None else [features]
+        for part in (*parts, self.labels):
+            array = np.ascontiguousarray(part)
+            # The width of SciPy's indices depends on how a matrix came about.
+            array = array.astype(np.int64) if array.dtype.kind == "i" else array
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            digest.update(array.data)
+        return digest.hexdigest()
 
 
 def load(name: str, root: str | Path | None = None) -> Dataset:
