@@ -3,15 +3,23 @@
 import gzip
 import json
 import os
-from dataclasses import replace
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
+from time import sleep
+from unittest.mock import MagicMock
 
+import joblib
 import numpy as np
 import pytest
+from joblib._parallel_backends import ThreadingBackend
+from joblib.externals.loky import get_reusable_executor
 
 import gnncal
 from gnncal import metrics
-from gnncal.bench import measure
+from gnncal.bench import engines, measure
+from gnncal.bench.engines import workers
 from gnncal.bench.logits import BundledLogits
 from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
 from gnncal.bench.records import append_lines, append_records, read_lines, read_records
@@ -23,6 +31,7 @@ from tests.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]
 PLAN = Plan(["A", "B"], ["gcn"], [0, 1], METHODS, ["paper", "converged"])
+SMALL_PLAN = Plan(["A"], ["gcn"], [0, 1], METHODS, ["converged"])
 
 
 @pytest.fixture
@@ -265,7 +274,149 @@ def test_a_task_without_logits_fails_alone(source, tmp_path):
     assert record.error.startswith("no logits: InputError: there is no")
 
 
+def test_datasets_without_bundles_fail_alone(source, tmp_path):
+    write_bundles(tmp_path / "bundles", datasets=("A-B",))  # not a file of A
+    plan = replace(PLAN, datasets=["C", "A", "A-B", "B-gcn"])
+    outcome = run_plan(plan, source, tmp_path)
+    assert (outcome.computed, outcome.failed) == (40, 20)
+    for cell, record in read_records(tmp_path).items():
+        if cell.dataset in ("A", "A-B"):
+            assert record.error is None
+        else:
+            expected = f"has no files {cell.dataset}-BACKBONE-SEED.npz."
+            assert record.error.startswith("no logits: InputError: ")
+            assert record.error.endswith(expected)
+
+
+HTS_FIT = gnncal.EntropyScaling._fit
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Bundles that are fetched, trained and read, each of which may go wrong."""
+
+    bundles: BundledLogits
+    notes: Path  # a folder
+    unreachable: str = ""  # a dataset
+    deadly: str = ""  # "training" or "method hts" of seed 1, in another process
+    deaths: int = 1 << 30  # before it goes well
+
+    def fetch(self, dataset):
+        self._note(f"fetched {dataset} {os.getpid()}")
+        if dataset == self.unreachable:
+            raise OSError("no route to host")
+
+    def is_ready(self, task):
+        return bool(self.times(f"trained {task}"))
+
+    def prepare(self, task):
+        if self.deadly == "training" and task.seed == 1:
+            self._die()
+        self._note(f"trained {task}")
+
+    def load(self, task):
+        def fit(calibrator, data):
+            self._die()
+            HTS_FIT(calibrator, data)
+
+        deadly = self.deadly == "method hts" and task.seed == 1
+        gnncal.EntropyScaling._fit = fit if deadly else HTS_FIT
+        return self.bundles.load(task)
+
+    def size(self, dataset):
+        return self.bundles.size(dataset)
+
+    def times(self, what):
+        path = self.notes / "notes"
+        return path.read_text().count(what + "\n") if path.exists() else 0
+
+    def _note(self, what):
+        with (self.notes / "notes").open("a") as file:
+            file.write(what + "\n")
+
+    def _die(self):
+        if self.times("died") < self.deaths:
+            self._note("died")
+            os._exit(1)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_dataset_is_fetched_once_and_its_failure_is_that_of_its_cells(source, tmp_path, jobs):
+    elsewhere = Elsewhere(source, tmp_path, unreachable="A")
+    plan = replace(PLAN, backbones=["gcn", "gat"])
+    assert run_plan(plan, elsewhere, tmp_path, jobs=jobs).failed == 20 + 10  # all of A, B's gat
+    for dataset in "AB":
+        assert elsewhere.times(f"fetched {dataset} {os.getpid()}") == 1
+    assert (tmp_path / "notes").read_text().count("fetched") == 2
+    errors = {cell: record.error for cell, record in read_records(tmp_path).items()}
+    reasons = {error for cell, error in errors.items() if cell.dataset == "A"}
+    assert reasons == {"no logits: OSError: no route to host"}
+    assert not any(error for cell, error in errors.items() if cell[:2] == ("B", "gcn"))
+
+
 # --- several processes
+
+
+@pytest.fixture
+def fresh_processes():
+    """None that a test has changed lives on."""
+    yield
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@pytest.mark.usefixtures("fresh_processes")
+@pytest.mark.parametrize("deadly", ["training", "method hts"])
+def test_a_process_that_dies_once_costs_nothing(source, tmp_path, deadly):
+    run_plan(SMALL_PLAN, source, tmp_path / "whole")
+    elsewhere = Elsewhere(source, tmp_path, deadly=deadly, deaths=1)
+    outcome = run_plan(SMALL_PLAN, elsewhere, tmp_path / "out", jobs=2)
+    assert (outcome.computed, outcome.failed, elsewhere.times("died")) == (6, 0, 1)
+    assert results(tmp_path / "out") == results(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("fresh_processes")
+def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
+    run_plan(SMALL_PLAN, source, tmp_path / "whole")
+    elsewhere = Elsewhere(source, tmp_path, deadly="method hts")
+    outcome = run_plan(SMALL_PLAN, elsewhere, tmp_path / "out", jobs=2)
+    found, expected = results(tmp_path / "out"), results(tmp_path / "whole")
+    failed = found.pop(Cell("A", "gcn", 1, "hts", "converged"))
+    assert failed.error == "its process died, perhaps for want of memory"
+    assert outcome.failed == 1
+    assert found == {cell: expected[cell] for cell in found}
+    assert len(found) == 5
+
+
+@pytest.mark.usefixtures("fresh_processes")
+def test_a_classifier_whose_training_kills_its_process_fails_alone(source, tmp_path):
+    elsewhere = Elsewhere(source, tmp_path, deadly="training")
+    assert run_plan(SMALL_PLAN, elsewhere, tmp_path, jobs=2).failed == 3
+    errors = {cell: record.error for cell, record in read_records(tmp_path).items()}
+    reasons = {error for cell, error in errors.items() if cell.seed == 1}
+    assert reasons == {"no logits: its process died, perhaps for want of memory"}
+    assert not any(error for cell, error in errors.items() if cell.seed == 0)
+
+
+def test_only_what_was_under_way_in_a_death_is_done_one_by_one(monkeypatch):
+    alone, by_itself = [], engines._Pool.alone
+
+    def counted(self, work, item, lost):
+        alone.append(item)
+        return by_itself(self, work, item, lost)
+
+    monkeypatch.setattr(engines._Pool, "alone", counted)
+    with workers(2) as each:
+        done = list(each(double_unless_deadly, list(range(60)), lambda item: -1))
+    assert sorted(done) == sorted(-1 if item == 3 else 2 * item for item in range(60))
+    assert 3 in alone
+    assert len(alone) < 30  # two under way, and what waits for them
+    with workers(2) as each, pytest.raises(BrokenProcessPool):
+        list(each(double_unless_deadly, [3]))
+
+
+def double_unless_deadly(item):
+    sleep(0.02)
+    return 2 * item if item != 3 else os._exit(1)
 
 
 def test_two_processes_record_what_one_does(source, tmp_path):
@@ -282,6 +433,89 @@ def test_a_local_cluster_records_what_one_process_does(source, tmp_path, engine,
     run_plan(PLAN, source, tmp_path / "here")
     run_plan(PLAN, source, tmp_path / "cluster", jobs=2, engine=engine)
     assert results(tmp_path / "here") == results(tmp_path / "cluster")
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_cluster_does_all_the_work_and_survives_a_death(tmp_path, engine, package):
+    if os.environ.get("GNNCAL_ENGINES") == "required":
+        import_module(package)
+    pytest.importorskip(package, reason=f"pip install 'gnncal[{engine}]' to test this engine")
+    with workers(engine=engine) as each:
+        assert each.count > 1
+        assert os.getpid() not in set(each(process_of, list(range(20))))
+        done = list(each(double_unless_deadly, list(range(9)), lambda item: -1))
+        assert sorted(done) == [-1, 0, 2, 4, 8, 10, 12, 14, 16]
+
+
+def process_of(item):
+    return os.getpid()
+
+
+class FiveThreads(ThreadingBackend):
+    """What a cluster of five looks like to joblib."""
+
+    def effective_n_jobs(self, n_jobs):
+        return 5 if n_jobs == -1 else n_jobs
+
+
+@pytest.mark.parametrize(("jobs", "count"), [(None, 5), (3, 3)])
+def test_ray_uses_its_whole_cluster_unless_told_otherwise(monkeypatch, jobs, count):
+    stub = MagicMock(exceptions=MagicMock(RayError=RuntimeError))
+    monkeypatch.setattr(engines, "require", lambda module, **more: stub)
+    monkeypatch.setitem(joblib.parallel.BACKENDS, "ray", FiveThreads)
+    with workers(jobs, "ray") as each:
+        assert each.count == count
+        assert sorted(each(double_unless_deadly, [5] * 70)) == [10] * 70
+
+
+class Cluster(MagicMock):
+    """Dask's module and client: two machines; item 3 is what they die of."""
+
+    KilledWorker = type("KilledWorker", (Exception,), {})
+
+    def __enter__(self):
+        return self
+
+    def ncores(self):
+        return {"one": 4, "other": 1}
+
+    def as_completed(self, futures):
+        return reversed(list(futures))
+
+    def submit(self, work, item, pure):
+        assert pure is False
+        dies = {"side_effect": self.KilledWorker} if item == 3 else {"return_value": work(item)}
+        return MagicMock(result=MagicMock(**dies))
+
+
+@pytest.mark.parametrize(
+    ("address", "size"), [(None, {"n_workers": 7, "threads_per_worker": 1}), ("tcp://x:1", {})]
+)
+def test_dask_counts_its_workers_and_starts_them_with_one_thread(monkeypatch, address, size):
+    cluster = Cluster()
+    cluster.get.return_value = address  # of its configuration
+    cluster.Client.return_value = cluster
+    monkeypatch.setattr(engines, "require", lambda module, **more: cluster)
+    with workers(7, "dask") as each:
+        cluster.Client.assert_called_once_with(**size)
+        assert each.count == 5
+        assert list(each(double_unless_deadly, [2, 3, 5], lambda item: -item)) == [10, 4, -3]
+        assert each.alone(double_unless_deadly, 3, lambda item: -item) == -3
+        with pytest.raises(cluster.KilledWorker):
+            list(each(double_unless_deadly, [3]))
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_the_time_left_is_shared_by_the_workers(source, tmp_path, jobs):
+    plan = Plan(["A"], ["gcn"], [0, 1], ["ts", "hts"], ["paper"])
+    run_plan(plan, source, tmp_path)
+    timed = [replace(record, cell_seconds=3.0) for record in read_records(tmp_path).values()]
+    (tmp_path / "records" / "A-gcn.jsonl").unlink()
+    append_records(tmp_path, timed)
+    seen = []
+    run_plan(plan, source, tmp_path, jobs=jobs, again=True, watch=seen.append)
+    # four cells and, guessed from any other step, two classifiers
+    assert seen[0].seconds_left == pytest.approx((4 + 2) * 3.0 / (jobs or 1))
 
 
 def test_unusable_workers_are_refused(source, tmp_path):
@@ -313,11 +547,6 @@ def test_runs_of_the_same_second_have_names_of_their_own(tmp_path):
     names = [note_run(tmp_path, "gnncal bench run") for _ in range(20)]
     assert len(set(names)) == 20
     assert [about["run"] for about in read_lines(tmp_path / "runs.jsonl")] == names
-
-
-def test_a_folder_without_bundles_says_so(tmp_path):
-    with pytest.raises(InputError, match="no files A-BACKBONE-SEED"):
-        BundledLogits(tmp_path).size("A")
 
 
 def test_compressed_records_count_and_later_ones_go_beside_them(source, tmp_path):

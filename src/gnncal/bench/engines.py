@@ -1,8 +1,10 @@
-"""Where work is done: this process, several on this machine, or a cluster, through joblib."""
+"""Where work is done: this process, several on this machine, or a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar, get_args
 
@@ -14,45 +16,150 @@ Engine = Literal["dask", "ray"]
 ITEMS_AT_ONCE = 4  # a worker, where results come back all together
 S = TypeVar("S")
 R = TypeVar("R")
-Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+class Workers(ABC):
+    """Processes that may die, for want of memory for instance."""
+
+    count: int
+
+    @abstractmethod
+    def __call__(
+        self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
+    ) -> Iterator[R]:
+        """Yield ``work(item)`` of every item, in any order.
+
+        What was under way when a process died is run again; what kills its process once more is
+        ``lost(item)``, and the rest goes on. Without ``lost`` a death is an error.
+        """
+
+    @abstractmethod
+    def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
+        """Do ``work`` on one item in another process, with nothing beside it."""
 
 
 @contextmanager
-def workers(jobs: int, engine: Engine | None = None) -> Iterator[Each]:
-    """A function ``each(work, items)`` that yields results as they come, in any order.
+def workers(jobs: int | None = None, engine: Engine | None = None) -> Iterator[Workers]:
+    """Workers for as long as the block lasts.
 
     ``engine="dask"`` joins the cluster that ``DASK_SCHEDULER_ADDRESS`` names, ``"ray"`` that of
     ``RAY_ADDRESS``; without one, a local cluster is started. Its machines need gnncal and must
-    see the same folders.
+    see the same folders. ``jobs`` defaults to all that a cluster has, and else to 1; a dask
+    cluster that is joined is always used in full.
     """
-    if jobs < 1:
+    if jobs is not None and jobs < 1:
         raise InputError(f"jobs is {jobs}; expected at least 1.")
-    as_they_come = "list" if engine == "ray" else "generator_unordered"
-    with _backend(engine), joblib.Parallel(jobs, return_as=as_they_come) as pool:
-
-        def each(work: Callable[[S], R], items: Sequence[S]) -> Iterator[R]:
-            # Ray's backend returns a list when all is done: hand it a few items at a time.
-            step = ITEMS_AT_ONCE * jobs if engine == "ray" else max(len(items), 1)
-            for start in range(0, len(items), step):
-                yield from pool(joblib.delayed(work)(item) for item in items[start : start + step])
-
-        yield each
-
-
-@contextmanager
-def _backend(engine: Engine | None) -> Iterator[None]:
     if engine is None:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
-            yield
+            yield _Pool(jobs or 1, BrokenProcessPool)
     elif engine == "dask":
         distributed = require("distributed", extra="dask", purpose="--engine dask")
-        with distributed.Client(), joblib.parallel_config("dask"):
-            yield
+        with _dask_client(distributed, jobs) as client:
+            yield _DaskCluster(distributed, client)
     elif engine == "ray":
         ray = require("ray", extra="ray", purpose="--engine ray")
         require("ray.util.joblib", extra="ray", purpose="--engine ray").register_ray()
         ray.init(ignore_reinit_error=True)
         with joblib.parallel_config("ray"):
-            yield
+            yield _Pool(jobs or -1, ray.exceptions.RayError, comes_in_lists=True)  # -1: all
     else:
         raise InputError(f"engine is {engine!r}; expected {' or '.join(get_args(Engine))}.")
+
+
+class _Pool(Workers):
+    """Processes that joblib manages. One that dies takes the whole pool with it."""
+
+    def __init__(self, jobs: int, death: type[Exception], *, comes_in_lists: bool = False) -> None:
+        self.count = joblib.effective_n_jobs(jobs)
+        self._death, self._comes_in_lists = death, comes_in_lists
+
+    def __call__(
+        self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
+    ) -> Iterator[R]:
+        """After a death, what the pool had taken is done one by one, the rest by a new pool."""
+        left = dict(enumerate(items))
+        while left:
+            taken: list[int] = []
+            try:
+                for number, result in self._results(work, dict(left), taken):
+                    del left[number]
+                    yield result
+            except self._death:
+                if lost is None or not taken:
+                    raise
+                for number in [number for number in taken if number in left]:
+                    yield self.alone(work, left.pop(number), lost)
+
+    def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
+        """In a pool of two, because joblib would run a pool of one in this process."""
+        try:
+            (result,) = joblib.Parallel(2)([joblib.delayed(work)(item)])
+        except self._death:
+            return lost(item)
+        return result
+
+    def _results(
+        self, work: Callable[[S], R], items: dict[int, S], taken: list[int]
+    ) -> Iterator[tuple[int, R]]:
+        """Results with the number of their item; ``taken`` notes what the pool has asked for."""
+
+        def calls(numbers: Sequence[int]) -> Iterator[Any]:
+            for number in numbers:
+                taken.append(number)
+                yield joblib.delayed(_numbered)(work, number, items[number])
+
+        # Ray's backend returns a list when all is done: hand it a few items at a time.
+        return_as = "list" if self._comes_in_lists else "generator_unordered"
+        step = ITEMS_AT_ONCE * self.count if self._comes_in_lists else len(items)
+        numbers = list(items)
+        with joblib.Parallel(self.count, return_as=return_as, batch_size=1) as pool:
+            for start in range(0, len(numbers), step):
+                yield from pool(calls(numbers[start : start + step]))
+
+
+class _DaskCluster(Workers):
+    """Dask tries thrice what a death interrupted, and then suspects all that waited there.
+
+    Not through joblib, whose backend for it waits forever for what killed its process.
+    """
+
+    def __init__(self, distributed: Any, client: Any) -> None:
+        self.count = max(sum(client.ncores().values()), 1)
+        self._distributed, self._client = distributed, client
+
+    def __call__(
+        self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
+    ) -> Iterator[R]:
+        """As they come; in the end the suspects, one by one."""
+        futures = {self._client.submit(work, item, pure=False): item for item in items}
+        suspects = []
+        for future in self._distributed.as_completed(futures):
+            try:
+                result = future.result()
+            except self._distributed.KilledWorker:
+                if lost is None:
+                    raise
+                suspects.append(futures[future])
+            else:
+                yield result
+        if lost is not None:
+            yield from (self.alone(work, item, lost) for item in suspects)
+
+    def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
+        """With nothing else under way."""
+        try:
+            return self._client.submit(work, item, pure=False).result()
+        except self._distributed.KilledWorker:
+            return lost(item)
+
+
+def _dask_client(distributed: Any, jobs: int | None) -> Any:
+    config = require("dask.config", extra="dask", purpose="--engine dask")
+    if config.get("scheduler-address", None) is not None:
+        return distributed.Client()
+    # Two fits in one process would share its CPU clock and torch's random state.
+    return distributed.Client(n_workers=jobs, threads_per_worker=1)
+
+
+def _numbered(work: Callable[[S], R], number: int, item: S) -> tuple[int, R]:
+    return number, work(item)

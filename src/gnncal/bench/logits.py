@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,10 +14,12 @@ import numpy as np
 from gnncal.bench.plan import Task
 from gnncal.bundles import read_bundle
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import InputError, MissingExtraError
+from gnncal.core.errors import InputError
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 from gnncal.datasets import FACTS, Dataset, load, random_split
+
+BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,9 @@ class FrozenLogits:
 
 class Source(Protocol):
     """Gives the logits of a task; sent to the processes that need them."""
+
+    def fetch(self, dataset: str) -> None:
+        """Have the files of a dataset at hand, or raise; the others come after it."""
 
     def is_ready(self, task: Task) -> bool:
         """Whether :meth:`load` is quick."""
@@ -58,12 +64,13 @@ class TrainedLogits:
     cache: Path
     root: Path | None = None
 
+    def fetch(self, dataset: str) -> None:
+        """Download the dataset if it is not there."""
+        load_dataset(dataset, self.root)
+
     def is_ready(self, task: Task) -> bool:
         """Whether the logits are in the cache."""
-        try:
-            return self._read(task) is not None
-        except (InputError, MissingExtraError, OSError):  # no dataset: its cells will say so
-            return False
+        return self._read(task) is not None
 
     def prepare(self, task: Task) -> None:
         """Train the classifier and cache its logits."""
@@ -92,8 +99,8 @@ class TrainedLogits:
 
     def size(self, dataset: str) -> float:
         """Nodes and edges: what a step of any method touches."""
-        facts = FACTS[dataset]
-        return float(facts.n_nodes + facts.n_edges)
+        facts = FACTS.get(dataset)
+        return 1.0 if facts is None else float(facts.n_nodes + facts.n_edges)
 
     def _path(self, task: Task) -> Path:
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
@@ -114,6 +121,11 @@ class BundledLogits:
 
     folder: Path
 
+    def fetch(self, dataset: str) -> None:
+        """Nothing to fetch, but there must be files of this name."""
+        if all(task.dataset != dataset for task in self.tasks()):
+            raise InputError(f"{self.folder} has no files {dataset}-BACKBONE-SEED.npz.")
+
     def is_ready(self, task: Task) -> bool:
         """Nothing has to be trained."""
         return True
@@ -127,10 +139,13 @@ class BundledLogits:
 
     def size(self, dataset: str) -> float:
         """The size of the dataset's files."""
-        files = list(self.folder.glob(f"{dataset}-*.npz"))
-        if not files:
-            raise InputError(f"{self.folder} has no files {dataset}-BACKBONE-SEED.npz.")
-        return float(files[0].stat().st_size)
+        files = (self._path(task) for task in self.tasks() if task.dataset == dataset)
+        return float(max((path.stat().st_size for path in files), default=1))
+
+    def tasks(self) -> list[Task]:
+        """Of which there are files."""
+        names = (BUNDLE_NAME.fullmatch(path.name) for path in self.folder.glob("*.npz"))
+        return sorted(Task(name[1], name[2], int(name[3])) for name in names if name)
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{task.dataset}-{task.backbone}-{task.seed}.npz"

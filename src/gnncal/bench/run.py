@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
 from gnncal.bench.costs import Costs, Step, chunks
-from gnncal.bench.engines import Each, Engine, workers
+from gnncal.bench.engines import Engine, Workers, workers
 from gnncal.bench.logits import Source
 from gnncal.bench.measure import run_cell
 from gnncal.bench.plan import Cell, Plan, Task, constructor_parameters, make_calibrator
@@ -18,6 +18,7 @@ from gnncal.bench.records import Record, append_records, read_records
 from gnncal.bench.runs import note_run
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
+DIED = "its process died, perhaps for want of memory"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+Work = Callable[[list[Cell]], list[Record]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def run_plan(
     source: Source,
     folder: Path,
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
     engine: Engine | None = None,
     again: bool = False,
     command: str = "",
@@ -59,55 +61,79 @@ def run_plan(
 
     A record counts if it is whole, did not fail, and was made with the parameters that the cell
     has today; ``again`` computes all cells anew. Only this process writes records; the others
-    send them here.
+    send them here. ``jobs`` defaults to all workers of a cluster, and without ``engine`` to 1.
     """
     cells = list(plan.cells())
     pending = cells if again else _without_record(cells, folder)
     recorded = len(cells) - len(pending)
     if not pending:
         return Outcome("", 0, 0, recorded)
-    progress = _Ledger(pending, source, jobs, watch)
-    progress.learn(read_records(folder).values())
     with workers(jobs, engine) as each:
+        progress = _Ledger(pending, source, each.count, watch)
+        progress.learn(read_records(folder).values())
         run = note_run(folder, command)
-        for (dataset, backbone), block in groupby(pending, key=lambda cell: cell[:2]):
-            todo = list(block)
-            progress.say(f"{dataset} {backbone}: training")
-            failures = _train(todo, source, each, progress)
-            lost = [
-                _failed(cell, run, failures[cell.task]) for cell in todo if cell.task in failures
-            ]
-            progress.say(f"{dataset} {backbone}: calibrating")
-            units = progress.units([cell for cell in todo if cell.task not in failures])
-            for records in chain([lost], each(partial(_run_cells, source, run), units)):
-                append_records(folder, records)
-                progress.finished(records)
+        for records in _records(pending, source, run, each, progress):
+            append_records(folder, records)
+            progress.finished(records)
     return Outcome(run, len(pending), progress.failed, recorded)
 
 
-def _train(todo: list[Cell], source: Source, each: Each, progress: _Ledger) -> dict[Task, str]:
+def _records(
+    pending: list[Cell], source: Source, run: str, each: Workers, progress: _Ledger
+) -> Iterator[list[Record]]:
+    """Dataset by dataset, each fetched once and by this process alone."""
+    for dataset, group in groupby(pending, key=lambda cell: cell.dataset):
+        cells = list(group)
+        progress.say(f"{dataset}: loading")
+        try:
+            source.fetch(dataset)
+        except Exception as error:
+            yield [_without_logits(cell, run, _reason(error)) for cell in cells]
+            continue
+        for _, block in groupby(cells, key=lambda cell: cell.backbone):
+            yield from _records_of_block(list(block), source, run, each, progress)
+
+
+def _records_of_block(
+    cells: list[Cell], source: Source, run: str, each: Workers, progress: _Ledger
+) -> Iterator[list[Record]]:
+    """Of a dataset and backbone: classifiers are trained first, then calibrated."""
+    failures = _train(cells, source, each, progress)
+    yield [_without_logits(c, run, failures[c.task]) for c in cells if c.task in failures]
+    progress.say(f"{cells[0].dataset} {cells[0].backbone}: calibrating")
+    units = progress.units([cell for cell in cells if cell.task not in failures])
+    work = partial(_run_cells, source, run)
+    yield from each(work, units, partial(_run_apart, work, run, each))
+
+
+def _train(cells: list[Cell], source: Source, each: Workers, progress: _Ledger) -> dict[Task, str]:
     """Have the logits of every task ready; why it failed for those where it did."""
-    tasks = dict.fromkeys(cell.task for cell in todo)
+    tasks = dict.fromkeys(cell.task for cell in cells)
     waiting = [task for task in tasks if not source.is_ready(task)]
     progress.ready(set(tasks) - set(waiting))
+    if waiting:
+        progress.say(f"{waiting[0].dataset} {waiting[0].backbone}: training")
     failures = {}
-    for task, seconds, failure in each(partial(_prepare, source), waiting):
-        progress.trained(task, seconds)
-        if failure is not None:
+    trained = each(partial(_prepare, source), waiting, lambda task: (task, 0.0, DIED))
+    for task, seconds, failure in trained:
+        if failure is None:
+            progress.learn_training(task, seconds)
+        else:
             failures[task] = failure
+        progress.ready([task])
     return failures
 
 
 class _Ledger:
     """What is left to do and how long it will take."""
 
-    def __init__(self, pending: list[Cell], source: Source, jobs: int, watch: Watch) -> None:
+    def __init__(self, pending: list[Cell], source: Source, n_workers: int, watch: Watch) -> None:
         self.costs = Costs(lru_cache(None)(source.size))
         self.failed = 0
         self._datasets = {cell.dataset for cell in pending}
         self._left = dict.fromkeys(pending)
         self._untrained = dict.fromkeys(cell.task for cell in pending)
-        self._total, self._jobs, self._watch = len(pending), jobs, watch
+        self._total, self._workers, self._watch = len(pending), n_workers, watch
         self._doing = ""
 
     def learn(self, records: Iterable[Record]) -> None:
@@ -130,18 +156,17 @@ class _Ledger:
     def ready(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
             self._untrained.pop(task, None)
-
-    def trained(self, task: Task, seconds: float) -> None:
-        self.costs.add(_training(task), seconds)
-        self.ready([task])
         self._tell()
+
+    def learn_training(self, task: Task, seconds: float) -> None:
+        self.costs.add(_training(task), seconds)
 
     def finished(self, records: Sequence[Record]) -> None:
         self.learn(records)
         for record in records:
             self.failed += record.error is not None
             self._left.pop(record.cell, None)
-        self._tell()
+        self.ready(record.cell.task for record in records)
 
     def _seconds(self, cell: Cell) -> float:
         return self.costs.predict(_step(cell))
@@ -149,7 +174,7 @@ class _Ledger:
     def _tell(self) -> None:
         work = sum(map(self._seconds, self._left))
         work += sum(self.costs.predict(_training(task)) for task in self._untrained)
-        left = work / self._jobs if self.costs.measured else None
+        left = work / self._workers if self.costs.measured else None
         done = self._total - len(self._left)
         self._watch(Progress(done, self._total, self.failed, left, self._doing))
 
@@ -159,7 +184,7 @@ def _prepare(source: Source, task: Task) -> tuple[Task, float, str | None]:
     try:
         source.prepare(task)
     except Exception as error:  # one classifier must not end the run of all
-        failure = f"{type(error).__name__}: {error}"
+        failure = _reason(error)
     return task, perf_counter() - started, failure
 
 
@@ -167,12 +192,28 @@ def _run_cells(source: Source, run: str, cells: list[Cell]) -> list[Record]:
     try:
         frozen = source.load(cells[0].task)
     except Exception as error:
-        return [_failed(cell, run, f"{type(error).__name__}: {error}") for cell in cells]
+        return [_without_logits(cell, run, _reason(error)) for cell in cells]
     return [run_cell(cell, frozen, run=run) for cell in cells]
 
 
+def _run_apart(work: Work, run: str, each: Workers, cells: list[Cell]) -> list[Record]:
+    """Records of cells whose process died: one cell may be to blame, the others are not."""
+    if len(cells) == 1:
+        return [_failed(cells[0], run, DIED)]
+    lost = partial(_run_apart, work, run, each)
+    return [record for cell in cells for record in each.alone(work, [cell], lost)]
+
+
+def _without_logits(cell: Cell, run: str, reason: str) -> Record:
+    return _failed(cell, run, f"no logits: {reason}")
+
+
 def _failed(cell: Cell, run: str, reason: str) -> Record:
-    return Record(*cell, {}, run, 0.0, 0.0, error=f"no logits: {reason}")
+    return Record(*cell, {}, run, 0.0, 0.0, error=reason)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:

@@ -45,7 +45,9 @@ def run(
     protocol: Annotated[
         list[str] | None, typer.Option(help="paper or converged; may be given twice.")
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; default: 1, or all workers of the engine.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="dask or ray instead of processes.")] = None,
     root: Root = None,
     bundles: Bundles = None,
