@@ -1,6 +1,7 @@
 """``gnncal bench`` end to end: on bundles, and on a generated dataset with trained classifiers."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -47,6 +48,51 @@ def test_a_second_run_says_that_all_is_there(folder):
     assert done.stderr == ""
 
 
+def test_bundles_say_which_datasets_backbones_and_seeds_there_are(tmp_path):
+    place = tmp_path / "bundles"
+    write_bundles(place, datasets=("my-graph",), backbones=("mlp", "gin"), seeds=(4, 12))
+    (place / "notes-of-mine.npz").touch()
+    done = run("run", "--bundles", place, "--out", tmp_path / "out", "--methods", "uncalibrated")
+    assert done.exit_code == 0
+    tasks = {cell.task for cell in read_records(tmp_path / "out")}
+    assert tasks == {("my-graph", b, s) for b in ("mlp", "gin") for s in (4, 12)}
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_run_with_failures_says_why_and_exits_with_one(tmp_path, form):
+    place = tmp_path / "bundles"
+    write_bundles(place, datasets=("A",), seeds=(0,))
+    arguments = ("--methods", "ts", "--protocol", "paper", "--datasets", "mine,A", *form)
+    done = run("run", "--bundles", place, "--out", tmp_path / "out", *arguments)
+    assert done.exit_code == 1
+    reason = f"mine gcn 0 ts paper: no logits: InputError: {place} has no files mine-BACKBONE-SEED"
+    assert f"note: 1 of 2 cells failed, the first of them {reason}" in done.stderr
+    assert len(read_records(tmp_path / "out")) == 2
+    if form:
+        found = json.loads(done.stdout)
+        assert (found["computed"], found["failed"]) == (2, 1)
+        assert found["first_failure"].startswith(reason)
+
+
+def test_a_log_has_a_line_for_each_stage(tmp_path):
+    place = tmp_path / "bundles"
+    write_bundles(place, backbones=("gcn", "gat"))
+    done = run("run", "--bundles", place, "--out", tmp_path / "out", "--methods", "uncalibrated")
+    stages, left = zip(
+        *(line.rpartition(" cells")[::2] for line in done.stderr.splitlines()), strict=True
+    )
+    assert stages == (
+        "A: loading, 0 of 8",
+        "A gat: calibrating, 0 of 8",
+        "A gcn: calibrating, 2 of 8",
+        "B: loading, 4 of 8",
+        "B gat: calibrating, 4 of 8",
+        "B gcn: calibrating, 6 of 8",
+    )
+    assert left[:2] == ("", "")  # nothing measured, nothing claimed
+    assert all(re.fullmatch(", about [0-9]+ s left", text) for text in left[2:])
+
+
 def test_the_command_is_noted_so_that_a_shell_would_repeat_it(tmp_path, monkeypatch):
     place = tmp_path / "with a space"
     write_bundles(place, datasets=("A",), seeds=(0,))
@@ -82,6 +128,11 @@ def test_tables_and_figures_are_written(folder):
     [
         (["run", "--out", "x", "--datasets", "Cara"], "there is no data set 'Cara'"),
         (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
+        (["run", "--out", "x", "--datasets", " , "], "--datasets is ' , '; expected names"),
+        (["run", "--out", "x", "--backbones", ""], "--backbones is ''; expected names"),
+        (["run", "--out", "x", "--methods", ""], "--methods is ''; expected names"),
+        (["run", "--out", "x", "--bundles", "y"], "y has no files DATASET-BACKBONE-SEED.npz"),
+        (["run", "--out", "x", "--seeds", "-1:2"], "--seeds is '-1:2'"),
         (["run", "--out", "x", "--methods", "tts"], "there is no method 'tts'"),
         (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),
         (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),

@@ -44,6 +44,7 @@ class Outcome:
     computed: int
     failed: int
     recorded_before: int
+    first_failure: str | None = None  # the cell and the reason
 
 
 def run_plan(
@@ -75,7 +76,7 @@ def run_plan(
         for records in _records(pending, source, run, each, progress):
             append_records(folder, records)
             progress.finished(records)
-    return Outcome(run, len(pending), progress.failed, recorded)
+    return Outcome(run, len(pending), progress.failed, recorded, progress.first_failure)
 
 
 def _records(
@@ -130,6 +131,7 @@ class _Ledger:
     def __init__(self, pending: list[Cell], source: Source, n_workers: int, watch: Watch) -> None:
         self.costs = Costs(lru_cache(None)(source.size))
         self.failed = 0
+        self.first_failure: str | None = None
         self._datasets = {cell.dataset for cell in pending}
         self._left = dict.fromkeys(pending)
         self._untrained = dict.fromkeys(cell.task for cell in pending)
@@ -164,7 +166,10 @@ class _Ledger:
     def finished(self, records: Sequence[Record]) -> None:
         self.learn(records)
         for record in records:
-            self.failed += record.error is not None
+            if record.error is not None:
+                self.failed += 1
+                of = " ".join(map(str, record.cell))
+                self.first_failure = self.first_failure or f"{of}: {record.error}"
             self._left.pop(record.cell, None)
         self.ready(record.cell.task for record in records)
 

@@ -16,6 +16,8 @@ from gnncal.cli.terminal import err, friendly, note, out, print_json
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
+    from gnncal.bench.logits import BundledLogits
+    from gnncal.bench.plan import Task
     from gnncal.bench.run import Watch
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
@@ -37,11 +39,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")
 def run(
     folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
     datasets: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
-    backbones: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "gcn,gat",
+    backbones: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas between, or all; default: gcn,gat, or those of --bundles."
+        ),
+    ] = None,
     methods: Annotated[
         str, typer.Option(help="Names or groups (all, paper, few) with commas between.")
     ] = "all",
-    seeds: Seeds = "10",
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="How many seeds, or a range such as 3:10; default: 10, or those of --bundles."
+        ),
+    ] = None,
     protocol: Annotated[
         list[str] | None, typer.Option(help="paper or converged; may be given twice.")
     ] = None,
@@ -59,15 +71,17 @@ def run(
     from gnncal.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.bench.run import run_plan
 
-    source: Source = BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    bundled = None if bundles is None else BundledLogits(bundles)
+    source: Source = bundled or TrainedLogits(folder / "logits", root)
+    found = None if bundled is None else _bundled_tasks(bundled)
     unknown = sorted(set(protocol or []) - set(PROTOCOLS))
     if unknown:
         raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
     plan = Plan(
-        datasets=_datasets(datasets, bundles),
-        backbones=_backbones(backbones, bundles),
-        seeds=_seeds(seeds),
-        methods=choose_methods(_names(methods)),
+        datasets=_datasets(datasets, found),
+        backbones=_backbones(backbones, found),
+        seeds=_seeds(seeds, found),
+        methods=choose_methods(_some_names("--methods", methods)),
         protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
     )
     with _progress() as watch:
@@ -78,19 +92,21 @@ def run(
             jobs=jobs,
             engine=engine,  # type: ignore[arg-type]
             again=again,
-            command=shlex.join(["gnncal", *sys.argv[1:]]),
+            command=_command(),
             watch=watch,
         )
-    if outcome.failed:
-        note(f"{outcome.failed} cells failed; their records in {folder} say why.")
     if json:
         print_json(outcome)
-        return
-    out.print(
-        f"{outcome.computed} cells computed, {outcome.recorded_before} were there, "
-        f"{outcome.failed} failed; records in {folder}",
-        soft_wrap=True,
-    )
+    else:
+        out.print(
+            f"{outcome.computed} cells computed, {outcome.recorded_before} were there, "
+            f"{outcome.failed} failed; records in {folder}",
+            soft_wrap=True,
+        )
+    if outcome.failed:
+        failed = f"{outcome.failed} of {outcome.computed} cells failed"
+        note(f"{failed}, the first of them {outcome.first_failure}")
+        raise typer.Exit(1)
 
 
 @friendly
@@ -203,52 +219,80 @@ for verb in (run, tables, figures, diagnose, perturb):
     app.command()(verb)
 
 
+def _command() -> str:
+    """As a shell would repeat it."""
+    return shlex.join(["gnncal", *sys.argv[1:]])
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _datasets(text: str, bundles: Path | None) -> list[str]:
-    from gnncal.datasets.catalogue import list_datasets, official_name
-
-    if bundles is not None:
-        found = {path.stem.rsplit("-", 2)[0] for path in bundles.glob("*-*-*.npz")}
-        return sorted(found) if text == "all" else _names(text)
-    return list_datasets() if text == "all" else [official_name(name) for name in _names(text)]
-
-
-def _backbones(text: str, bundles: Path | None) -> list[str]:
-    from gnncal.bench.paper import BACKBONES
-
-    names = list(BACKBONES) if text == "all" else _names(text)
-    unknown = [name for name in names if name not in BACKBONES]
-    if unknown and bundles is None:
-        raise InputError(
-            f"there is no backbone {unknown[0]!r}; choose among {', '.join(BACKBONES)}."
-        )
+def _some_names(option: str, text: str) -> list[str]:
+    names = list(dict.fromkeys(_names(text)))
+    if not names:
+        raise InputError(f"{option} is {text!r}; expected names with commas between, or all.")
     return names
 
 
-def _seeds(text: str) -> list[int]:
+def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
+    from gnncal.datasets.catalogue import list_datasets, official_name
+
+    names = _some_names("--datasets", text)
+    if bundled is not None:
+        return sorted({task.dataset for task in bundled}) if text == "all" else names
+    return list_datasets() if text == "all" else list(dict.fromkeys(map(official_name, names)))
+
+
+def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
+    from gnncal.classifiers import list_classifiers
+
+    if bundled is not None and text in (None, "all"):
+        return sorted({task.backbone for task in bundled})
+    known = list_classifiers()
+    if text == "all":
+        return known
+    names = _some_names("--backbones", "gcn,gat" if text is None else text)
+    unknown = [name for name in names if name not in known]
+    if unknown and bundled is None:
+        raise InputError(f"there is no backbone {unknown[0]!r}; choose among {', '.join(known)}.")
+    return names
+
+
+def _bundled_tasks(source: BundledLogits) -> list[Task]:
+    tasks = source.tasks()
+    if not tasks:
+        raise InputError(f"{source.folder} has no files DATASET-BACKBONE-SEED.npz.")
+    return tasks
+
+
+def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
+    if text is None and bundled is not None:
+        return sorted({task.seed for task in bundled})
+    text = "10" if text is None else text
     first, _, last = text.rpartition(":")
     try:
         seeds = list(range(int(first or 0), int(last)))
     except ValueError:
         seeds = []
-    if not seeds:
+    if not seeds or seeds[0] < 0:
         raise InputError(f"--seeds is {text!r}; expected a number such as 10 or a range 3:10.")
     return seeds
 
 
 @contextmanager
 def _progress() -> Iterator[Watch]:
-    """A bar on a terminal, silence elsewhere."""
+    """A bar on a terminal, elsewhere a line whenever something else is being done."""
+    if not err.is_terminal:
+        yield _stage_printer()
+        return
     columns: list[Any] = [
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
     ]
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         line = bar.add_task("starting", total=None, left="")
 
         def watch(progress: Any) -> None:
@@ -262,6 +306,21 @@ def _progress() -> Iterator[Watch]:
             )
 
         yield watch
+
+
+def _stage_printer() -> Watch:
+    last = ""
+
+    def watch(progress: Any) -> None:
+        nonlocal last
+        if progress.doing != last:
+            last = progress.doing
+            done = f"{progress.done} of {progress.total} cells"
+            left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)}"
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            print(f"{progress.doing}, {done}{left}{failed}", file=sys.stderr, flush=True)
+
+    return watch
 
 
 def _duration(seconds: float | None) -> str:
