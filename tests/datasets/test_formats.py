@@ -118,6 +118,91 @@ def test_reddit_comes_in_two_files(tmp_path):
     assert data.graph.features.dtype == np.float32
 
 
+# --- files that say something impossible
+
+
+def refused(name, root):
+    with pytest.raises(gnncal.InputError, match=rf"{name} in .* cannot be read") as caught:
+        load(name, root)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("indptr", [[0, 10**9, 2, 2], [0, 2, 1, 2], [0, 10**9, 0, 0]])
+def test_a_matrix_of_edges_with_wild_rows_is_refused(tmp_path, indptr):
+    files.write_reddit(tmp_path, np.eye(3), [1, 0, 1], [(0, 1), (1, 0)])
+    parts = {"indices": [1, 0], "indptr": indptr, "data": [1.0, 1.0], "shape": [3, 3]}
+    np.savez(tmp_path / "Reddit/raw/reddit_graph.npz", format=b"csr", **parts)
+    refused("Reddit", tmp_path)
+
+
+def test_a_matrix_of_edges_may_be_csr_but_nothing_else(tmp_path):
+    files.write_reddit(tmp_path, np.eye(3), [1, 0, 1], [(0, 1), (1, 0)])
+    graph = tmp_path / "Reddit/raw/reddit_graph.npz"
+    edges = edges_of(load("Reddit", tmp_path))
+    matrix = sparse.load_npz(graph)
+    sparse.save_npz(graph, matrix.tocsr())
+    assert edges_of(load("Reddit", tmp_path)) == edges
+    sparse.save_npz(graph, matrix.tocsc())
+    assert "csc" in refused("Reddit", tmp_path)
+
+
+def test_a_negative_position_is_refused(tmp_path):
+    rows = [(0, "2,4", 1), (1, "0,-4", 0)]
+    files.write_geom_gcn(tmp_path, "Actor", rows, [(0, 1)], "node_id\tfeature_amount_932\tlabel")
+    refused("Actor", tmp_path)
+
+
+@pytest.mark.parametrize("ids", [(0, 1, 1), (0, 1, 3), (1, 2, 3), (-1, 0, 1)])
+def test_node_ids_are_all_there_once(tmp_path, ids):
+    rows = [(i, "0,1", 0) for i in ids]
+    files.write_geom_gcn(tmp_path, "Texas", rows, [(0, 1)])
+    assert "node ids" in refused("Texas", tmp_path)
+
+
+def test_features_that_are_no_numbers_are_refused(tmp_path):
+    rows = [(0, "1,x,3", 0), (1, "1,x,3", 1)]  # read up to the x, both have one feature
+    files.write_geom_gcn(tmp_path, "Texas", rows, [(0, 1)])
+    refused("Texas", tmp_path)
+
+
+@pytest.mark.parametrize("index", ["5\n5\n", "5\n0\n", "5\n6\n", "5\n3\n4\n"])
+def test_test_rows_belong_to_one_node_each(tmp_path, index):
+    files.write_planetoid(tmp_path)
+    (tmp_path / "Cora/raw/ind.cora.test.index").write_text(index)
+    refused("Cora", tmp_path)
+
+
+def test_planetoid_labels_stand_beside_their_features(tmp_path):
+    files.write_planetoid(tmp_path)
+    for part, classes in (("ally", [0, 1]), ("ty", [2, 1, 0])):  # five of both in total
+        payload = pickle.dumps(np.eye(3)[classes], protocol=3)
+        (tmp_path / f"Cora/raw/ind.cora.{part}").write_bytes(payload)
+    refused("Cora", tmp_path)
+
+
+@pytest.mark.parametrize("neighbour", [-1, 6])
+def test_an_edge_to_a_node_that_is_not_there_becomes_no_other_edge(tmp_path, neighbour):
+    files.write_planetoid(tmp_path)
+    graph = {0: [1], 1: [neighbour], 2: [], 3: [], 4: [], 5: []}
+    (tmp_path / "Cora/raw/ind.cora.graph").write_bytes(pickle.dumps(graph, protocol=3))
+    assert "an edge names a node" in refused("Cora", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["CS", "tolokers", "ogbn-arxiv", "Reddit"])
+@pytest.mark.parametrize("n_rows", [2, 4])
+def test_there_are_as_many_rows_of_features_as_labels(tmp_path, name, n_rows):
+    x, labels, pairs = np.ones((n_rows, 2)), [0, 1, 0], [(0, 1), (1, 2), (2, 0)]
+    if name == "CS":
+        files.write_gnnbench(tmp_path, name, np.ones((3, 3)), x, labels)
+    elif name == "tolokers":
+        files.write_heterophilous(tmp_path, name, x, labels, np.array(pairs))
+    elif name == "ogbn-arxiv":
+        files.write_ogb(tmp_path, x.tolist(), [(label,) for label in labels], pairs)
+    else:
+        files.write_reddit(tmp_path, x, labels, pairs)
+    assert f"{n_rows} rows of features but 3 labels" in refused(name, tmp_path)
+
+
 def test_a_damaged_raw_file_is_an_input_error(tmp_path):
     files.folder_of("CS", tmp_path).joinpath("ms_academic_cs.npz").write_bytes(b"PK half a file")
     with pytest.raises(gnncal.InputError, match=r"raw files of CS in .*CS/raw cannot be read"):

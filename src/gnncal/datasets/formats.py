@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ def checked_csr(matrix: Any) -> sparse.csr_array:
     """A CSR matrix from a file; a wild index would otherwise read foreign memory."""
     checked = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
     checked.check_format(full_check=True)
+    if (np.diff(checked.indptr) < 0).any():  # not looked at where the last of them is zero
+        raise ValueError("a row of the matrix ends before it starts")
     return checked
 
 
@@ -26,7 +29,11 @@ def read_geom_gcn(paths: list[Path]) -> RawGraph:
     """Texas to Actor: text, column 2 of the edge file sends to column 1."""
     header, *lines = paths[0].read_text().splitlines()
     records = sorted((line.split("\t") for line in lines), key=lambda record: int(record[0]))
-    rows = [np.fromstring(record[1], dtype=np.int32, sep=",") for record in records]
+    if [int(record[0]) for record in records] != list(range(len(records))):
+        raise ValueError("the node ids are not 0, 1, 2, ..., each once")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy before 2.3 only warns of what is no number
+        rows = [np.fromstring(record[1], dtype=np.int32, sep=",") for record in records]
     lists_positions = "feature_amount" in header  # only Actor's file does
     features = _ones_at(rows) if lists_positions else sparse.csr_array(np.stack(rows))
     labels = np.array([int(record[2]) for record in records])
@@ -62,8 +69,11 @@ def read_reddit(paths: list[Path]) -> RawGraph:
     """Features and labels in one file, a SciPy matrix of edges in the other."""
     with np.load(paths[0], allow_pickle=False) as file:
         features, labels = file["feature"], file["label"]
-    adjacency = sparse.load_npz(paths[1]).tocoo()
-    return RawGraph(features, labels, np.stack([adjacency.row, adjacency.col]))
+    adjacency = sparse.load_npz(paths[1])
+    if adjacency.format not in ("coo", "csr"):
+        raise ValueError(f"the matrix of edges is {adjacency.format}, neither COO nor CSR")
+    listed = (adjacency if adjacency.format == "coo" else checked_csr(adjacency)).tocoo()
+    return RawGraph(features, labels, np.stack([listed.row, listed.col]))
 
 
 def _csr_parts(file: Any, prefix: str) -> sparse.csr_array:
@@ -78,7 +88,7 @@ def _ones_at(positions: Sequence[IntArray]) -> sparse.csr_array:
     columns = np.concatenate(positions)
     indptr = np.cumsum([0, *(len(row) for row in positions)])
     parts = (np.ones(len(columns), dtype=np.int32), columns, indptr)
-    matrix = sparse.csr_array(parts, shape=(len(positions), int(columns.max()) + 1))
+    matrix = checked_csr(sparse.csr_array(parts, shape=(len(positions), int(columns.max()) + 1)))
     matrix.sum_duplicates()
     matrix.data[:] = 1  # a position that is listed twice
     return matrix

@@ -22,6 +22,7 @@ from gnncal.datasets.download import download
 from gnncal.datasets.preprocessing import (
     RawGraph,
     add_reverse_edges,
+    checked,
     compact,
     keep_largest_component,
     normalise_rows,
@@ -90,7 +91,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
 
 def _parse(name: str, facts: Facts, paths: list[Path]) -> tuple[Graph, IntArray]:
     try:
-        raw = preprocess(facts.family.read(paths), facts)
+        raw = preprocess(checked(facts.family.read(paths)), facts)
         return Graph(raw.edges, len(raw.labels), compact(raw.features)), raw.labels
     except Exception as error:  # a damaged file can break a parser in any way
         raise InputError(

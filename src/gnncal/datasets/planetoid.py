@@ -43,6 +43,10 @@ def read(paths: list[Path]) -> RawGraph:
     test = np.loadtxt(paths[5], dtype=np.int64)
     rows = np.concatenate([np.arange(allx.shape[0]), test])
     n_nodes, n_rows = len(graph), len(rows)
+    if len(np.unique(rows)) != n_rows:
+        raise ValueError("test.index names a node twice, or one that is in allx")
+    if (len(ally), len(ty)) != (allx.shape[0], tx.shape[0]):
+        raise ValueError("there are not as many labels as rows of features")
     ones = np.ones(n_rows, dtype=np.float32)
     place = sparse.csr_array((ones, (rows, np.arange(n_rows))), shape=(n_nodes, n_rows))
     features = place @ sparse.vstack([checked_csr(allx), checked_csr(tx)])

@@ -22,6 +22,16 @@ class RawGraph(NamedTuple):
     edges: IntArray  # (2, n_edges), messages flow from row 0 to row 1
 
 
+def checked(raw: RawGraph) -> RawGraph:
+    """The same, if features, labels and edges speak of the same nodes."""
+    n_nodes = len(raw.labels)
+    if raw.features.shape[0] != n_nodes:
+        raise ValueError(f"{raw.features.shape[0]} rows of features but {n_nodes} labels")
+    if raw.edges.size and not 0 <= raw.edges.min() <= raw.edges.max() < n_nodes:
+        raise ValueError(f"an edge names a node that is not among 0..{n_nodes - 1}")
+    return raw
+
+
 def add_reverse_edges(raw: RawGraph, reverse: Reverse) -> RawGraph:
     """Both directions of each edge: ``merged`` keeps each pair once, ``appended`` as listed."""
     if reverse == "listed":
