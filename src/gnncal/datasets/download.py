@@ -30,9 +30,13 @@ def download(name: str, facts: Facts, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=root, prefix=".download-") as temporary:
             _fetch(source, facts, Path(temporary))
+            fetched = [Path(temporary) / facts.folder / file for file in facts.files]
+            missing = [path.name for path in fetched if not path.is_file()]
+            if missing:
+                raise FileNotFoundError(f"{missing[0]} was not among what came")
             folder.mkdir(parents=True, exist_ok=True)
-            for file in facts.files:
-                os.replace(Path(temporary) / facts.folder / file, folder / file)
+            for path in fetched:
+                os.replace(path, folder / path.name)
     except Exception as error:  # every network and archive has errors of its own
         raise InputError(
             f"the raw files of {name} are not in {folder} and could not be downloaded "
