@@ -129,7 +129,9 @@ def test_a_second_run_computes_nothing(source, tmp_path):
     assert files == {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.jsonl")}
 
 
-def test_a_killed_run_continues_where_it_was(source, tmp_path):
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.filterwarnings("ignore:.* tasks")  # of joblib, whose results nobody waits for
+def test_a_killed_run_continues_where_it_was(source, tmp_path, jobs):
     run_plan(PLAN, source, tmp_path / "whole")
 
     class KilledError(BaseException):
@@ -140,10 +142,10 @@ def test_a_killed_run_continues_where_it_was(source, tmp_path):
             raise KilledError
 
     with pytest.raises(KilledError):
-        run_plan(PLAN, source, tmp_path / "killed", watch=kill_halfway)
+        run_plan(PLAN, source, tmp_path / "killed", jobs=jobs, watch=kill_halfway)
     survived = len(read_records(tmp_path / "killed"))
     assert 0 < survived < 20
-    resumed = run_plan(PLAN, source, tmp_path / "killed")
+    resumed = run_plan(PLAN, source, tmp_path / "killed", jobs=jobs)
     assert (resumed.computed, resumed.recorded_before) == (20 - survived, survived)
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
 

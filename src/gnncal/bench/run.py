@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -73,15 +74,16 @@ def run_plan(
         progress = _Ledger(pending, source, each.count, watch)
         progress.learn(read_records(folder).values())
         run = note_run(folder, command)
-        for records in _records(pending, source, run, each, progress):
-            append_records(folder, records)
-            progress.finished(records)
+        with closing(_records(pending, source, run, each, progress)) as blocks:
+            for records in blocks:
+                append_records(folder, records)
+                progress.finished(records)
     return Outcome(run, len(pending), progress.failed, recorded, progress.first_failure)
 
 
 def _records(
     pending: list[Cell], source: Source, run: str, each: Workers, progress: _Ledger
-) -> Iterator[list[Record]]:
+) -> Generator[list[Record], None, None]:
     """Dataset by dataset, each fetched once and by this process alone."""
     for dataset, group in groupby(pending, key=lambda cell: cell.dataset):
         cells = list(group)
