@@ -239,3 +239,33 @@ def test_perturbation_runs_once_and_fills_its_table(generated, tmp_path, monkeyp
     )
     files = json.loads(run("tables", tmp_path, "--reference", "ts", "--json").stdout)["files"]
     assert "perturbation-converged.md" in files
+
+
+def test_a_perturbed_classifier_with_a_damaged_line_is_run_again(generated, tmp_path, monkeypatch):
+    monkeypatch.setattr(perturbation, "RATES", (0.0,))
+    arguments = ("perturb", "--datasets", "Texas", "--seeds", 1, "--out", tmp_path)
+    run(*arguments)
+    path = tmp_path / "perturbation.jsonl"
+    path.write_text(path.read_text().replace("ece", "ecf", 1))
+    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 were")
+    found = perturbation.read_perturbation(tmp_path)
+    assert [len(entries) for entries in found.values()] == [4, 4]  # nothing twice
+
+
+def test_a_classifier_that_cannot_be_perturbed_stops_no_other(generated, tmp_path, monkeypatch):
+    monkeypatch.setattr(perturbation, "RATES", (0.0,))
+    whole = perturbation._run_unit
+
+    def fails_once(root, unit):
+        if unit.seed == 0:
+            raise RuntimeError("no such luck")
+        return whole(root, unit)
+
+    monkeypatch.setattr(perturbation, "_run_unit", fails_once)
+    result = run("perturb", "--datasets", "Texas", "--seeds", 2, "--out", tmp_path)
+    assert result.exit_code == 1
+    expected = (
+        "1 of 2 classifiers failed, the first of them Texas gcn 0: RuntimeError: no such luck"
+    )
+    assert expected in " ".join(result.stderr.split())
+    assert len(perturbation.read_perturbation(tmp_path)) == 2  # protocols

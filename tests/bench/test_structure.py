@@ -8,6 +8,7 @@ import gnncal
 from gnncal.bench import structure
 from gnncal.bench.diagnosis import diagnose, read_diagnosis, structural_correlations
 from gnncal.bench.plan import Task
+from gnncal.bench.records import read_lines
 from gnncal.bench.structure import (
     LINKED,
     correlation,
@@ -108,12 +109,14 @@ def test_homophily_split_by_hand():
 
 def test_a_diagnosis_is_made_once(tmp_path):
     source = write_bundles(tmp_path / "bundles")
-    assert diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1]) == ["A", "B"]
-    assert diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1]) == []
-    assert diagnose(tmp_path, source, ["A"], "gcn", [0]) == ["A"]
-    assert diagnose(tmp_path, source, ["A"], "gcn", [0, 1]) == ["A"]  # the last one counts
+    assert diagnose(tmp_path, source, "gcn", {"A": [0, 1], "B": [0, 1]}) == ["A", "B"]
+    assert diagnose(tmp_path, source, "gcn", {"A": [0, 1], "B": [0, 1]}) == []
+    assert diagnose(tmp_path, source, "gcn", {"A": [0]}) == ["A"]
+    assert diagnose(tmp_path, source, "gcn", {"A": [0, 1]}) == ["A"]  # the last one counts
     found = read_diagnosis(tmp_path)["gcn"]
     assert list(found) == ["A", "B"]
+    noted = [entry["run"] for entry in read_lines(tmp_path / "runs.jsonl")]
+    assert (len(noted), found["A"]["run"]) == (3, noted[-1])
     assert len(found["A"]["moments"]) == 2
     assert np.array(found["A"]["splits"]["3"]["accuracy"]).shape == (5, 3)
     assert {len(column) for column in found["A"]["nodes"].values()} <= {*range(1, 101)}
@@ -121,7 +124,7 @@ def test_a_diagnosis_is_made_once(tmp_path):
 
 def test_pooled_joins_all_residuals_and_macro_averages_datasets(tmp_path):
     source = write_bundles(tmp_path / "bundles")
-    diagnose(tmp_path, source, ["A", "B"], "gcn", [0, 1])
+    diagnose(tmp_path, source, "gcn", {"A": [0, 1], "B": [0, 1]})
     pooled, macro = structural_correlations(read_diagnosis(tmp_path)["gcn"])["clustering"]
     residuals = {"A": [], "B": []}
     for dataset in residuals:

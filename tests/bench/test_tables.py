@@ -303,6 +303,11 @@ def test_tables_of_some_methods_correct_for_these_alone(folder):
     assert ts["p (Holm)"].value == ts["p"].value
 
 
+def test_tables_of_some_seeds_hold_no_others(folder):
+    second = read_results(folder, Selection(seeds=(1,)))["paper"]
+    np.testing.assert_allclose(second.values("ece", "Cora", "gcn", "ts"), [0.05])
+
+
 def test_averages_are_over_gcn_and_gat_where_there_are_others_too(folder):
     before = to_csv(comparisons.overview(read_results(folder)["paper"]))
     append_records(folder, [record("Cora", "gin", seed, "ts", 0.9) for seed in range(3)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from gnncal.bench.logits import FrozenLogits, Source
 from gnncal.bench.plan import Task
 from gnncal.bench.records import append_lines, read_lines
+from gnncal.bench.runs import note_run
 from gnncal.bench.structure import (
     STATISTICS,
     ResidualMoments,
@@ -34,17 +35,21 @@ SAMPLED_NODES = 600  # of each dataset's scatter
 def diagnose(
     folder: Path,
     source: Source,
-    datasets: Sequence[str],
     backbone: str,
-    seeds: Sequence[int],
+    seeds: Mapping[str, Sequence[int]],
+    *,
+    command: str = "",
+    watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
-    """Diagnose each dataset that has no entry yet for these seeds; the names of those done."""
-    path = folder / FILE
+    """Diagnose each dataset that has no entry yet for its seeds; the names of those done."""
     known = read_diagnosis(folder).get(backbone, {})
-    todo = [d for d in datasets if d not in known or known[d]["seeds"] != list(seeds)]
+    todo = [d for d in seeds if d not in known or known[d]["seeds"] != list(seeds[d])]
+    run = note_run(folder, command) if todo else ""
     for dataset in todo:
-        tasks = [Task(dataset, backbone, seed) for seed in seeds]
-        append_lines(path, [_entry(tasks, [source.load(task) for task in tasks])])
+        watch(dataset)
+        tasks = [Task(dataset, backbone, seed) for seed in seeds[dataset]]
+        entry = _entry(tasks, [source.load(task) for task in tasks])
+        append_lines(folder / FILE, [{"run": run, **entry}])
     return todo
 
 

@@ -18,6 +18,8 @@ from gnncal.bench.logits import FrozenLogits, load_dataset
 from gnncal.bench.measure import fit_quietly, measure
 from gnncal.bench.plan import PROTOCOLS, Protocol
 from gnncal.bench.records import append_lines, read_lines
+from gnncal.bench.run import DIED, Outcome, reason
+from gnncal.bench.runs import note_run
 from gnncal.bench.structure import undirected
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.hots import HoTS
@@ -74,18 +76,25 @@ def run_perturbation(
     *,
     root: Path | None = None,
     jobs: int = 1,
+    command: str = "",
     watch: Callable[[int, int], None] = lambda done, total: None,
-) -> int:
-    """Append the records of every unit that has none; how many units were run."""
-    path = folder / FILE
+) -> Outcome:
+    """Append the entries of every unit that has not all of them; one that fails stops no other."""
     recorded = Counter(key[:3] for key in _entries(folder))
     whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
     todo = [unit for unit in units if recorded[unit] < whole]
+    if not todo:
+        return Outcome("", 0, 0, len(units))
+    run = note_run(folder, command)
+    failures = []
     with workers(jobs) as each:
-        for done, entries in enumerate(each(partial(_run_unit, root), todo), 1):
-            append_lines(path, entries)
+        results = each(partial(_try_unit, root), todo, lambda unit: (unit, [], DIED))
+        for done, (unit, entries, failure) in enumerate(results, 1):
+            append_lines(folder / FILE, [{"run": run, **entry} for entry in entries])
+            failures += [f"{' '.join(map(str, unit))}: {failure}"] if failure else []
             watch(done, len(todo))
-    return len(todo)
+    first = failures[0] if failures else None
+    return Outcome(run, len(todo), len(failures), len(units) - len(todo), first)
 
 
 def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[dict[str, Any]]]:
@@ -100,6 +109,13 @@ def _entries(folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     """The last of those that are of the same."""
     of = ("dataset", "backbone", "seed", "operation", "rate", "method", "protocol")
     return {tuple(entry[name] for name in of): entry for entry in read_lines(folder / FILE)}
+
+
+def _try_unit(root: Path | None, unit: Unit) -> tuple[Unit, list[dict[str, Any]], str | None]:
+    try:
+        return unit, _run_unit(root, unit), None
+    except Exception as error:
+        return unit, [], reason(error)
 
 
 def _run_unit(root: Path | None, unit: Unit) -> list[dict[str, Any]]:

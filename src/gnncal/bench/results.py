@@ -142,6 +142,7 @@ class Selection:
     datasets: tuple[str, ...] = ()
     backbones: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
 
     def includes(self, record: Record) -> bool:
         """Whether a record is to be looked at."""
@@ -149,6 +150,7 @@ class Selection:
             (not self.datasets or record.dataset in self.datasets)
             and (not self.backbones or record.backbone in self.backbones)
             and (not self.methods or record.method in self.methods)
+            and (not self.seeds or record.seed in self.seeds)
         )
 
 

@@ -91,7 +91,7 @@ def _records(
         try:
             source.fetch(dataset)
         except Exception as error:
-            yield [_without_logits(cell, run, _reason(error)) for cell in cells]
+            yield [_without_logits(cell, run, reason(error)) for cell in cells]
             continue
         for _, block in groupby(cells, key=lambda cell: cell.backbone):
             yield from _records_of_block(list(block), source, run, each, progress)
@@ -191,7 +191,7 @@ def _prepare(source: Source, task: Task) -> tuple[Task, float, str | None]:
     try:
         source.prepare(task)
     except Exception as error:  # one classifier must not end the run of all
-        failure = _reason(error)
+        failure = reason(error)
     return task, perf_counter() - started, failure
 
 
@@ -199,7 +199,7 @@ def _run_cells(source: Source, run: str, cells: list[Cell]) -> list[Record]:
     try:
         frozen = source.load(cells[0].task)
     except Exception as error:
-        return [_without_logits(cell, run, _reason(error)) for cell in cells]
+        return [_without_logits(cell, run, reason(error)) for cell in cells]
     return [run_cell(cell, frozen, run=run) for cell in cells]
 
 
@@ -219,7 +219,8 @@ def _failed(cell: Cell, run: str, reason: str) -> Record:
     return Record(*cell, {}, run, 0.0, 0.0, error=reason)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What went wrong, in the words of a record."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -18,7 +18,7 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.bench.logits import BundledLogits
     from gnncal.bench.plan import Task
-    from gnncal.bench.run import Watch
+    from gnncal.bench.run import Outcome, Watch
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
 
@@ -103,10 +103,7 @@ def run(
             f"{outcome.failed} failed; records in {folder}",
             soft_wrap=True,
         )
-    if outcome.failed:
-        failed = f"{outcome.failed} of {outcome.computed} cells failed"
-        note(f"{failed}, the first of them {outcome.first_failure}")
-        raise typer.Exit(1)
+    _exit_if_failed(outcome, "cells")
 
 
 @friendly
@@ -120,6 +117,7 @@ def tables(
     methods: Annotated[
         str, typer.Option(help="Names or groups, as in run; default: all that have records.")
     ] = "",
+    seeds: Annotated[str, typer.Option(help="A range such as 5:10; default: all.")] = "",
     destination: Annotated[
         Path | None, typer.Option("--out", help="Folder of the tables; default: DIR/tables.")
     ] = None,
@@ -132,8 +130,13 @@ def tables(
     from gnncal.report.bench_tables import write_tables
 
     place = folder / "tables" if destination is None else destination
-    chosen = (_names(datasets), _names(backbones), choose_methods(_names(methods)))
-    found = list(all_tables(folder, reference, Selection(*map(tuple, chosen))))
+    wanted = Selection(
+        tuple(_names(datasets)),
+        tuple(_names(backbones)),
+        tuple(choose_methods(_names(methods))),
+        tuple(_seeds(seeds)) if seeds else (),
+    )
+    found = list(all_tables(folder, reference, wanted))
     files = write_tables(found, place)
     if json:
         print_json({"folder": str(place), "files": files})
@@ -161,11 +164,15 @@ def diagnose(
             seeds.setdefault(cell.dataset, set()).add(cell.seed)
     if not seeds:
         raise InputError(f"{folder} has no records of {backbone}; make some with bench run.")
-    done = []
     with err.status("diagnosing") as status:
-        for dataset, numbers in seeds.items():
-            status.update(f"diagnosing {dataset}")
-            done += run_diagnosis(folder, source, [dataset], backbone, sorted(numbers))
+        done = run_diagnosis(
+            folder,
+            source,
+            backbone,
+            {dataset: sorted(numbers) for dataset, numbers in seeds.items()},
+            command=_command(),
+            watch=lambda dataset: status.update(f"diagnosing {dataset}"),
+        )
     if json:
         print_json({"diagnosed": done, "datasets": list(seeds)})
         return
@@ -190,17 +197,21 @@ def perturb(
     names = _datasets(datasets, None) if datasets else list(DATASETS)
     units = [Unit(name, backbone, seed) for name in names for seed in _seeds(seeds)]
     with err.status("perturbing") as status:
-        count = run_perturbation(
+        outcome = run_perturbation(
             folder,
             units,
             root=root,
             jobs=jobs,
+            command=_command(),
             watch=lambda done, total: status.update(f"perturbing, {done} of {total}"),
         )
     if json:
-        print_json({"computed": count, "recorded_before": len(units) - count})
-        return
-    out.print(f"{count} classifiers perturbed, {len(units) - count} were; in {folder}")
+        print_json(outcome)
+    else:
+        out.print(
+            f"{outcome.computed} classifiers perturbed, {outcome.recorded_before} were; in {folder}"
+        )
+    _exit_if_failed(outcome, "classifiers")
 
 
 @friendly
@@ -217,6 +228,13 @@ def figures(folder: Folder, json: Json = False) -> None:
 
 for verb in (run, tables, figures, diagnose, perturb):
     app.command()(verb)
+
+
+def _exit_if_failed(outcome: Outcome, what: str) -> None:
+    if outcome.failed:
+        failed = f"{outcome.failed} of {outcome.computed} {what} failed"
+        note(f"{failed}, the first of them {outcome.first_failure}")
+        raise typer.Exit(1)
 
 
 def _command() -> str:
