@@ -83,15 +83,13 @@ def reliability_grid(results: Results, backbone: str) -> Any:
         error = 100 * results.mean("ece", dataset, [backbone], method)
         draw_reliability(bins, ax=ax, title=f"{dataset}, {method}\nECE {error:.1f} %")
         _quiet(ax)
-    drawn = next(ax for ax in axes if ax.get_visible())
-    handles, names = drawn.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
-    figure.supxlabel(
-        f"confidence ({BACKBONES.get(backbone, backbone)}, protocol {results.protocol}; test nodes "
-        "of all seeds in 10 bins; in the titles: mean ECE of the runs)",
-        fontsize=10,
+    name = BACKBONES.get(backbone, backbone)
+    _frame(
+        figure,
+        f"confidence ({name}, protocol {results.protocol}; test nodes of all seeds in 10 bins; in "
+        "the titles: mean ECE of the runs)",
+        "accuracy",
     )
-    figure.supylabel("accuracy", fontsize=10)
     return figure
 
 
@@ -114,14 +112,12 @@ def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups
         ax.set(xlim=(0, 1.02), ylim=(0, 1.02))
         ax.set_title(f"{dataset}  {100 * split['gap']:+.1f}", fontsize=9)
         _quiet(ax)
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
-    figure.supxlabel(
+    _frame(
+        figure,
         f"mean confidence of the quantile ({backbone}, all seeds); in the titles: accuracy at high "
         "less at low h, points in 100",
-        fontsize=10,
+        "accuracy",
     )
-    figure.supylabel("accuracy", fontsize=10)
     return figure
 
 
@@ -147,11 +143,11 @@ def scatter_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], colour: st
         _few_ticks(ax.xaxis)
         ax.set_title(dataset, fontsize=9)
         _quiet(ax)
-    figure.supxlabel(
+    _frame(
+        figure,
         f"temperature correction with oracle homophily ({backbone}, some test nodes of one seed)",
-        fontsize=10,
+        "confidence minus correctness",
     )
-    figure.supylabel("confidence minus correctness", fontsize=10)
     figure.colorbar(points, ax=list(axes[: len(diagnosis)]), label=names[colour], shrink=0.7)
     return figure
 
@@ -166,6 +162,16 @@ def _grid(n_panels: int, n_columns: int, *, width: float, height: float) -> tupl
     for ax in axes[n_panels:]:
         ax.set_visible(False)
     return figure, axes
+
+
+def _frame(figure: Any, x: str, y: str) -> None:
+    """What all panels share: the names of the axes, and a legend where the first has labels."""
+    first = next(ax for ax in figure.axes if ax.get_visible())
+    handles, names = first.get_legend_handles_labels()
+    if names:
+        figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    figure.supxlabel(x, fontsize=10)
+    figure.supylabel(y, fontsize=10)
 
 
 def _few_ticks(axis: Any) -> None:
