@@ -149,8 +149,7 @@ class StructuralTemperature(ParametricTemperature):
         if data.nodes.size < FEW_CALIBRATION_NODES:
             warnings.warn(
                 f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
-                f"{FEW_CALIBRATION_NODES} a structure-free method such as 'entropy-only' or 'ts' "
-                "usually does better.",
+                f"{FEW_CALIBRATION_NODES} 'entropy-only' usually does better.",
                 GnncalWarning,
                 stacklevel=4,
             )
