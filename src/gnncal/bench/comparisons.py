@@ -8,7 +8,7 @@ import numpy as np
 
 from gnncal.bench import paper
 from gnncal.bench.plan import Protocol, knows_protocols
-from gnncal.bench.results import PERCENT, Results, scale
+from gnncal.bench.results import FLOOR_OF, PERCENT, Results, scale
 from gnncal.bench.summary import (
     average_present,
     compare_paired,
@@ -61,14 +61,11 @@ def overview(results: Results) -> ResultTable:
 def by_dataset(results: Results, metric: str) -> ResultTable:
     """A metric of every method on every dataset, over the pooled backbones."""
     methods, datasets = results.methods, results.datasets
-    table = scale(metric) * results.table(
-        metric, [(d, results.pooled_backbones) for d in datasets], methods
-    )
+    rows = [(dataset, results.pooled_backbones) for dataset in datasets]
+    table = scale(metric) * results.table(metric, rows, methods)
     floors = np.full_like(table, NAN)
-    if metric == "ece":
-        floors = scale(metric) * results.table(
-            "ece_floor", [(d, results.pooled_backbones) for d in datasets], methods
-        )
+    if metric in FLOOR_OF:
+        floors = scale(metric) * results.table(FLOOR_OF[metric], rows, methods)
     lines = [
         Row(method, tuple(Entry(float(v), floor=float(f)) for v, f in zip(*column, strict=True)))
         for method, *column in zip(methods, table.T, floors.T, strict=True)
@@ -80,7 +77,7 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
         tuple(lines),
         decimals=3 if metric == "nll" else 2,
         corner="method",
-        note=FLOORS if metric == "ece" else "",
+        note=FLOORS if metric in FLOOR_OF else "",
     )
 
 
@@ -178,13 +175,11 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
     for method, counterpart in both.items():
         after, before = converged.pairs(metric, method, counterpart, stopped)
         comparison = compare_paired(after, before, converged.graphs)
-        made = ~np.isnan(after)
         values = (
-            scale(metric) * average_present(before[:, None])[0],
-            scale(metric) * average_present(after[:, None])[0],
+            *(scale(metric) * average_present(np.stack([before, after], axis=1))),
             scale(metric) * comparison.mean_difference,
             comparison.p_value,
-            float(made.sum()),
+            float(comparison.n_rows),
         )
         lines.append(Row(method, tuple(Entry(value) for value in values)))
     return ResultTable(

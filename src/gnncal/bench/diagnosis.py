@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.bench.logits import FrozenLogits, Source
+from gnncal.bench.measure import fit_quietly
 from gnncal.bench.plan import Task
 from gnncal.bench.records import append_lines, read_lines
 from gnncal.bench.runs import note_run
@@ -111,11 +111,8 @@ def _outcomes(run: FrozenLogits) -> tuple[FloatArray, FloatArray]:
 
 def _sampled_nodes(run: FrozenLogits, normalised_homophily: FloatArray) -> dict[str, list[float]]:
     """Raw confidence gap against HoTS's correction with oracle homophily, on some test nodes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        hots = HoTS().fit(
-            run.logits, run.labels, run.graph, nodes=run.validation, train_nodes=run.train
-        )
+    hots = HoTS()
+    fit_quietly(hots, run)
     generator = np.random.default_rng(0)
     chosen = np.sort(generator.permutation(run.test)[:SAMPLED_NODES])
     logits, h = run.logits[chosen], normalised_homophily[chosen]

@@ -20,6 +20,7 @@ PERCENT = {
     *("accuracy", "ece", "ece_floor", "degree_ece", "degree_ece_floor"),
     *("classwise_ece", "smooth_ece", "aurc"),
 }
+FLOOR_OF = {"ece": "ece_floor", "degree_ece": "degree_ece_floor"}  # under perfect calibration
 POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over
 Runs = dict[tuple[str, str, str], list[Record]]  # (dataset, backbone, method) -> its seeds
 

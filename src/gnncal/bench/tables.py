@@ -9,14 +9,13 @@ import numpy as np
 from gnncal.bench import paper
 from gnncal.bench.measure import COVERAGES
 from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
-from gnncal.bench.results import POOLED, Results, scale
+from gnncal.bench.results import FLOOR_OF, POOLED, Results, scale
 from gnncal.bench.summary import average_present, mean_ranks
 from gnncal.bench.table import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
 from gnncal.datasets import FACTS
 
 OVER_18 = "The paper's figures are over its 18 datasets; compare columns within a row."
 TITLES = {"ece": "ECE (%)", "degree_ece": "Degree-stratified ECE (%)", "nll": "NLL"}
-FLOOR_OF = {"ece": "ece_floor", "degree_ece": "degree_ece_floor"}
 DECIMALS = {"nll": 3}
 
 
