@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, list_calibrators
+from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.settings import settings_for
-from gnncal.calibrators.structural import StructuralTemperature
 from gnncal.core.errors import InputError
 
 Protocol = Literal["paper", "converged"]
@@ -126,7 +126,7 @@ def make_calibrator(cell: Cell) -> Calibrator:
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
-    if cell.protocol == "paper" and issubclass(kind, StructuralTemperature):
+    if cell.protocol == "paper" and issubclass(kind, HomophilyTemperature):
         parameters["homophily"] = "predictor"
     parameters |= {} if variant is None else variant.parameters
     fixed = {"protocol": cell.protocol, "random_state": cell.seed}

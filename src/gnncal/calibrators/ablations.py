@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.solvers import Protocol
-from gnncal.calibrators.structural import (
+from gnncal.calibrators.homophily_temperature import (
     ALPHA,
     BASE_TEMPERATURE,
     BETA,
-    StructuralTemperature,
+    HomophilyTemperature,
     power_law_second_derivatives,
     softplus_link,
 )
+from gnncal.calibrators.parametric import ParametricTemperature
+from gnncal.calibrators.solvers import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import concentration, normalised_entropy
@@ -51,7 +51,7 @@ class EntropyOnly(ParametricTemperature):
         return softplus_link(raw, self.parameters)
 
 
-class HomophilyOnly(StructuralTemperature):
+class HomophilyOnly(HomophilyTemperature):
     r"""HoTS without the entropy term.
 
     .. math:: T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha
@@ -85,7 +85,7 @@ class HomophilyOnly(StructuralTemperature):
         return softplus_link(raw, self.parameters)
 
 
-class HoTSAlphaOne(StructuralTemperature):
+class HoTSAlphaOne(HomophilyTemperature):
     r"""HoTS with the oracle exponent :math:`\alpha = 1` of the model it is derived from.
 
     Parameters are those of :class:`gnncal.HoTS`.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.calibrators.structural import (
+from gnncal.calibrators.homophily_temperature import (
     ALPHA,
     BASE_TEMPERATURE,
     BETA,
-    StructuralTemperature,
+    HomophilyTemperature,
     power_law_second_derivatives,
     softplus_link,
 )
 from gnncal.core.arrays import FloatArray
 
 
-class HoTS(StructuralTemperature):
+class HoTS(HomophilyTemperature):
     r"""A temperature for each node from its entropy and its local homophily.
 
     .. math::

@@ -64,7 +64,7 @@ def _typical(homophily: FloatArray, n_classes: int) -> float:
     return float((1.0 + (n_classes - 1.0) * signal) / n_classes)
 
 
-class StructuralTemperature(ParametricTemperature):
+class HomophilyTemperature(ParametricTemperature):
     """Estimates h^ once, then fits a formula in the concentration and the homophily signal.
 
     The covariates are [sqrt(2 K ln K (1 - e_i)), ln(|h~_i| + epsilon)].
