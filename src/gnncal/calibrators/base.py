@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.calibrators.solvers import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
+from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
@@ -52,6 +53,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     needs_graph: ClassVar[bool] = False
     fitting: ClassVar[Literal["closed form", "convex", "iterative"]] = "iterative"  # has `protocol`
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
+    constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
     exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
 
@@ -85,6 +87,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         train_nodes : nodes the model was trained on, mask or indices.
 
         """
+        self.check_params()
         data = check_fit_data(logits, labels, graph, nodes, train_nodes)
         if self.needs_graph and graph is None:
             raise InputError(
@@ -94,6 +97,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
         return self
+
+    def check_params(self) -> None:
+        """Raise an InputError that names the first constructor parameter that cannot be used."""
+        for name, value in self.get_params(deep=False).items():
+            if name in self.constraints:
+                self.constraints[name].check(name, value)
 
     def predict_proba(
         self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None

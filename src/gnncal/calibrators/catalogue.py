@@ -79,7 +79,9 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         )
     if calibrator.needs_torch:
         require("torch", extra="neural", purpose=name)
-    return calibrator(**params)
+    made = calibrator(**params)
+    made.check_params()
+    return made
 
 
 def name_of(calibrator: Calibrator) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+LONGEST_VALUE = 60  # characters of a value that a message shows
+
 
 class InputError(ValueError):
     """The caller's data cannot be used as it is."""
@@ -16,6 +18,14 @@ class MissingExtraError(ImportError):
 
 class GnncalWarning(UserWarning):
     """Something was assumed, ignored or stopped early; the result is still usable."""
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: on one line, cut when long, 9999 for ``np.int64(9999)``."""
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
 def require(module: str, *, extra: str, purpose: str) -> Any:
