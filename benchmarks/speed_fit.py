@@ -12,7 +12,8 @@ import numpy as np
 import gnncal
 from gnncal.bench.logits import TrainedLogits
 from gnncal.bench.plan import Task
-from gnncal.calibrators.solvers import PAPER_EPOCHS, TemperatureLoss
+from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.protocols import PAPER_EPOCHS
 from gnncal.core.adam import adam
 from gnncal.core.arrays import IntArray
 from gnncal.core.data import FitData, check_fit_data

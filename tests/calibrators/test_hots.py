@@ -52,7 +52,7 @@ def test_temperatures_follow_the_printed_formula(form, task):
 @given(task=tasks(kinds=("plain",)))
 def test_gradients_equal_finite_differences(name, task):
     calibrator = task.fit(gnncal.get_calibrator(name))
-    from gnncal.calibrators.solvers import TemperatureLoss
+    from gnncal.calibrators.losses import TemperatureLoss
 
     graph = task.graph
     covariates = calibrator._covariates(task.logits, graph, None)[task.nodes]
@@ -154,7 +154,7 @@ def test_converged_fits_beat_the_papers_loop_on_the_calibration_loss(problem):
 
 @pytest.mark.parametrize("name", ["ts", "entropy-only", "homophily-only", "hots-alpha1", "hots"])
 def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
-    from gnncal.calibrators.solvers import TemperatureLoss
+    from gnncal.calibrators.losses import TemperatureLoss
     from gnncal.core.adam import adam
 
     for seed in range(8):
@@ -201,7 +201,7 @@ def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     calibrator = gnncal.HoTS().fit(
         logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train
     )
-    from gnncal.calibrators.solvers import TemperatureLoss
+    from gnncal.calibrators.losses import TemperatureLoss
 
     covariates = calibrator._covariates(logits, sample.graph, None)[nodes]
     loss = TemperatureLoss(logits[nodes], sample.labels[nodes])

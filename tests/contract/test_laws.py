@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.calibrators import solvers
+from gnncal.calibrators import protocols
 from tests.contract.cases import CASES, EPOCHS
 from tests.strategies import tasks
 
@@ -28,7 +28,7 @@ every_deterministic_fit = pytest.mark.parametrize(
 def short_paper_loops():
     """The laws hold after any number of epochs; a few are as good as a thousand."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "PAPER_EPOCHS", EPOCHS)
+        patch.setattr(protocols, "PAPER_EPOCHS", EPOCHS)
         yield
 
 

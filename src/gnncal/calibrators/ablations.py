@@ -15,7 +15,7 @@ from gnncal.calibrators.homophily_temperature import (
     softplus_link,
 )
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import concentration, normalised_entropy

@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.solvers import lbfgs, loss_and_residual, warn_unless_converged
+from gnncal.calibrators.losses import loss_and_residual
+from gnncal.calibrators.protocols import warn_unless_converged
+from gnncal.calibrators.solvers import lbfgs
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning

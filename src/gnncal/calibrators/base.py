@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
 from gnncal.core.constraints import Constraint

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.solvers import Derivatives, Protocol, Solution, newton
+from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.solvers import Derivatives, Solution, newton
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData

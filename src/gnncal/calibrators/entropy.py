@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import normalised_entropy

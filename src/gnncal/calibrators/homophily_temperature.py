@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.adam import Checkpoint
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData

@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.solvers import (
+from gnncal.calibrators.losses import loss_and_residual
+from gnncal.calibrators.protocols import (
     Protocol,
     check_protocol,
-    lbfgs,
-    loss_and_residual,
     solve_like_the_paper,
     warn_unless_converged,
 )
+from gnncal.calibrators.solvers import lbfgs
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray

@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.solvers import (
+from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.protocols import (
     Protocol,
-    Solution,
-    TemperatureLoss,
     check_protocol,
-    newton,
     solve_like_the_paper,
     warn_unless_converged,
 )
+from gnncal.calibrators.solvers import Solution, newton
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning

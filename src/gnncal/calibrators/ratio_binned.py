@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_count

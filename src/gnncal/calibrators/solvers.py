@@ -1,33 +1,23 @@
-"""Two ways to fit a few parameters: to convergence, or by the paper's early-stopped Adam."""
+"""Solvers that minimise a loss: Newton for a few parameters, L-BFGS for many."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
 
-from gnncal.core.adam import Objective, adam
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.adam import Objective
+from gnncal.core.arrays import BoolArray, FloatArray
 
-Protocol = Literal["converged", "paper"]
 # (n_starts, p) parameters -> losses (n_starts,), gradients (n_starts, p), Hessians (n_starts, p, p)
 Derivatives = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
-PAPER_EPOCHS = 1000
-PAPER_PATIENCE = 50
-PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
 MAX_ITERATIONS = 500
 GRADIENT_TOLERANCE = 1e-8
 STEP_TOLERANCE = 1e-9
 LONGEST_STEP = 2.0  # parameters are logarithms: a factor of seven at most
 SMALLEST_CURVATURE = 1e-12
-LOWEST_LOGIT = -1e100  # its square still fits a float64
 
 
 @dataclass(frozen=True)
@@ -38,97 +28,6 @@ class Solution:
     loss: float
     n_iter: int
     converged: bool
-
-
-def check_protocol(protocol: str, data: FitData) -> None:
-    """A known protocol, with the nodes that it needs."""
-    if protocol not in ("converged", "paper"):
-        raise InputError(f"protocol is {protocol!r}; expected 'converged' or 'paper'.")
-    if protocol == "paper" and data.train_nodes.size == 0:
-        raise InputError(
-            "the paper's protocol stops on the training nodes' loss; pass train_nodes."
-        )
-
-
-def warn_unless_converged(method: object, solution: Solution) -> None:
-    """Say that a fit which should have reached its minimum did not."""
-    if not solution.converged:
-        warnings.warn(
-            f"{type(method).__name__}: the fit stopped before convergence after "
-            f"{solution.n_iter} iterations; check the logits' scale.",
-            GnncalWarning,
-            stacklevel=5,
-        )
-
-
-def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
-    """Mean cross-entropy of softmax(scores), and its derivative by the scores, shape (n, K)."""
-    rows = np.arange(len(labels))
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    residual = np.exp(shifted)
-    total = residual.sum(axis=1)
-    loss = np.mean(np.log(total) - shifted[rows, labels])
-    residual /= total[:, None]
-    residual[rows, labels] -= 1.0  # p - onehot(y)
-    residual /= len(rows)
-    return float(loss), residual
-
-
-class TemperatureLoss:
-    """Mean cross-entropy of softmax(z_i / T_i) over fixed nodes, as a function of T.
-
-    T is (n,), or (..., n) for several temperatures of each node at once. With the inverse
-    temperature tau = 1/T, the loss of a node is convex in tau: its slope is E_p[z] - z_y and its
-    curvature Var_p[z], under p = softmax(tau z).
-    """
-
-    def __init__(self, logits: FloatArray, labels: IntArray) -> None:
-        shifted = logits.T.astype(np.float64, order="C")  # few nodes: exact gradients are worth it
-        shifted -= shifted.max(axis=0)
-        np.maximum(shifted, LOWEST_LOGIT, out=shifted)
-        self.shifted = shifted  # (K, n), highest class 0; class by class, sums over them are fast
-        self.at_label = shifted[labels, np.arange(len(labels))]  # (n,)
-
-    def every(self, stride: int) -> TemperatureLoss:
-        """The loss of every ``stride``-th node."""
-        part = copy(self)
-        part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
-        part.at_label = self.at_label[::stride]
-        return part
-
-    def value(self, temperature: FloatArray) -> float:
-        """The loss alone."""
-        tau, _, total = self._weights(temperature)
-        return float(self._mean(tau, total))
-
-    def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
-        """The loss, and its derivative by each node's temperature, shape (n,)."""
-        tau, weights, total = self._weights(temperature)
-        weights *= self.shifted
-        mean = weights.sum(axis=0) / total
-        return float(self._mean(tau, total)), (self.at_label - mean) * tau**2 / len(tau)
-
-    def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The loss (...), and its first and second derivatives by each T, shape (..., n)."""
-        tau, weights, total = self._weights(temperature)
-        weights *= self.shifted
-        mean = weights.sum(axis=-2) / total
-        weights *= self.shifted
-        variance = weights.sum(axis=-2) / total - mean**2
-        squared = tau * tau
-        slope = (self.at_label - mean) * squared
-        curvature = variance * squared**2 - 2.0 * slope * tau
-        n = len(self.at_label)
-        return self._mean(tau, total), slope / n, curvature / n
-
-    def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        tau = 1.0 / temperature
-        weights = self.shifted * tau[..., None, :]
-        np.exp(weights, out=weights)
-        return tau, weights, weights.sum(axis=-2)
-
-    def _mean(self, tau: FloatArray, total: FloatArray) -> FloatArray:
-        return (np.log(total) - tau * self.at_label).mean(axis=-1)
 
 
 def newton(
@@ -238,13 +137,3 @@ def lbfgs(
     # Without a tolerance on the loss, rounding may end the line search at the very minimum.
     converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6
     return Solution(result.x, float(result.fun), int(result.nit), converged)
-
-
-def solve_like_the_paper(
-    objective: Objective, monitor: Callable[[FloatArray], float], start: FloatArray
-) -> Solution:
-    """Adam on the calibration nodes, stopped and checkpointed on the training nodes' loss."""
-    run = adam(objective, start, monitor=monitor, max_epochs=PAPER_EPOCHS, patience=PAPER_PATIENCE)
-    loss, gradient = objective(run.parameters)
-    converged = float(np.abs(gradient).max()) < PAPER_GRADIENT  # where it stopped may be anywhere
-    return Solution(run.parameters, loss, run.n_epochs, converged)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
 from gnncal.calibrators.base import FitReport
-from gnncal.calibrators.solvers import loss_and_residual
+from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.solvers import TemperatureLoss
+from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gnncal.calibrators import solvers
+from gnncal.calibrators import protocols
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
+from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.solvers import Protocol, TemperatureLoss
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_choice, check_count, check_not_negative
 from gnncal.core.data import FitData
@@ -122,7 +123,7 @@ class NeuralCalibrator(Calibrator):
 
     def _fit(self, data: FitData) -> None:
         self._check_parameters()
-        solvers.check_protocol(self.protocol, data)
+        protocols.check_protocol(self.protocol, data)
         require("torch", extra="neural", purpose=type(self).__name__)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._remember(data)
@@ -147,8 +148,8 @@ class NeuralCalibrator(Calibrator):
             weights,
             loss=self._objective(data, *fitted, weights, generator),
             monitor=None if watched is None else self._monitor(data, *watched, weights),
-            max_epochs=solvers.PAPER_EPOCHS if paper else self.max_epochs,
-            patience=solvers.PAPER_PATIENCE if paper else self.patience,
+            max_epochs=protocols.PAPER_EPOCHS if paper else self.max_epochs,
+            patience=protocols.PAPER_PATIENCE if paper else self.patience,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
         )

@@ -18,7 +18,7 @@ from gnncal.calibrators.neural.base import (
     linear,
 )
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_choice, check_count, check_not_negative, check_share
 from gnncal.core.data import FitData

@@ -15,7 +15,7 @@ from gnncal.calibrators.neural.base import (
     bounded,
     glorot,
 )
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_choice, check_count
 from gnncal.core.data import FitData

@@ -21,7 +21,7 @@ from gnncal.calibrators.neural.base import (
 from gnncal.calibrators.neural.features import ConstantFeatures
 from gnncal.calibrators.neural.gate import Gates, noisy_top_k
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_count, check_not_negative, check_share
 from gnncal.core.data import FitData

@@ -16,7 +16,7 @@ from gnncal.calibrators.neural.base import (
     dropped_out,
     linear,
 )
-from gnncal.calibrators.solvers import Protocol
+from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_choice, check_count, check_share
 from gnncal.core.data import FitData

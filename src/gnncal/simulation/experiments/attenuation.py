@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.calibrators.solvers import TemperatureLoss, newton
+from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.solvers import newton
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.probability import softmax
 from gnncal.simulation.bayes import normalised_homophily
