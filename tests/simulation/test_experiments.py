@@ -11,9 +11,9 @@ from scipy.stats import norm
 import gnncal
 from gnncal.core.probability import normalised_entropy
 from gnncal.homophily.share import neighbour_class_share
+from gnncal.report.csbm.catalogue import NAMES, get_experiment
 from gnncal.simulation import CSBM
 from gnncal.simulation.experiments.attenuation import power_law_exponent
-from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 from gnncal.simulation.experiments.entropy import uncertainty_lost
 from gnncal.simulation.experiments.hots import hots
 from gnncal.simulation.experiments.kl import kl, shared_inputs, unit_kl
@@ -22,20 +22,20 @@ from gnncal.simulation.experiments.necessity import homophily_given_scores, nece
 from gnncal.simulation.experiments.sweep import sweep
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_records_are_frozen(records, name):
     with pytest.raises(dataclasses.FrozenInstanceError):
         records[name].n_seeds = 0
 
 
 def test_records_do_not_depend_on_when_they_are_made(records):
-    again = run_experiment("attenuation", small=True)
+    again = get_experiment("attenuation").run(small=True)
     np.testing.assert_array_equal(again.bayes.value, records["attenuation"].bayes.value)
 
 
 def test_unknown_experiments_are_refused_with_the_names_of_all():
     with pytest.raises(gnncal.InputError, match="posterior, necessity, sweep"):
-        run_experiment("theorem")
+        get_experiment("theorem")
 
 
 # --- posterior: Theorem 1

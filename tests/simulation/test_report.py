@@ -1,22 +1,23 @@
 """The laboratory's page, figures and verb show the records they are given."""
 
 import base64
+import dataclasses
 import json
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gnncal.cli.csbm import NAMES
+from gnncal.cli import csbm as verb
 from gnncal.cli.main import app
-from gnncal.report.csbm.findings import FINDINGS, constants, findings
-from gnncal.report.csbm.text import SECTIONS
-from gnncal.simulation.experiments import catalogue
+from gnncal.report.csbm.catalogue import NAMES, get_experiment
+from gnncal.simulation import experiments
 from gnncal.simulation.experiments.attenuation import attenuation
-from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 from gnncal.simulation.experiments.kl import kl
 from gnncal.simulation.experiments.necessity import necessity
 from gnncal.simulation.experiments.posterior import posterior
@@ -24,9 +25,13 @@ from gnncal.simulation.experiments.posterior import posterior
 VOID = {"meta", "img", "link", "br"}
 
 
-@pytest.fixture(scope="module")
-def record():
-    return run_experiment("attenuation", small=True)
+@pytest.fixture
+def record(records):
+    return records["attenuation"]
+
+
+def findings(name, record):
+    return get_experiment(name).findings(record)
 
 
 def run(*arguments):
@@ -55,11 +60,19 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_every_experiment_has_findings_a_figure_words_and_a_place_in_the_help():
-    from gnncal.report.csbm.figures import FIGURES
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_has_the_name_under_which_it_is_found(name):
+    assert get_experiment(name).name == name
 
-    names = list(EXPERIMENTS)
-    assert names == list(FINDINGS) == list(FIGURES) == list(SECTIONS) == NAMES.split(", ")
+
+def test_every_computed_experiment_is_in_the_catalogue():
+    files = Path(experiments.__file__).parent.glob("[a-z]*.py")
+    assert {file.stem for file in files} == set(NAMES)
+
+
+def test_names_are_known_without_loading_any_experiment():
+    code = "import sys, gnncal.report.csbm.catalogue; assert 'scipy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_findings_put_ours_beside_the_papers(record):
@@ -67,7 +80,7 @@ def test_findings_put_ours_beside_the_papers(record):
     first = lines["least squares, τ = 0"]
     assert first.ours == "1.000 [1.000, 1.000]"
     assert first.reference == "formula 1.000, paper 1.009"
-    assert constants("attenuation", record).endswith("4,000 nodes; 3 seeds")
+    assert get_experiment("attenuation").constants(record).endswith("4,000 nodes; 3 seeds")
 
 
 def test_necessity_findings_are_of_the_spreads_that_were_run():
@@ -101,10 +114,8 @@ def test_attenuation_findings_quote_the_paper_only_at_its_own_noise():
 
 def test_a_figure_draws_the_records_numbers(record):
     figures = pytest.importorskip("matplotlib.figure")
-    from gnncal.report.csbm.figures import draw_attenuation
-
     axes = figures.Figure().subplots(1, 1, squeeze=False)[0]
-    draw_attenuation(record, axes)
+    get_experiment("attenuation").draw(record, axes)
     drawn = {line.get_label(): line.get_xydata() for line in axes[0].get_lines()}
     np.testing.assert_allclose(drawn["Var(u) / (Var(u) + τ²)"][:, 1], record.formula)
     np.testing.assert_allclose(drawn["the paper's"], [[0, 1.009], [0.5, 0.182]])
@@ -114,14 +125,14 @@ def test_a_figure_draws_the_records_numbers(record):
 
 def test_figures_leave_out_what_too_few_values_cannot_tell():
     pytest.importorskip("matplotlib")
-    from gnncal.report.csbm.figures import render
-
     few = necessity(spreads=(0.0, 0.2), centre=0.6, n_nodes=100, n_seeds=2)
-    assert "h = 0.6 ± spread" in render("necessity", few, image_format="svg").decode()
+    assert (
+        "h = 0.6 ± spread" in get_experiment("necessity").figure(few, image_format="svg").decode()
+    )
     sizes = {"n_nodes": 300, "per_class": 100, "n_centres": 30, "n_seeds": 2}
     sweeps = {"n_sweep": (300, 600), "d_sweep": (6.0, 12.0), "per_class_sweep": (3, 4)}
     record = kl(k_sweep=(2, 4), **sweeps, **sizes)
-    assert render("kl", record, image_format="svg").startswith(b"<?xml")
+    assert get_experiment("kl").figure(record, image_format="svg").startswith(b"<?xml")
     lines = {line.quantity: line.ours for line in findings("kl", record)}
     assert lines["slope in K ≥ 8, rank K"] == "too few values to tell"
 
@@ -129,9 +140,9 @@ def test_figures_leave_out_what_too_few_values_cannot_tell():
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_figures_are_the_same_bytes_every_time(record, kind):
     pytest.importorskip("matplotlib")
-    from gnncal.report.csbm.figures import render
-
-    first, second = (render("attenuation", record, image_format=kind) for _ in range(2))
+    first, second = (
+        get_experiment("attenuation").figure(record, image_format=kind) for _ in range(2)
+    )
     assert first == second
     assert first.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
 
@@ -154,8 +165,7 @@ def test_json_prints_the_record_that_is_written(tmp_path):
 
 def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    chosen = {name: EXPERIMENTS[name] for name in ("attenuation", "entropy")}
-    monkeypatch.setattr(catalogue, "EXPERIMENTS", chosen)
+    monkeypatch.setattr(verb, "NAMES", ("attenuation", "entropy"))
     done = run("all", "--quick", "--out", tmp_path / "here")
     assert done.exit_code == 0
     page = (tmp_path / "here" / "csbm.html").read_text()
@@ -177,21 +187,22 @@ def test_the_page_shows_every_experiment(records):
     pytest.importorskip("matplotlib")
     from gnncal.report.csbm.page import csbm_page
 
-    page = csbm_page(records, version="0", command="gnncal csbm all")
+    results = [(get_experiment(name), records[name]) for name in NAMES]
+    page = csbm_page(results, version="0", command="gnncal csbm all")
     assert "describe gnncal csbm all at full size" not in page
     parser = Balance()
     parser.feed(page)
     assert parser.open == []
-    assert len(parser.images) == len(EXPERIMENTS)
+    assert len(parser.images) == len(NAMES)
     assert "nan" not in re.sub(r'src="[^"]*"', "", page)
-    for name in EXPERIMENTS:
+    for name in NAMES:
         assert f'id="{name}"' in page
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["theorem"], f"there is no experiment 'theorem'; expected one of {NAMES}; or all."),
+        (["theorem"], f"no experiment 'theorem'; expected one of {', '.join(NAMES)}; or all."),
         (["sweep", "--seeds", "1"], "at least 2"),
     ],
 )
@@ -205,8 +216,8 @@ def test_bad_requests_end_with_one_line_and_nothing_written(tmp_path, arguments,
 
 def test_a_folder_in_a_missing_folder_is_refused_as_by_the_other_verbs(tmp_path):
     missing = tmp_path / "a"
-    for verb in (["csbm", "entropy", "--quick"], ["demo"]):
-        done = CliRunner().invoke(app, [*verb, "--out", str(missing / "b")])
+    for arguments in (["csbm", "entropy", "--quick"], ["demo"]):
+        done = CliRunner().invoke(app, [*arguments, "--out", str(missing / "b")])
         assert done.exit_code == 2
         assert f"there is no folder {missing}; create it" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -214,12 +225,13 @@ def test_a_folder_in_a_missing_folder_is_refused_as_by_the_other_verbs(tmp_path)
 
 def test_a_page_with_other_seeds_says_that_its_texts_are_of_full_size(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    from gnncal.simulation.experiments.catalogue import Experiment
 
     def small(**options):
         return attenuation(**{"n_nodes": 500, "n_seeds": 2} | options)
 
-    monkeypatch.setattr(catalogue, "EXPERIMENTS", {"attenuation": Experiment(small, {})})
+    fast = dataclasses.replace(get_experiment("attenuation"), compute=small, small={})
+    monkeypatch.setattr(verb, "NAMES", ("attenuation",))
+    monkeypatch.setattr(verb, "get_experiment", lambda name: fast)
     for arguments, said in (([], False), (["--seeds", "3"], True)):
         run("all", *arguments, "--out", tmp_path)
         page = (tmp_path / "csbm.html").read_text()

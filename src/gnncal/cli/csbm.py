@@ -17,17 +17,19 @@ from gnncal.cli.terminal import (
     staged_folder,
     to_json,
 )
-from gnncal.core.errors import InputError, MissingExtraError, require
+from gnncal.core.errors import MissingExtraError, require
+from gnncal.report.csbm.catalogue import NAMES, get_experiment
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# By hand, for the catalogue would load scipy before any --help; a test holds the two together.
-NAMES = "posterior, necessity, sweep, attenuation, entropy, kl, hots, leak"
+    from gnncal.report.csbm.experiment import Experiment
 
 
 def csbm(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {NAMES}; or all.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}; or all.")
+    ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for records and figures.")] = Path(
         "csbm-output"
     ),
@@ -45,26 +47,23 @@ def csbm(
     all figures inlined that explains each statement.
     """
     from gnncal import __version__
-    from gnncal.report.csbm.figures import render
     from gnncal.report.csbm.page import csbm_page
-    from gnncal.simulation.experiments.catalogue import EXPERIMENTS, run_experiment
 
-    if name != "all" and name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {name!r}; expected one of {NAMES}; or all.")
-    names = list(EXPERIMENTS) if name == "all" else [name]
+    experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package
         require("matplotlib", extra="report", purpose="the page of all experiments")
     with staged_folder(folder) as staging:
-        records = {
-            each: run_experiment(each, small=quick, n_seeds=seeds)
-            for each in track(
-                names, "running", console=err, transient=True, disable=not err.is_terminal
+        results = [
+            (experiment, experiment.run(small=quick, n_seeds=seeds))
+            for experiment in track(
+                experiments, "running", console=err, transient=True, disable=not err.is_terminal
             )
-        }
-        for each, record in records.items():
-            (staging / f"{each}.json").write_text(to_json(record) + "\n")
+        ]
+        for experiment, record in results:
+            (staging / f"{experiment.name}.json").write_text(to_json(record) + "\n")
             try:
-                (staging / f"{each}.png").write_bytes(render(each, record, image_format="png"))
+                image = experiment.figure(record, image_format="png")
+                (staging / f"{experiment.name}.png").write_bytes(image)
             except MissingExtraError as error:
                 note(f"no figure: {error}")
         if name == "all":
@@ -72,24 +71,24 @@ def csbm(
                 ["gnncal csbm all", *([f"--seeds {seeds}"] if seeds else []), *["--quick"] * quick]
             )
             full_size = not quick and seeds is None
-            page = csbm_page(records, version=__version__, command=command, full_size=full_size)
+            page = csbm_page(results, version=__version__, command=command, full_size=full_size)
             (staging / "csbm.html").write_text(page)
         files = sorted(file.name for file in staging.iterdir())
     if json:
+        records = {experiment.name: record for experiment, record in results}
         print_json(records if name == "all" else records[name])
         return
-    for each, record in records.items():
-        out.print(_table(each, record))
+    for result in results:
+        out.print(_table(*result))
     print_written(folder, files)
 
 
-def _table(name: str, record: Any) -> Table:
-    from gnncal.report.csbm.findings import constants, findings
+def _table(experiment: Experiment, record: Any) -> Table:
     from gnncal.report.tables import plain_table
 
-    table = plain_table(f"{name}: {constants(name, record)}")
+    table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
     for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):
         table.add_column(column)
-    for line in findings(name, record):
+    for line in experiment.findings(record):
         table.add_row(line.quantity, line.ours, line.reference)
     return table
