@@ -30,10 +30,10 @@ def test_evaluation_holds_the_metrics_of_the_library():
     assert record.ece.value == pytest.approx(metrics.expected_calibration_error(labels, probs))
     expected = {
         "accuracy": metrics.accuracy(labels, probs),
-        "maximum_calibration_error": metrics.maximum_calibration_error(labels, probs),
-        "classwise_calibration_error": metrics.classwise_calibration_error(labels, probs),
-        "smooth_calibration_error": metrics.smooth_calibration_error(labels, probs),
-        "degree_stratified_ece": metrics.degree_stratified_ece(labels, probs, degree),
+        "mce": metrics.maximum_calibration_error(labels, probs),
+        "classwise_ece": metrics.classwise_calibration_error(labels, probs),
+        "smooth_ece": metrics.smooth_calibration_error(labels, probs),
+        "degree_ece": metrics.degree_ece(labels, probs, degree),
         "nll": metrics.negative_log_likelihood(labels, probs),
         "brier": metrics.brier_score(labels, probs),
         "aurc": metrics.aurc(labels, probs),
@@ -46,11 +46,11 @@ def test_evaluation_by_hand():
     record = gnncal.evaluate([0, 1], [[0.9, 0.1], [0.6, 0.4]])
     assert record.accuracy == 0.5
     assert record.ece.value == pytest.approx((0.1 + 0.6) / 2)
-    assert record.maximum_calibration_error == pytest.approx(0.6)
+    assert record.mce == pytest.approx(0.6)
     assert record.nll == pytest.approx(-(math.log(0.9) + math.log(0.4)) / 2)
     assert record.brier == pytest.approx((2 * 0.01 + 2 * 0.36) / 2)
     assert record.aurc == pytest.approx((0 + 1 / 2) / 2)
-    assert record.degree_stratified_ece is None
+    assert record.degree_ece is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,7 +10,7 @@ from rich.console import Console
 import gnncal
 from gnncal.metrics import ReliabilityBins, reliability_bins
 from gnncal.report.figures import BAR, GAP, GREY, draw_reliability, save_reliability
-from gnncal.report.tables import Row, best_marked, evaluation_table
+from gnncal.report.tables import Row, best_marked
 
 BINS = ReliabilityBins(
     count=np.array([0, 10, 0, 30]),
@@ -105,16 +105,3 @@ def test_a_table_marks_the_lowest_score_of_each_ranked_column():
     ]
     lines = rendered(best_marked("title", ("acc", "ECE"), rows)).splitlines()
     assert [line.split() for line in lines if "*" in line] == [["hots", "50", "1.5*"]]
-
-
-def test_the_evaluation_table_has_every_metric_within_80_columns():
-    generator = np.random.default_rng(0)
-    labels, degree = generator.integers(3, size=50), generator.integers(9, size=50)
-    measured = gnncal.evaluate(
-        labels, gnncal.softmax(generator.normal(size=(50, 3))), in_degree=degree
-    )
-    text = rendered(evaluation_table(measured, measured))
-    assert "…" not in text
-    for metric in ("accuracy", "ECE", "NLL", "Brier", "AURC", "degree-stratified"):
-        assert metric in text
-    assert len(evaluation_table(measured, None).columns) == 2

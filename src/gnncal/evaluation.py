@@ -1,8 +1,8 @@
-"""Everything worth knowing about a set of probabilities, in one record, with its uncertainty."""
+"""Every metric of a set of probabilities in one record, and the paired comparison of two sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,29 +10,40 @@ import numpy as np
 
 from gnncal import metrics
 from gnncal.core.arrays import FloatArray
-from gnncal.metrics.scoring import log_losses, squared_errors
+from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.metrics.catalogue import FLOOR_SUFFIX, METRICS
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
+NAN = float("nan")
+IF_CALIBRATED = "  if perfectly calibrated"
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Metrics of one set of probabilities on labelled nodes."""
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
+    """The metrics of one set of probabilities on labelled nodes.
+
+    Each metric of the catalogue is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
+    ``evaluation.ece`` has the interval, the noise floor and the p-value beside the value.
+    """
 
     n_nodes: int
-    accuracy: float
     ece: metrics.CalibrationEstimate
-    maximum_calibration_error: float
-    classwise_calibration_error: float
-    smooth_calibration_error: float
-    degree_stratified_ece: float | None  # None without degrees
-    nll: float
-    brier: float
-    aurc: float
+    values: Mapping[str, float | None]  # by name; None for metrics by degree without degrees
+    floors: Mapping[str, float]  # by metric: what perfect calibration would show
+
+    def __getattr__(self, name: str) -> Any:
+        return _entry(self, "values", name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
-        return asdict(self)
+        """Plain numbers by name, ready for JSON."""
+        floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
+        return {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
+
+    def _tables(self) -> Sequence[Table]:
+        return [evaluation_table({"value": self})]
 
 
 @dataclass(frozen=True)
@@ -44,48 +55,107 @@ class Difference:
     high: float
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The same nodes before and after calibration. Negative differences are improvements."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
+    """The same nodes before and after calibration. Negative differences are improvements.
 
-    nll: Difference
-    brier: Difference
+    Each metric that is a mean over nodes is an attribute: ``comparison.nll``, ``.brier``.
+    """
+
+    differences: Mapping[str, Difference]  # by name of the metric
     prediction_change_rate: float
+
+    def __getattr__(self, name: str) -> Difference:
+        return _entry(self, "differences", name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.differences]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers by name, ready for JSON."""
+        differences = {name: asdict(found) for name, found in self.differences.items()}
+        return {**differences, "prediction_change_rate": self.prediction_change_rate}
+
+    def _tables(self) -> Sequence[Table]:
+        rows = [
+            [text(name, METRICS[name].heading), *(Cell(v, f"{v:+.4f}") for v in asdict(d).values())]
+            for name, d in self.differences.items()
+        ]
+        rate = self.prediction_change_rate
+        changed = text("prediction_change_rate", "predictions changed %")
+        rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), number(NAN, 0), number(NAN, 0)])
+        title = "after - before, with paired 95 % intervals"
+        return [Table(title, ("metric", "mean", "low", "high"), rows)]
 
 
 def evaluate(
     labels: Any, probs: Any, *, in_degree: Any = None, random_state: int = 0
 ) -> Evaluation:
-    """All metrics of ``probs`` (n_nodes, n_classes) against ``labels`` (n_nodes,)."""
-    by_degree = None
-    if in_degree is not None:
-        by_degree = metrics.degree_stratified_ece(labels, probs, in_degree)
+    """All metrics of ``probs`` (n_nodes, n_classes) against ``labels`` (n_nodes,).
+
+    ``in_degree`` (n_nodes,) is needed for the metrics by degree only.
+    """
+    values = {n: metric.measure(labels, probs, in_degree) for n, metric in METRICS.items()}
     ece = metrics.estimate_calibration_error(labels, probs, random_state=random_state)
-    return Evaluation(
-        n_nodes=ece.n_nodes,
-        accuracy=metrics.accuracy(labels, probs),
-        ece=ece,
-        maximum_calibration_error=metrics.maximum_calibration_error(labels, probs),
-        classwise_calibration_error=metrics.classwise_calibration_error(labels, probs),
-        smooth_calibration_error=metrics.smooth_calibration_error(labels, probs),
-        degree_stratified_ece=by_degree,
-        nll=metrics.negative_log_likelihood(labels, probs),
-        brier=metrics.brier_score(labels, probs),
-        aurc=metrics.aurc(labels, probs),
-    )
+    floors = {
+        name: floor.mean
+        for name, metric in METRICS.items()
+        if name != "ece" and (floor := metric.measure_floor(probs, in_degree)) is not None
+    }
+    return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors})
 
 
 def compare(labels: Any, before: Any, after: Any) -> Comparison:
     """Is ``after`` better than ``before`` on these nodes? Paired, so both see the same luck."""
 
-    def difference(score: Callable[[Any, Any], FloatArray]) -> Difference:
+    def difference(score: Callable[..., FloatArray]) -> Difference:
         values = score(labels, after) - score(labels, before)
         spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
         mean, margin = float(values.mean()), float(NORMAL_QUANTILE * spread)
         return Difference(mean, mean - margin, mean + margin)
 
     return Comparison(
-        nll=difference(log_losses),
-        brier=difference(squared_errors),
-        prediction_change_rate=metrics.prediction_change_rate(before, after),
+        {n: difference(m.per_node) for n, m in METRICS.items() if m.per_node is not None},
+        metrics.prediction_change_rate(before, after),
     )
+
+
+def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
+    """Every metric as a row, and a column for each evaluation of the same nodes."""
+    evaluations = list(sides.values())
+    rows: list[list[Cell]] = []
+    for name, metric in METRICS.items():
+        values = [evaluation.values[name] for evaluation in evaluations]
+        cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
+        rows.append([text(name, metric.heading), *cells])
+        if name == "ece":
+            rows += _ece_rows([evaluation.ece for evaluation in evaluations])
+        elif any(name in evaluation.floors for evaluation in evaluations):
+            floors = [evaluation.floors[name] for evaluation in evaluations]
+            cells = [Cell(floor, metric.shown(floor)) for floor in floors]
+            rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
+    title = f"{evaluations[0].n_nodes:,} nodes"
+    return Table(title, ("metric", *sides), rows)
+
+
+def _ece_rows(estimates: Sequence[metrics.CalibrationEstimate]) -> list[list[Cell]]:
+    shown = METRICS["ece"].shown
+    ends = f"of its {100 * estimates[0].level:.0f} % interval"
+    return [
+        [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, shown(e.low)) for e in estimates)],
+        [
+            text("ece_high", f"  upper end {ends}"),
+            *(Cell(e.high, shown(e.high)) for e in estimates),
+        ],
+        [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, shown(e.floor)) for e in estimates)],
+        [text("ece_p_value", "  p-value of that"), *(number(e.p_value, 3) for e in estimates)],
+    ]
+
+
+def _entry(record: object, field: str, name: str) -> Any:
+    """The entry of a record's field as an attribute, looked up only if the record is complete."""
+    entries = record.__dict__.get(field, {})
+    if name not in entries:
+        known = ", ".join(entries)
+        raise AttributeError(f"{type(record).__name__} has no metric {name!r}; it has {known}.")
+    return entries[name]

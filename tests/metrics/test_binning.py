@@ -99,7 +99,7 @@ METRICS_OF_LABELS_AND_PROBS = [
     metrics.risk_coverage_curve,
     metrics.smooth_calibration_error,
     lambda labels, probs: metrics.calibration_by_group(labels, probs, [0, 1]),
-    lambda labels, probs: metrics.degree_stratified_ece(labels, probs, [0, 1]),
+    lambda labels, probs: metrics.degree_ece(labels, probs, [0, 1]),
     lambda labels, probs: metrics.grouped_calibration_error(labels, probs, [0, 1]),
     lambda labels, probs: metrics.selective_accuracy(labels, probs, [0.5]),
 ]

@@ -38,14 +38,14 @@ def test_eleven_nodes_make_six_degree_blocks():
     np.testing.assert_array_equal(metrics.degree_blocks(degree), expected)
 
 
-def test_degree_stratified_ece_by_hand():
+def test_degree_ece_by_hand():
     # Confidence 0.8 everywhere; by rising degree the hits are 11 | 10 | 00 | 11 | 10 | 1,
     # so the gaps are 0.2, 0.3, 0.8, 0.2, 0.3 on two nodes each and 0.2 on one.
     hits = np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 1])
     degree = np.arange(11)[::-1]
     labels, probs = top_label([0.8] * 11, hits[degree])
     expected = (2 * (0.2 + 0.3 + 0.8 + 0.2 + 0.3) + 0.2) / 11
-    assert metrics.degree_stratified_ece(labels, probs, degree) == pytest.approx(expected)
+    assert metrics.degree_ece(labels, probs, degree) == pytest.approx(expected)
 
 
 def test_equal_degrees_are_split_by_position():
@@ -108,7 +108,7 @@ def test_unusable_groups_or_degrees_are_named():
     with pytest.raises(InputError, match=r"groups has shape \(3,\) but probs has 2 rows"):
         metrics.grouped_calibration_error(labels, probs, [0, 1, 2])
     with pytest.raises(InputError, match="degree"):
-        metrics.degree_stratified_ece(labels, probs, [0, 1, 2])
+        metrics.degree_ece(labels, probs, [0, 1, 2])
     with pytest.raises(InputError, match=r"in_degree has shape \(0,\)"):
         metrics.degree_blocks([])
     with pytest.raises(InputError, match=r"in_degree has shape \(1, 2\)"):

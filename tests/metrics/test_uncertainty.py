@@ -282,7 +282,7 @@ def test_groups_of_degree_blocks_give_the_degree_stratified_error():
     labels, probs = simulate(95, sharpness=0.5)
     degree = np.random.default_rng(0).integers(1, 6, size=95)
     record = estimate(labels, probs, kind="groups", groups=metrics.degree_blocks(degree))
-    expected = metrics.degree_stratified_ece(labels, probs, degree)
+    expected = metrics.degree_ece(labels, probs, degree)
     assert record.value == pytest.approx(expected)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -22,10 +23,11 @@ from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import scaled_probabilities
+from gnncal.core.tabular import Table, Tabular, listed, number, text
 
 
-@dataclass(frozen=True)
-class FitReport:
+@dataclass(frozen=True, repr=False)
+class FitReport(Tabular):
     """What a fit did, for logs and model cards."""
 
     loss_before: float  # mean cross-entropy of the raw logits on the calibration nodes
@@ -44,6 +46,16 @@ class FitReport:
             bounds_hit=bounds_hit,
             nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
         )
+
+    def _tables(self) -> Sequence[Table]:
+        rows = [
+            [text("loss_before", "mean log loss before"), number(self.loss_before, 4)],
+            [text("loss_after", "mean log loss after"), number(self.loss_after, 4)],
+            [text("bounds_hit", "parameters at a bound"), listed(self.bounds_hit)],
+            [text("nodes_per_class", "nodes of each class"), listed(self.nodes_per_class)],
+        ]
+        title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
+        return [Table(title, ("quantity", "value"), rows)]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -37,8 +37,7 @@ def calibrate(
     from gnncal.calibrators.base import TemperatureCalibrator
     from gnncal.calibrators.catalogue import get_calibrator
     from gnncal.core.probability import softmax
-    from gnncal.evaluation import compare, evaluate
-    from gnncal.report.tables import comparison_lines, evaluation_table
+    from gnncal.evaluation import compare, evaluate, evaluation_table
 
     calibrator = get_calibrator(method)
     with staged_folder(folder) as staging, err.status(f"calibrating with {method}"):
@@ -97,6 +96,6 @@ def calibrate(
         f"{report.loss_before:.4f} -> {report.loss_after:.4f}"
     )
     if test.size:
-        out.print(evaluation_table(before, after))
-        out.print("\n".join(comparison_lines(comparison)))
+        out.print(evaluation_table({"before": before, "after": after}).as_text())
+        out.print(f"\n{comparison}\n")
     print_written(folder, summary["files"])

@@ -24,9 +24,8 @@ def evaluate(
     from gnncal.bundles import read_bundle, read_probabilities
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.core.probability import softmax
-    from gnncal.evaluation import compare
+    from gnncal.evaluation import compare, evaluation_table
     from gnncal.evaluation import evaluate as measure
-    from gnncal.report.tables import comparison_lines, evaluation_table
 
     bundle = read_bundle(source)
     warn_if_probabilities(bundle.logits)
@@ -50,6 +49,7 @@ def evaluate(
     if json:
         print_json({"before": before, "after": after, "difference": comparison})
         return
-    out.print(evaluation_table(before, after))
+    sides = {"before": before} if after is None else {"before": before, "after": after}
+    out.print(evaluation_table(sides).as_text())
     if comparison is not None:
-        out.print("\n".join(comparison_lines(comparison)))
+        out.print(f"\n{comparison}")

@@ -75,6 +75,8 @@ def to_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "as_dict"):
+        return _plain(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
         return _plain(asdict(value))
     if isinstance(value, dict):

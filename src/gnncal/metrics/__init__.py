@@ -1,18 +1,19 @@
 """Metrics: ``(labels, probs, *, ...)`` in, numbers or small records out."""
 
-from gnncal.metrics.binning import Cells, ReliabilityBins, reliability_bins
+from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins, reliability_bins
 from gnncal.metrics.calibration import (
     classwise_calibration_error,
     expected_calibration_error,
     maximum_calibration_error,
     smooth_calibration_error,
 )
-from gnncal.metrics.floor import NoiseFloor, calibration_floor
+from gnncal.metrics.catalogue import METRICS, Metric, measure
+from gnncal.metrics.floor import NoiseFloor, calibration_floor, degree_floor
 from gnncal.metrics.groups import (
     GroupCells,
     calibration_by_group,
     degree_blocks,
-    degree_stratified_ece,
+    degree_ece,
     grouped_calibration_error,
 )
 from gnncal.metrics.risk_coverage import (
@@ -30,9 +31,12 @@ from gnncal.metrics.scoring import (
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_calibration_error
 
 __all__ = [
+    "DEFAULT_BINS",
+    "METRICS",
     "CalibrationEstimate",
     "Cells",
     "GroupCells",
+    "Metric",
     "NoiseFloor",
     "ReliabilityBins",
     "RiskCoverage",
@@ -43,11 +47,13 @@ __all__ = [
     "calibration_floor",
     "classwise_calibration_error",
     "degree_blocks",
-    "degree_stratified_ece",
+    "degree_ece",
+    "degree_floor",
     "estimate_calibration_error",
     "expected_calibration_error",
     "grouped_calibration_error",
     "maximum_calibration_error",
+    "measure",
     "negative_log_likelihood",
     "prediction_change_rate",
     "reliability_bins",

@@ -6,6 +6,7 @@ the last bin. Empty bins have count 0 and NaN averages; they are never drawn as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,13 +15,15 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
+from gnncal.core.tabular import Cell, Table, Tabular, count, number
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
+DEFAULT_BINS = 15  # of confidence, as in the paper
 
 
-@dataclass(frozen=True)
-class Cells:
+@dataclass(frozen=True, repr=False)
+class Cells(Tabular):
     """Nodes sorted into cells: what every binned calibration error is made of."""
 
     count: IntArray  # (n_cells,)
@@ -32,13 +35,35 @@ class Cells:
         """Confidence minus accuracy: positive where the model is overconfident."""
         return self.confidence - self.accuracy
 
+    def _names(self) -> dict[str, list[Cell]]:
+        """The columns of the table that say what each cell is."""
+        return {"cell": [count(i) for i in range(1, len(self.count) + 1)]}
 
-@dataclass(frozen=True)
+    def _tables(self) -> Sequence[Table]:
+        columns = {
+            **self._names(),
+            "nodes": [count(nodes) for nodes in self.count],
+            "confidence": [number(float(value), 4) for value in self.confidence],
+            "accuracy": [number(float(value), 4) for value in self.accuracy],
+            "gap": [number(float(value), 4) for value in self.gap],
+        }
+        title = f"{self.count.sum():,} nodes"
+        return [Table(title, tuple(columns), list(zip(*columns.values(), strict=True)))]
+
+
+@dataclass(frozen=True, repr=False)
 class ReliabilityBins(Cells):
     """Cells that are intervals of confidence."""
 
     lower: FloatArray  # (n_bins,)
     upper: FloatArray  # (n_bins,)
+
+    def _names(self) -> dict[str, list[Cell]]:
+        return {
+            "bin": [count(i) for i in range(1, len(self.count) + 1)],
+            "lower": [number(float(edge), 4) for edge in self.lower],
+            "upper": [number(float(edge), 4) for edge in self.upper],
+        }
 
 
 def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
@@ -76,17 +101,17 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
 
 def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
     """Averages by cell."""
-    count = np.bincount(cell, minlength=n_cells)
+    nodes = np.bincount(cell, minlength=n_cells)
 
     def mean(values: FloatArray) -> FloatArray:
         sums = np.bincount(cell, weights=values, minlength=n_cells)
-        return np.divide(sums, count, out=np.full(n_cells, np.nan), where=count > 0)
+        return np.divide(sums, nodes, out=np.full(n_cells, np.nan), where=nodes > 0)
 
-    return Cells(count, mean(confidence), mean(correct))
+    return Cells(nodes, mean(confidence), mean(correct))
 
 
 def reliability_bins(
-    labels: Any, probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform"
+    labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> ReliabilityBins:
     """Confidence against accuracy, bin by bin: the data of a reliability diagram."""
     confidence, correct = confidence_and_correctness(labels, probs)

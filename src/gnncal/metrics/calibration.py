@@ -10,6 +10,7 @@ from scipy.stats import norm as normal
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import (
+    DEFAULT_BINS,
     Cells,
     Norm,
     Strategy,
@@ -30,7 +31,7 @@ def expected_calibration_error(
     labels: Any,
     probs: Any,
     *,
-    n_bins: int = 15,
+    n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     debias: Debias | None = None,
@@ -55,7 +56,7 @@ def expected_calibration_error(
 
 
 def maximum_calibration_error(
-    labels: Any, probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform"
+    labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> float:
     """MCE: the largest gap of any bin of confidence."""
     return expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy, norm="max")
@@ -65,7 +66,7 @@ def classwise_calibration_error(
     labels: Any,
     probs: Any,
     *,
-    n_bins: int = 15,
+    n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
 ) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_probs
-from gnncal.metrics.binning import Strategy, bin_edges, bin_index
-from gnncal.metrics.groups import check_groups
+from gnncal.metrics.binning import DEFAULT_BINS, Strategy, bin_edges, bin_index
+from gnncal.metrics.groups import DEGREE_BLOCKS, check_groups, degree_blocks
 
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
@@ -26,7 +26,7 @@ class NoiseFloor:
 
 
 def calibration_floor(
-    probs: Any, *, n_bins: int = 15, strategy: Strategy = "uniform", groups: Any = None
+    probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform", groups: Any = None
 ) -> NoiseFloor:
     r"""The ECE that these very probabilities would show if they were perfectly calibrated.
 
@@ -35,8 +35,8 @@ def calibration_floor(
     .. math:: \mathbb E\,\mathrm{ECE}
         = \tfrac1n \sum_b \mathbb E \Big|\sum_{i \in b} B_i - \sum_{i \in b} c_i\Big|
 
-    whose terms are independent, so its variance is the sum of theirs. ``groups`` (one value a
-    node) takes the place of the bins, ``degree_blocks(in_degree)`` for instance.
+    whose terms are independent, so its variance is the sum of theirs. ``groups``, one value
+    for each node, takes the place of the bins.
     """
     confidence = np.minimum(check_probs(probs).max(axis=1).astype(np.float64), 1.0)
     if groups is None:
@@ -48,6 +48,11 @@ def calibration_floor(
     variance = np.array([(part * (1.0 - part)).sum() for part in parts])
     spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
     return NoiseFloor(float(deviation.sum() / len(cell)), float(spread / len(cell)))
+
+
+def degree_floor(probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> NoiseFloor:
+    """The degree-stratified ECE that perfect calibration would show."""
+    return calibration_floor(probs, groups=degree_blocks(in_degree, n_blocks=n_blocks))
 
 
 def _mean_absolute_deviation(chances: FloatArray) -> float:

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import (
+    DEFAULT_BINS,
     Norm,
     Strategy,
     bin_edges,
@@ -47,7 +48,7 @@ def estimate_calibration_error(
     *,
     kind: Kind = "confidence",
     groups: Any = None,
-    n_bins: int = 15,
+    n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     level: float = 0.95,
