@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from gnncal.interop import from_networkx as from_networkx
     from gnncal.interop import from_pyg as from_pyg
     from gnncal.interop import from_scipy as from_scipy
+    from gnncal.pipeline import Calibration as Calibration
+    from gnncal.pipeline import calibrate as calibrate
 
 __version__ = "0.1.0"
 
@@ -110,6 +112,8 @@ _HOME = {
     "from_networkx": "interop",
     "from_pyg": "interop",
     "from_scipy": "interop",
+    "Calibration": "pipeline",
+    "calibrate": "pipeline",
 }
 
 __all__ = [*_HOME, "__version__"]

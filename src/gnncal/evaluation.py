@@ -95,8 +95,11 @@ def evaluate(
 
     ``in_degree`` (n_nodes,) is needed for the metrics by degree only.
     """
-    values = {n: metric.measure(labels, probs, in_degree) for n, metric in METRICS.items()}
     ece = metrics.estimate_calibration_error(labels, probs, random_state=random_state)
+    values = {
+        name: ece.value if name == "ece" else metric.measure(labels, probs, in_degree)
+        for name, metric in METRICS.items()
+    }
     floors = {
         name: floor.mean
         for name, metric in METRICS.items()
@@ -134,7 +137,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
             floors = [evaluation.floors[name] for evaluation in evaluations]
             cells = [Cell(floor, metric.shown(floor)) for floor in floors]
             rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
-    title = f"{evaluations[0].n_nodes:,} nodes"
+    title = f"{evaluations[0].n_nodes:,} test nodes"
     return Table(title, ("metric", *sides), rows)
 
 

@@ -33,6 +33,39 @@ def test_why_a_protocol_does_not_apply_is_said():
         gnncal.get_calibrator("irm", bins=3)
 
 
+@pytest.mark.parametrize("typed", ["HOTS", "HoTS", " hots "])
+def test_case_and_spaces_of_a_name_do_not_matter(typed):
+    assert type(gnncal.get_calibrator(typed)) is gnncal.HoTS
+
+
+@pytest.mark.parametrize("typed", ["entropy_only", "Entropy-Only"])
+def test_an_underscore_is_a_hyphen_in_a_name(typed):
+    assert type(gnncal.get_calibrator(typed)) is gnncal.EntropyOnly
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("hotz", "hots"), ("histgram", "histogram"), ("entropyonly", "entropy-only")],
+)
+def test_a_misspelt_name_gets_a_suggestion(typed, meant):
+    with pytest.raises(gnncal.InputError, match=rf"{typed}' \(did you mean '{meant}'\?\)"):
+        gnncal.get_calibrator(typed)
+
+
+def test_a_name_like_no_other_gets_the_list_only():
+    with pytest.raises(gnncal.InputError, match=r"no calibrator 'qqqqq'; choose one of uncal"):
+        gnncal.get_calibrator("qqqqq")
+    with pytest.raises(gnncal.InputError, match=r"there is no calibrator 3; choose one of"):
+        gnncal.get_calibrator(3)
+
+
+def test_a_misspelt_parameter_gets_a_suggestion():
+    with pytest.raises(
+        gnncal.InputError, match=r"'epsilom' \(did you mean 'epsilon'\?\); it takes"
+    ):
+        gnncal.get_calibrator("hots", epsilom=1)
+
+
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 @pytest.mark.parametrize("name", CALIBRATORS)
 @pytest.mark.parametrize("scale", [1e4, 1e-4])

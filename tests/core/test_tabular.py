@@ -102,7 +102,7 @@ def test_every_record_becomes_a_frame(name):
 
 def test_the_evaluation_shows_every_metric_in_its_unit():
     shown = str(RECORDS["evaluation"])
-    assert "4 nodes" in shown
+    assert "4 test nodes" in shown
     for metric in gnncal.metrics.METRICS.values():
         assert metric.heading in shown
     # Node 1 is wrong: three of four are right.

@@ -23,7 +23,8 @@ from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVec
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.calibrators.vector import VectorScaling
-from gnncal.core.errors import InputError, require
+from gnncal.core.errors import InputError, require, shown
+from gnncal.core.names import plain_name, suggestion
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
     "uncalibrated": Uncalibrated,
@@ -59,13 +60,24 @@ def list_calibrators() -> list[str]:
     return list(CALIBRATORS)
 
 
+def find_name(name: str) -> str:
+    """Return the name of a calibrator as the catalogue spells it.
+
+    Case and ``_`` for ``-`` do not matter: ``"HOTS"`` is hots, ``"entropy_only"`` entropy-only.
+    """
+    found = plain_name(name) if isinstance(name, str) else ""
+    if found not in CALIBRATORS:
+        raise InputError(
+            f"there is no calibrator {shown(name)}{suggestion(found, CALIBRATORS)}; choose one of "
+            f"{', '.join(CALIBRATORS)}."
+        )
+    return found
+
+
 def get_calibrator(name: str, **params: Any) -> Calibrator:
-    """A calibrator by name, with its constructor's parameters."""
-    try:
-        calibrator = CALIBRATORS[name]
-    except KeyError:
-        known = ", ".join(CALIBRATORS)
-        raise InputError(f"there is no calibrator {name!r}; choose one of {known}.") from None
+    """Return a calibrator by name, with its constructor's parameters."""
+    name = find_name(name)
+    calibrator = CALIBRATORS[name]
     allowed = calibrator._get_param_names()
     unknown = sorted(set(params) - set(allowed))
     if "protocol" in unknown and calibrator.fitting != "iterative":
@@ -75,7 +87,8 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         )
     if unknown:
         raise InputError(
-            f"{name} has no parameter {unknown[0]!r}; it takes {', '.join(allowed) or 'none'}."
+            f"{name} has no parameter {unknown[0]!r}{suggestion(unknown[0], allowed)}; it takes "
+            f"{', '.join(allowed) or 'none'}."
         )
     if calibrator.needs_torch:
         require("torch", extra="neural", purpose=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import find_name
 from gnncal.core.errors import InputError
 
 Source = Literal["hots", "original"]
@@ -31,9 +31,7 @@ def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "
     """
     if source not in ("hots", "original"):
         raise InputError(f"source is {source!r}; expected 'hots' or 'original'.")
-    if method not in CALIBRATORS and method not in TABLES:
-        known = ", ".join(CALIBRATORS)
-        raise InputError(f"there is no calibrator {method!r}; choose one of {known}.")
+    method = find_name(method)
     if method not in TABLES:
         return {}
     names = {name.lower(): name for name in NAMED_SETS}

@@ -1,0 +1,81 @@
+"""What a calibrator is and takes, as data read from its class and its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import CALIBRATORS, find_name
+
+ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
+ENTRY = re.compile(r"(\w+(?:, \w+)*) : (.*)")
+
+
+@dataclass(frozen=True)
+class ParameterDescription:
+    """One parameter of a constructor."""
+
+    name: str
+    default: Any
+    note: str  # from the docstring
+
+
+@dataclass(frozen=True)
+class MethodDescription:
+    """A calibrator as a list of methods shows it."""
+
+    name: str
+    class_name: str
+    summary: str
+    preserves_predictions: bool
+    needs_graph: bool
+    needs_torch: bool
+    parameters: tuple[ParameterDescription, ...]
+
+
+def describe(name: str) -> MethodDescription:
+    """Return the description of the calibrator with this name."""
+    name = find_name(name)
+    kind = CALIBRATORS[name]
+    signature = inspect.signature(kind)
+    return MethodDescription(
+        name,
+        kind.__name__,
+        _plain(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]),
+        kind.preserves_predictions,
+        kind.needs_graph,
+        kind.needs_torch,
+        tuple(
+            ParameterDescription(parameter, signature.parameters[parameter].default, note)
+            for parameter, note in _notes(kind).items()
+        ),
+    )
+
+
+def _notes(kind: type[Calibrator]) -> dict[str, str]:
+    """Return the documentation of each parameter, from the nearest class that explains it."""
+    documented = [_documented_parameters(parent) for parent in kind.__mro__]
+    return {
+        name: next((notes[name] for notes in documented if name in notes), "")
+        for name in inspect.signature(kind).parameters
+    }
+
+
+def _documented_parameters(kind: type) -> dict[str, str]:
+    """Return the entries of a class's own "Parameters" section, except references elsewhere."""
+    _, _, section = inspect.cleandoc(kind.__dict__.get("__doc__") or "").partition(
+        "\nParameters\n----------\n"
+    )
+    notes: dict[str, str] = {}
+    for block in re.split(r"\n(?=\S)", section.partition("\n\n")[0]):
+        if (entry := ENTRY.match(" ".join(block.split()))) and not entry[2].startswith("see :"):
+            notes |= dict.fromkeys(entry[1].split(", "), _plain(entry[2]))
+    return notes
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's text without the marks of reStructuredText."""
+    return ROLE.sub(r"\1", " ".join(text.split())).replace("``", "")

@@ -1,0 +1,143 @@
+"""From logits to judged probabilities in one call: fit, predict, evaluate, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.errors import InputError, shown
+from gnncal.core.graph import Graph
+from gnncal.core.probability import softmax
+from gnncal.core.tabular import Table, Tabular
+from gnncal.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
+from gnncal.interop import from_pyg
+
+DEFAULT_METHOD = "hots"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Calibration(Tabular):
+    """A fitted calibrator, what it makes of the logits, and what that is worth on test nodes."""
+
+    calibrator: Calibrator
+    probabilities: FloatArray  # (n_nodes, n_classes), rows sum to one
+    before: Evaluation | None  # of softmax(logits) on the test nodes
+    after: Evaluation | None  # of the probabilities on the same nodes
+    comparison: Comparison | None  # paired, on the same nodes
+
+    def _tables(self) -> Sequence[Table]:
+        (fit,) = self.calibrator.fit_report_._tables()
+        fit = replace(fit, title=f"{type(self.calibrator).__name__}: {fit.title}")
+        if self.before is None or self.after is None or self.comparison is None:
+            return [fit]
+        sides = {"before": self.before, "after": self.after}
+        return [evaluation_table(sides), *self.comparison._tables(), fit]
+
+
+def calibrate(
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any,
+    train_nodes: Any = None,
+    test_nodes: Any = None,
+    method: str | Calibrator = DEFAULT_METHOD,
+    **params: Any,
+) -> Calibration:
+    """Fit a calibrator on labelled nodes and judge it on others.
+
+    Parameters
+    ----------
+    logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
+    labels : (n_nodes,) classes 0..K-1, -1 where unknown.
+    graph : a :class:`gnncal.Graph` or a PyTorch Geometric ``Data`` of these nodes. Methods that
+        ignore structure need none.
+    nodes : calibration nodes, mask or indices, usually the validation split.
+    train_nodes : nodes that the model was trained on.
+    test_nodes : labelled nodes to judge the result on. Without them nothing is judged, and
+        ``before``, ``after`` and ``comparison`` are None. The fit never sees their labels.
+    method : a calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is
+        copied and not changed.
+    params : parameters of the constructor, if ``method`` is a name.
+
+    """
+    if hasattr(graph, "edge_index") and not isinstance(graph, Graph):
+        graph = from_pyg(graph)
+    calibrator = _new_calibrator(method, params)
+    test = _check_test_nodes(logits, labels, test_nodes, nodes=nodes, train_nodes=train_nodes)
+    calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+    return apply(calibrator, logits, graph, labels=labels, test_nodes=test)
+
+
+def apply(
+    calibrator: Calibrator,
+    logits: Any,
+    graph: Graph | None = None,
+    *,
+    labels: Any = None,
+    test_nodes: Any = None,
+) -> Calibration:
+    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
+    probs = calibrator.predict_proba(logits, graph)
+    test = check_nodes([] if test_nodes is None else test_nodes, len(probs), name="test_nodes")
+    if test.size == 0:
+        return Calibration(calibrator, probs, None, None, None)
+    return Calibration(calibrator, probs, *judge(logits, labels, graph, probs, test))
+
+
+def judge(
+    logits: Any, labels: Any, graph: Graph | None, probs: FloatArray, test_nodes: IntArray
+) -> tuple[Evaluation, Evaluation, Comparison]:
+    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two."""
+    checked = check_logits(logits)
+    truth = check_labels(labels, len(checked))[test_nodes]
+    raw, chosen = softmax(checked[test_nodes]), probs[test_nodes]
+    degree = None if graph is None else graph.in_degree[test_nodes]
+    before = evaluate(truth, raw, in_degree=degree)
+    after = evaluate(truth, chosen, in_degree=degree)
+    return before, after, compare(truth, raw, chosen)
+
+
+def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibrator:
+    if isinstance(method, str):
+        return get_calibrator(method, **params)
+    if not isinstance(method, Calibrator):
+        raise InputError(
+            f"method is {shown(method)}; expected a calibrator's name or a calibrator such as "
+            "gnncal.HoTS()."
+        )
+    if params:
+        raise InputError(
+            f"{', '.join(params)} cannot be set on a calibrator that is made already; pass "
+            f"{type(method).__name__}({next(iter(params))}=...) as method."
+        )
+    return clone(method)
+
+
+def _check_test_nodes(logits: Any, labels: Any, test_nodes: Any, **others: Any) -> IntArray:
+    """Return the test nodes, sorted; they are labelled and none of them took part in a fit."""
+    checked = check_logits(logits)
+    n_nodes, n_classes = checked.shape
+    if test_nodes is None:
+        return np.empty(0, dtype=np.int64)
+    test = check_nodes(test_nodes, n_nodes, name="test_nodes")
+    check_used_labels(check_labels(labels, n_nodes), test, n_classes, "labels of test_nodes")
+    for name, nodes in others.items():
+        if nodes is None:
+            continue
+        shared = np.intersect1d(test, check_nodes(nodes, n_nodes, name=name))
+        if shared.size:
+            raise InputError(
+                f"test_nodes and {name} share {shared.size} nodes (first: {int(shared[0])}); judge "
+                "on nodes that took part in neither training nor calibration."
+            )
+    return test

@@ -1,0 +1,158 @@
+"""One call from logits to judged probabilities."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal import pipeline
+
+N, K = 240, 3
+
+
+def task(seed=0):
+    generator = np.random.default_rng(seed)
+    logits = 6 * generator.normal(size=(N, K))
+    chances = gnncal.softmax(logits / 4)  # the logits are four times too large
+    labels = (generator.random((N, 1)) >= chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    graph = gnncal.Graph(generator.integers(0, N, size=(2, 900)), N)
+    parts = np.split(generator.permutation(N), [20, 120])
+    return (
+        logits,
+        labels,
+        graph,
+        dict(zip(("train_nodes", "nodes", "test_nodes"), parts, strict=True)),
+    )
+
+
+def test_the_result_is_what_the_parts_give_one_by_one():
+    logits, labels, graph, split = task()
+    result = gnncal.calibrate(logits, labels, graph, **split, method="ts")
+    by_hand = gnncal.TemperatureScaling().fit(
+        logits, labels, graph, nodes=split["nodes"], train_nodes=split["train_nodes"]
+    )
+    probs = by_hand.predict_proba(logits, graph)
+    np.testing.assert_array_equal(result.probabilities, probs)
+    test = np.sort(split["test_nodes"])
+    raw = gnncal.softmax(logits[test])
+    degree = graph.in_degree[test]
+    assert result.before == gnncal.evaluate(labels[test], raw, in_degree=degree)
+    assert result.after == gnncal.evaluate(labels[test], probs[test], in_degree=degree)
+    assert result.comparison == gnncal.compare(labels[test], raw, probs[test])
+    assert result.comparison.nll.high < 0  # a temperature of four was planted
+
+
+def test_masks_and_indices_in_any_order_give_the_same():
+    logits, labels, graph, split = task()
+    masks = {name: np.isin(np.arange(N), nodes) for name, nodes in split.items()}
+    by_index = gnncal.calibrate(logits, labels, graph, **split)
+    by_mask = gnncal.calibrate(logits, labels, graph, **masks)
+    np.testing.assert_array_equal(by_index.probabilities, by_mask.probabilities)
+    assert by_index.after == by_mask.after
+
+
+def test_without_test_nodes_nothing_is_judged():
+    logits, labels, graph, split = task()
+    hidden = labels.copy()
+    hidden[split.pop("test_nodes")] = -1
+    result = gnncal.calibrate(logits, hidden, graph, **split, method="ts")
+    assert result.before is result.after is result.comparison is None
+    assert "TemperatureScaling: fit on 100 calibration nodes" in str(result)
+
+
+def test_labels_of_test_nodes_cannot_change_probabilities():
+    logits, labels, graph, split = task()
+    changed = labels.copy()
+    changed[split["test_nodes"]] = 0
+    first, second = (gnncal.calibrate(logits, y, graph, **split) for y in (labels, changed))
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    assert first.after != second.after
+
+
+def test_the_default_method_is_named_once():
+    logits, labels, graph, split = task()
+    result = gnncal.calibrate(logits, labels, graph, **split)
+    assert type(result.calibrator) is type(gnncal.get_calibrator(pipeline.DEFAULT_METHOD))
+
+
+def test_parameters_reach_the_constructor():
+    logits, labels, graph, split = task()
+    result = gnncal.calibrate(logits, labels, graph, **split, method="HOTS", epsilon=0.25)
+    assert result.calibrator.epsilon == 0.25
+
+
+def test_a_calibrator_is_copied_and_not_changed():
+    logits, labels, graph, split = task()
+    given = gnncal.HoTS(epsilon=0.25)
+    result = gnncal.calibrate(logits, labels, graph, **split, method=given)
+    assert result.calibrator is not given
+    assert result.calibrator.epsilon == 0.25
+    assert not hasattr(given, "classes_")
+
+
+def test_a_graph_of_pytorch_geometric_is_converted():
+    logits, labels, graph, split = task()
+    data = SimpleNamespace(edge_index=graph.edge_index, num_nodes=N)
+    ours, theirs = (gnncal.calibrate(logits, labels, g, **split) for g in (graph, data))
+    np.testing.assert_array_equal(ours.probabilities, theirs.probabilities)
+
+
+def test_a_saved_calibrator_serves_another_graph_and_is_judged_there(tmp_path):
+    logits, labels, graph, split = task()
+    gnncal.calibrate(logits, labels, graph, **split).calibrator.save(tmp_path / "saved")
+    loaded = gnncal.load(tmp_path / "saved")
+    new_logits, new_labels, new_graph, _ = task(seed=1)
+    unjudged = pipeline.apply(loaded, new_logits, new_graph)
+    np.testing.assert_array_equal(
+        unjudged.probabilities, loaded.predict_proba(new_logits, new_graph)
+    )
+    assert unjudged.before is None
+    judged = pipeline.apply(
+        loaded, new_logits, new_graph, labels=new_labels, test_nodes=np.arange(N)
+    )
+    assert judged.after.nll < judged.before.nll
+
+
+def test_the_result_shows_every_part_within_80_columns():
+    logits, labels, graph, split = task()
+    result = gnncal.calibrate(logits, labels, graph, **split)
+    text = str(result)
+    assert max(map(len, text.splitlines())) <= 80
+    for part in ("120 test nodes", "before", "after", "ECE %", "NLL", "calibration nodes"):
+        assert part in text
+    assert result._repr_html_().count("<table>") == 3
+
+
+def test_the_frame_of_a_result_has_both_sides():
+    pytest.importorskip("pandas")
+    logits, labels, graph, split = task()
+    result = gnncal.calibrate(logits, labels, graph, **split)
+    frame = result.to_frame()
+    assert frame.loc["nll", "before"] == result.before.nll
+    assert frame.loc["ece", "after"] == result.after.ece.value
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "hotz"}, r"did you mean 'hots'\?"),
+        ({"method": gnncal.HoTS}, "expected a calibrator's name or a calibrator"),
+        ({"method": gnncal.HoTS(), "epsilon": 1.0}, r"pass HoTS\(epsilon=...\) as method"),
+        ({"test_nodes": [0, 1, 2], "nodes": [2, 3]}, "test_nodes and nodes share 1 nodes"),
+        ({"train_nodes": [5], "test_nodes": [5]}, "test_nodes and train_nodes share 1 nodes"),
+        ({"graph": 3}, "graph is a int"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_work(changes, message):
+    logits, labels, graph, split = task()
+    arguments = {"graph": graph, **split, **changes}
+    with pytest.raises(gnncal.InputError, match=message):
+        gnncal.calibrate(logits, labels, **arguments)
+
+
+def test_unlabelled_test_nodes_are_named():
+    logits, labels, graph, split = task()
+    labels[split["test_nodes"][0]] = -1
+    with pytest.raises(gnncal.InputError, match="labels of test_nodes"):
+        gnncal.calibrate(logits, labels, graph, **split)
