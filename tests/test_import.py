@@ -14,7 +14,7 @@ import numpy as np, gnncal
 generator = np.random.default_rng(0)
 logits, labels = generator.normal(size=(30, 3)), generator.integers(3, size=30)
 graph = gnncal.Graph(generator.integers(30, size=(2, 90)), 30)
-gnncal.HoTS().fit(logits, labels, graph).predict_proba(logits, graph)
+gnncal.HoTS().fit(logits, labels, graph, nodes=range(30)).predict_proba(logits, graph)
 """
 
 

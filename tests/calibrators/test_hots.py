@@ -168,7 +168,7 @@ def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
         graph = gnncal.Graph(np.zeros((2, 0), int), n)
         needs = gnncal.get_calibrator(name).needs_graph
         calibrator = gnncal.get_calibrator(name, **({"homophily": homophily} if needs else {}))
-        calibrator.fit(logits, labels, graph)
+        calibrator.fit(logits, labels, graph, nodes=np.arange(n))
         covariates = calibrator._covariates(logits, graph, None)
         loss = TemperatureLoss(logits, labels)
 
@@ -249,7 +249,7 @@ def test_without_any_neighbour_hots_is_entropy_only():
     generator = np.random.default_rng(1)
     logits, labels = 3 * generator.normal(size=(200, 3)), generator.integers(0, 3, 200)
     graph = gnncal.Graph(np.zeros((2, 0), int), 200)
-    found = gnncal.HoTS().fit(logits, labels, graph)
+    found = gnncal.HoTS().fit(logits, labels, graph, nodes=np.arange(200))
     expected = gnncal.EntropyOnly().fit(logits, labels)
     np.testing.assert_array_equal(found.homophily_, 1.0)
     np.testing.assert_allclose(

@@ -54,7 +54,9 @@ def planted():
 
 def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
     logits, labels, graph, ratio = planted
-    calibrator = gnncal.RatioBinnedScaling(n_bins=3).fit(logits, labels, graph)
+    calibrator = gnncal.RatioBinnedScaling(n_bins=3).fit(
+        logits, labels, graph, nodes=np.arange(len(labels))
+    )
     for b in range(3):
         inside = (ratio > b / 3) & (ratio <= (b + 1) / 3)
         best = minimize_scalar(
@@ -71,7 +73,9 @@ def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
 
 def test_planted_bins_are_found_and_beat_one_temperature(planted):
     logits, labels, graph, _ = planted
-    calibrator = gnncal.RatioBinnedScaling().fit(logits, labels, graph)
+    calibrator = gnncal.RatioBinnedScaling().fit(
+        logits, labels, graph, nodes=np.arange(len(labels))
+    )
     single = gnncal.TemperatureScaling().fit(logits, labels)
     assert len(calibrator.bin_temperatures_) in (2, 4)  # both have an edge at 1/2
     np.testing.assert_allclose(calibrator.bin_temperatures_[[0, -1]], [3.0, 0.7], rtol=0.3)
@@ -83,7 +87,7 @@ def test_an_empty_bin_keeps_the_logits_and_a_certain_one_stops_at_the_bound():
     logits = np.tile([1.0, 0.0], (6, 1))
     with pytest.warns(gnncal.GnncalWarning, match=r"RatioBinnedScaling stopped with .*\[1\]"):
         calibrator = gnncal.RatioBinnedScaling(n_bins=2).fit(
-            logits, np.zeros(6, int), gnncal.Graph(np.zeros((2, 0), int), 6)
+            logits, np.zeros(6, int), gnncal.Graph(np.zeros((2, 0), int), 6), nodes=range(6)
         )
     np.testing.assert_array_equal(calibrator.bin_temperatures_, [1.0, 0.05])
     assert calibrator.fit_report_.bounds_hit == ("bin_temperatures[1]",)
@@ -102,7 +106,7 @@ def test_the_number_of_bins_must_be_positive():
         gnncal.InputError, match="n_bins is 0; expected a whole number of at least 1"
     ):
         gnncal.RatioBinnedScaling(n_bins=0).fit(
-            np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3)
+            np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3), nodes=range(3)
         )
 
 

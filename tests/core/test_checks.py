@@ -100,3 +100,13 @@ def test_unknown_names_and_parameters_are_refused():
     assert gnncal.list_calibrators()[0] == "uncalibrated"
     for name in gnncal.list_calibrators():
         assert isinstance(gnncal.get_calibrator(name), gnncal.Calibrator)
+
+
+def test_with_a_graph_and_every_label_known_the_calibration_nodes_must_be_named():
+    labels = np.where(LABELS < 0, 0, LABELS)
+    for train_nodes in (None, [0]):
+        with pytest.raises(gnncal.InputError, match=r"nodes is missing and every .* test nodes"):
+            gnncal.TemperatureScaling().fit(LOGITS, labels, GRAPH, train_nodes=train_nodes)
+    all_rows = gnncal.TemperatureScaling().fit(LOGITS, labels)
+    named = gnncal.TemperatureScaling().fit(LOGITS, labels, GRAPH, nodes=np.ones(6, bool))
+    assert all_rows.base_temperature_ == named.base_temperature_

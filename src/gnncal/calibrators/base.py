@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_known_labels, check_logits, warn_if_probabilities
+from gnncal.core.checks import (
+    check_known_labels,
+    check_labels,
+    check_logits,
+    check_nodes,
+    check_used_labels,
+    warn_if_probabilities,
+)
 from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.errors import InputError
@@ -69,8 +76,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
     exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
 
+    of_fitted_graph: ClassVar[tuple[str, ...]] = ()  # attributes that are not saved
+
     classes_: IntArray
     fit_report_: FitReport
+
+    if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.of_fitted_graph and "classes_" in vars(self):
+                raise AttributeError(
+                    f"{name} describes the graph of the fit and is not saved with "
+                    f"{type(self).__name__}; fit again to have it"
+                    + (", or call predict_temperature()." if name == "temperature_" else ".")
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def drawn_at_random(self) -> str | None:
@@ -95,7 +115,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             ``train_nodes`` are never looked at.
         graph : the :class:`gnncal.Graph` of these nodes; structure-free methods need none.
         nodes : calibration nodes, mask or indices, usually the validation split. Default: every
-            node with a label outside ``train_nodes``.
+            node with a label outside ``train_nodes``. With a graph in which no label is -1 there
+            is no default, because test nodes would be among them.
         train_nodes : nodes the model was trained on, mask or indices.
 
         """
@@ -127,10 +148,38 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return self._predict(*self._check_prediction(logits, graph, known_labels))
 
-    def predict(self, logits: Any, graph: Graph | None = None) -> IntArray:
+    def predict(
+        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+    ) -> IntArray:
         """The most probable class of each node, shape (n_nodes,)."""
-        probs = self.predict_proba(logits, graph)
+        probs = self.predict_proba(logits, graph, known_labels=known_labels)
         return self.classes_[probs.argmax(axis=1)]
+
+    def score(
+        self,
+        logits: Any,
+        labels: Any = None,
+        graph: Graph | None = None,
+        *,
+        nodes: Any = None,
+        known_labels: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """Share of correct predictions, as scikit-learn's classifiers score themselves.
+
+        ``nodes`` are the nodes to judge by, mask or indices; default: every node whose label is
+        not -1. ``sample_weight`` has one entry a node.
+        """
+        predictions = self.predict(logits, graph, known_labels=known_labels)
+        n_nodes, n_classes = len(predictions), len(self.classes_)
+        truth = check_labels(labels, n_nodes)
+        chosen = check_nodes(truth >= 0 if nodes is None else nodes, n_nodes)
+        if chosen.size == 0:
+            raise InputError("there is no node to score; pass at least one with a label >= 0.")
+        hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
+        if sample_weight is None:
+            return float(hits.mean())
+        return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
         """Write the fitted calibrator to one safetensors file, atomically and without pickle."""
@@ -175,6 +224,7 @@ class TemperatureCalibrator(Calibrator):
     """Divides each node's logits by a positive number, so predictions cannot change."""
 
     preserves_predictions = True
+    of_fitted_graph: ClassVar[tuple[str, ...]] = ("temperature_",)
     temperature_: FloatArray  # (n_nodes,) on the fitted graph
 
     def predict_temperature(

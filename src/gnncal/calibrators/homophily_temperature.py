@@ -81,6 +81,7 @@ class HomophilyTemperature(ParametricTemperature):
         "clamped_labels_",
         "graph_fingerprint_",
     )
+    of_fitted_graph = (*ParametricTemperature.of_fitted_graph, "homophily_")
     homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
     homophily_method_: str  # the estimator used, after any fallback
     homophily_weights_: Weights
@@ -212,7 +213,7 @@ class HomophilyTemperature(ParametricTemperature):
         )
 
     def _check_parameters(self) -> None:
-        low, high = self.temperature_range or (1.0, 1.0)
+        low, high = (1.0, 1.0) if self.temperature_range is None else self.temperature_range
         for holds, message in (
             (self.epsilon > 0, f"epsilon is {self.epsilon}; expected a positive number."),
             (self.side in (None, "in", "out"), f"side is {self.side!r}; expected 'in' or 'out'."),

@@ -73,6 +73,12 @@ def check_fit_data(
     train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
     if nodes is None:
         eligible = all_labels >= 0
+        if graph is not None and eligible.all():
+            raise InputError(
+                "nodes is missing and every node of the graph has a label, so the labels of test "
+                "nodes would be fitted too; pass the calibration nodes, usually the validation "
+                "split, as nodes, or write -1 for labels that must not be used."
+            )
         eligible[train] = False
         chosen: IntArray = np.flatnonzero(eligible)
         if chosen.size == 0:

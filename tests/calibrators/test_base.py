@@ -1,0 +1,67 @@
+"""What every calibrator offers besides probabilities: predictions, a score, clear attributes."""
+
+import numpy as np
+import pytest
+
+import gnncal
+
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+N, K = 60, 3
+GENERATOR = np.random.default_rng(5)
+LABELS = GENERATOR.integers(K, size=N)
+LOGITS = GENERATOR.normal(size=(N, K)) + np.eye(K)[LABELS]
+GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N)
+NODES = np.arange(0, N, 2)
+
+
+@pytest.mark.parametrize("name", ["ts", "rbs", "hots"])
+def test_the_score_is_the_accuracy_on_the_nodes(name):
+    calibrator = gnncal.get_calibrator(name).fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    correct = LOGITS.argmax(axis=1) == LABELS
+    odd = np.arange(1, N, 2)
+    assert calibrator.score(LOGITS, LABELS, GRAPH) == correct.mean()
+    assert calibrator.score(LOGITS, LABELS, GRAPH, nodes=odd) == correct[odd].mean()
+    unknown = np.where(np.arange(N) % 2, LABELS, -1)
+    assert calibrator.score(LOGITS, unknown, GRAPH) == correct[odd].mean()
+    weights = np.arange(N) * 1.0
+    assert calibrator.score(LOGITS, LABELS, GRAPH, sample_weight=weights) == pytest.approx(
+        (correct * weights).sum() / weights.sum()
+    )
+    with pytest.raises(gnncal.InputError, match="no node to score"):
+        calibrator.score(LOGITS, np.full(N, -1), GRAPH)
+
+
+def test_a_score_without_the_graph_says_what_to_pass():
+    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
+        calibrator.score(LOGITS, LABELS)
+    assert gnncal.TemperatureScaling().fit(LOGITS, LABELS).score(LOGITS, LABELS) > 0.5
+
+
+def test_predictions_take_known_labels():
+    calibrator = gnncal.HoTS(homophily="agreement").fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    with pytest.raises(gnncal.InputError, match="known_labels lie outside"):
+        calibrator.predict(LOGITS, GRAPH, known_labels=np.full(N, K))
+    found = calibrator.predict(LOGITS, GRAPH, known_labels=LABELS)
+    np.testing.assert_array_equal(found, LOGITS.argmax(axis=1))
+
+
+def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):
+    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    calibrator.save(tmp_path / "c")
+    loaded = gnncal.load(tmp_path / "c")
+    with pytest.raises(AttributeError, match=r"not saved with HoTS.*predict_temperature\(\)"):
+        _ = loaded.temperature_
+    with pytest.raises(AttributeError, match="homophily_ describes the graph of the fit"):
+        _ = loaded.homophily_
+    for absent in (gnncal.HoTS(), gnncal.TemperatureScaling()):
+        with pytest.raises(AttributeError, match="has no attribute 'temperature_'"):
+            _ = absent.temperature_
+
+
+@pytest.mark.parametrize("limits", [[0.5, 2], (0.5, 2)])
+def test_a_loaded_temperature_range_can_be_fitted_again(tmp_path, limits):
+    calibrator = gnncal.HoTS(temperature_range=limits).fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    calibrator.save(tmp_path / "c")
+    again = gnncal.load(tmp_path / "c").fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    np.testing.assert_array_equal(again.temperature_, calibrator.temperature_)
