@@ -164,15 +164,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         nodes: Any = None,
         known_labels: Any = None,
         sample_weight: Any = None,
+        y: Any = None,
     ) -> float:
         """Share of correct predictions, as scikit-learn's classifiers score themselves.
 
         ``nodes`` are the nodes to judge by, mask or indices; default: every node whose label is
-        not -1. ``sample_weight`` has one entry a node.
+        not -1. ``sample_weight`` has one entry a node. ``y`` is scikit-learn's name of ``labels``.
         """
         predictions = self.predict(logits, graph, known_labels=known_labels)
         n_nodes, n_classes = len(predictions), len(self.classes_)
-        truth = check_labels(labels, n_nodes)
+        truth = check_labels(y if labels is None else labels, n_nodes)
         chosen = check_nodes(truth >= 0 if nodes is None else nodes, n_nodes)
         if chosen.size == 0:
             raise InputError("there is no node to score; pass at least one with a label >= 0.")
