@@ -11,7 +11,8 @@ import numpy as np
 
 import gnncal
 from gnncal.core.adam import adam
-from gnncal.homophily.predictor import Network, Predictor, Propagation, masked_targets
+from gnncal.homophily.network import Network, Propagation
+from gnncal.homophily.predictor import Predictor, masked_targets
 from speed_data import Floats, make_problem
 from speed_report import Report
 

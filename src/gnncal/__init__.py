@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gnncal import classifiers as classifiers
     from gnncal import datasets as datasets
+    from gnncal import homophily as homophily
     from gnncal import metrics as metrics
     from gnncal import simulation as simulation
     from gnncal.bundles import read_bundle as read_bundle
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 _HOME = {
     "classifiers": "",
     "datasets": "",
+    "homophily": "",
     "metrics": "",
     "simulation": "",
     "read_bundle": "bundles",

@@ -27,6 +27,7 @@ from gnncal.bench.run import run_plan
 from gnncal.bench.runs import note_run
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
+from gnncal.homophily.plain import to_plain
 from tests.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]
@@ -195,6 +196,7 @@ def test_a_record_has_every_parameter_of_the_constructor(source, tmp_path):
     run_plan(Plan(["A"], ["gcn"], [1], ["hots-release"], ["paper"]), source, tmp_path)
     (record,) = read_records(tmp_path).values()
     expected = gnncal.HoTS.paper("release", random_state=1).get_params()
+    expected["homophily"] = to_plain(expected["homophily"])
     assert record.parameters == expected | {"temperature_range": [0.05, 50.0]}
 
 

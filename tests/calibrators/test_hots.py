@@ -9,6 +9,7 @@ from hypothesis import given
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.parametric import ParametricTemperature
+from gnncal.homophily import Support
 from tests.strategies import tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -287,9 +288,6 @@ def test_a_bad_homophily_is_refused(problem, homophily, message):
     "options",
     [
         {"epsilon": 0.0},
-        {"side": "up"},
-        {"n_folds": 1},
-        {"checkpoint": "best"},
         {"minimum_certainty": -1},
         {"temperature_range": (0.0, 5.0)},
     ],
@@ -302,7 +300,7 @@ def test_a_bad_parameter_is_refused(problem, options):
 
 def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     sample, logits, nodes, train = problem
-    calibrator = gnncal.HoTS(clamp_train_labels=True)
+    calibrator = gnncal.HoTS(homophily=Support(clamp_train_labels=True))
     calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
     known = np.full(1500, -1)
     known[train] = sample.labels[train]
@@ -316,7 +314,9 @@ def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     other = gnncal.Graph(more, 1500, sample.graph.features)
     np.testing.assert_allclose(calibrator.predict_temperature(logits, other), none)
     with pytest.raises(gnncal.InputError, match="pass train_nodes"):
-        gnncal.HoTS(clamp_train_labels=True).fit(logits, sample.labels, sample.graph, nodes=nodes)
+        gnncal.HoTS(homophily=Support(clamp_train_labels=True)).fit(
+            logits, sample.labels, sample.graph, nodes=nodes
+        )
 
 
 @pytest.mark.parametrize("homophily", ["support", "agreement", "predictor", "cross-fitted"])
@@ -382,6 +382,6 @@ def test_the_papers_protocol_needs_training_nodes(problem):
 def test_presets_differ_where_text_and_release_differ():
     text, release = gnncal.HoTS.paper().get_params(), gnncal.HoTS.paper("release").get_params()
     changed = {name for name in text if text[name] != release[name]}
-    assert changed == {"add_self_loops", "checkpoint", "minimum_certainty", "temperature_range"}
+    assert changed == {"homophily", "minimum_certainty", "temperature_range"}
     with pytest.raises(gnncal.InputError, match="expected 'text' or 'release'"):
         gnncal.HoTS.paper("draft")

@@ -2,6 +2,7 @@
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.homophily import Support
 
 
 def _cases():
@@ -13,8 +14,9 @@ def _cases():
     yield "vs without bias", lambda: gnncal.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
         yield f"hots, {estimator}", lambda e=estimator: gnncal.HoTS(homophily=e)
-    yield "hots, clamped", lambda: gnncal.HoTS(clamp_train_labels=True)
-    yield "hots, out side", lambda: gnncal.HoTS(side="out")
+    yield "hots, clamped", lambda: gnncal.HoTS(homophily=Support(clamp_train_labels=True))
+    yield "hots, out side", lambda: gnncal.HoTS(homophily=Support(side="out"))
+    yield "hots, both sides", lambda: gnncal.HoTS(homophily=Support(side="both"))
     yield "hots, paper's text", gnncal.HoTS.paper
     yield "hots, paper's release", lambda: gnncal.HoTS.paper("release")
     yield (

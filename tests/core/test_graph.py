@@ -59,7 +59,8 @@ def test_fingerprints_tell_graphs_apart(case):
 def test_neighbour_means_leave_self_loops_out_and_count_multi_edges(case):
     edges, n_nodes = case
     values = np.arange(2.0 * n_nodes).reshape(n_nodes, 2)
-    for side, matrix in (("in", dense(edges, n_nodes)), ("out", dense(edges, n_nodes).T)):
+    sent = dense(edges, n_nodes)
+    for side, matrix in (("in", sent.copy()), ("out", sent.T.copy()), ("both", sent + sent.T)):
         np.fill_diagonal(matrix, 0)
         found = gnncal.Graph(edges, n_nodes).neighbour_mean(values, side=side)
         for node in range(n_nodes):

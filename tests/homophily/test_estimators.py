@@ -5,23 +5,29 @@ import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.homophily import ESTIMATORS, make_estimator, share
+from gnncal.homophily import (
+    ESTIMATORS,
+    Agreement,
+    CrossFitted,
+    Predictor,
+    Support,
+    make_estimator,
+    share,
+)
 from gnncal.homophily.base import Situation
 from gnncal.homophily.predictor import masked_targets
 from tests.strategies import tasks
-
-OPTIONS = {
-    "side": None, "n_folds": 5, "add_self_loops": True, "checkpoint": "matched", "seed": 0,
-}  # fmt: skip
 
 
 def average_over_neighbours(task, side, value):
     """Mean of value(node, neighbour) over the edges of each node; None leaves an edge out."""
     found = [[] for _ in task.labels]
     for sender, receiver in task.edges.T:
-        node, neighbour = (receiver, sender) if side == "in" else (sender, receiver)
-        if node != neighbour and (v := value(node, neighbour)) is not None:
-            found[node].append(v)
+        pairs = {"in": [(receiver, sender)], "out": [(sender, receiver)]}
+        pairs["both"] = pairs["in"] + pairs["out"]
+        for node, neighbour in pairs[side]:
+            if node != neighbour and (v := value(node, neighbour)) is not None:
+                found[node].append(v)
     return np.array([np.mean(values) if values else np.nan for values in found])
 
 
@@ -31,7 +37,7 @@ def known_labels(task):
     return known
 
 
-@pytest.mark.parametrize("side", ["in", "out"])
+@pytest.mark.parametrize("side", ["in", "out", "both"])
 @given(task=tasks())
 def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
     probs, known = gnncal.softmax(task.logits), known_labels(task)
@@ -42,24 +48,22 @@ def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
             return float(known[neighbour] == predicted[node])
         return probs[neighbour, predicted[node]]
 
-    estimator = make_estimator("support", **{**OPTIONS, "side": side})
-    found = estimator.estimate({}, Situation(task.logits, task.graph, known, True))
+    found = Support(side).estimate({}, Situation(task.logits, task.graph, known, True))
     np.testing.assert_allclose(found, average_over_neighbours(task, side, value), atol=1e-6)
 
 
-@pytest.mark.parametrize("side", ["in", "out"])
+@pytest.mark.parametrize("side", ["in", "out", "both"])
 @given(task=tasks())
 def test_agreement_is_the_share_of_equal_predictions(side, task):
     known = known_labels(task)
     votes = np.where(known >= 0, known, task.logits.argmax(axis=1))
     predicted = task.logits.argmax(axis=1)
     expected = average_over_neighbours(task, side, lambda i, j: float(votes[j] == predicted[i]))
-    estimator = make_estimator("agreement", **{**OPTIONS, "side": side})
-    found = estimator.estimate({}, Situation(task.logits, task.graph, known, True))
+    found = Agreement(side).estimate({}, Situation(task.logits, task.graph, known, True))
     np.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("side", ["in", "out"])
+@pytest.mark.parametrize("side", ["in", "out", "both"])
 @given(task=tasks())
 def test_targets_count_labelled_neighbours_only(side, task):
     known = known_labels(task)
@@ -86,15 +90,46 @@ def test_support_by_hand():
     logits = np.log([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
     graph = gnncal.Graph([[0, 1, 2], [2, 2, 2]])
     situation = Situation(logits, graph, np.full(3, -1), True)
-    found = make_estimator("support", **OPTIONS).estimate({}, situation)
+    found = Support().estimate({}, situation)
     np.testing.assert_allclose(found, [np.nan, np.nan, 0.65])
     # The label of node 0 is known to be 1: it no longer supports class 0.
     situation = Situation(logits, graph, np.array([1, -1, -1]), True)
-    found = make_estimator("support", **OPTIONS).estimate({}, situation)
+    found = Support().estimate({}, situation)
     np.testing.assert_allclose(found[2], 0.2)
 
 
-def test_names_and_arrays_are_the_only_estimators():
-    assert ESTIMATORS == ("support", "agreement", "cross-fitted", "predictor")
+def test_both_sides_by_hand():
+    # Node 0 hears 1 twice and sends to 2; its loop does not count: (.8 + .8 + .2) / 3.
+    logits = np.log([[0.7, 0.3], [0.8, 0.2], [0.2, 0.8]])
+    graph = gnncal.Graph([[1, 1, 0, 0], [0, 0, 2, 0]])
+    situation = Situation(logits, graph, None, True)
+    np.testing.assert_allclose(Support("both").estimate({}, situation), [0.6, 0.7, 0.3])
+    np.testing.assert_allclose(Agreement("both").estimate({}, situation), [2 / 3, 1.0, 0.0])
+
+
+def test_names_are_shorthands_for_estimators_with_default_parameters():
+    assert make_estimator("support") == Support(side="in", clamp_train_labels=False)
+    assert make_estimator("agreement") == Agreement(side="in")
+    assert make_estimator("predictor") == Predictor(side="out", random_state=0)
+    assert make_estimator("cross-fitted") == CrossFitted(side="out", n_folds=5)
+    assert list(ESTIMATORS) == ["support", "agreement", "cross-fitted", "predictor"]
+    own = CrossFitted(n_folds=3)
+    assert make_estimator(own) is own
     with pytest.raises(gnncal.InputError, match="expected one of support, agreement"):
-        make_estimator("oracle", **OPTIONS)
+        make_estimator("oracle")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (Support, {"side": "up"}, "side is 'up'; expected 'in', 'out' or 'both'"),
+        (Agreement, {"clamp_train_labels": "yes"}, "clamp_train_labels is 'yes'; expected True"),
+        (Predictor, {"checkpoint": "best"}, "checkpoint is 'best'; expected 'matched'"),
+        (Predictor, {"random_state": 1.5}, "random_state is 1.5; expected a whole number"),
+        (CrossFitted, {"n_folds": 1}, "n_folds is 1; expected a whole number of at least 2"),
+        (CrossFitted, {"hidden": 0}, "hidden is 0"),
+    ],
+)
+def test_a_bad_parameter_is_refused_where_the_estimator_is_made(kind, options, message):
+    with pytest.raises(gnncal.InputError, match=message):
+        kind(**options)

@@ -6,7 +6,8 @@ from scipy import sparse
 
 import gnncal
 from gnncal.homophily.cross_fitted import CrossFitted
-from gnncal.homophily.predictor import Network, Predictor, Propagation, masked_targets
+from gnncal.homophily.network import Network, Propagation
+from gnncal.homophily.predictor import Predictor, masked_targets
 
 torch = pytest.importorskip("torch")
 
@@ -50,9 +51,9 @@ def test_loss_and_gradient_equal_those_of_autograd(sample, known, form, monkeypa
     if form != "dense":
         graph = gnncal.Graph(graph.edge_index, features=sparse.csr_array(graph.features))
         budget = 1e9 if form == "sparse kept" else 0.0
-        monkeypatch.setattr("gnncal.homophily.predictor.SPARSITY_BUDGET", budget)
+        monkeypatch.setattr("gnncal.homophily.network.SPARSITY_BUDGET", budget)
     propagation = Propagation(graph, add_self_loops=True)
-    assert (propagation.product is None) == (form == "sparse split")
+    assert len(propagation.factors) == (2 if form == "sparse split" else 1)
     network = Network(propagation, hidden=4)
     theta = network.initial(np.random.default_rng(2))
     theta += 0.1 * np.random.default_rng(3).normal(size=theta.shape).astype(np.float32)
@@ -104,7 +105,7 @@ def test_released_choices_change_what_they_claim(sample, known):
         return settings.run(settings.train(propagation, sample.graph, known), propagation)
 
     base = run()
-    for options in ({"checkpoint": "after-step"}, {"side": "in"}, {"seed": 1}):
+    for options in ({"checkpoint": "after-step"}, {"side": "in"}, {"random_state": 1}):
         assert np.abs(run(**options) - base).max() > 1e-4, options
     np.testing.assert_array_equal(run(), base)
     bare = gnncal.Graph(sample.graph.edge_index, features=sample.graph.features)
@@ -118,10 +119,10 @@ def test_sparse_products_are_kept_only_while_they_stay_sparse():
     hub = np.random.default_rng(0).integers(0, 300, size=(2, 9000))
     nothing = np.zeros((2, 0), dtype=int)
     kept = Propagation(gnncal.Graph(nothing, 300, words), add_self_loops=True)
-    assert kept.product is not None
-    assert kept.product.nnz == words.nnz
-    assert Propagation(gnncal.Graph(ring, 300, words), add_self_loops=True).product is not None
-    assert Propagation(gnncal.Graph(hub, 300, words), add_self_loops=True).product is None
+    assert len(kept.factors) == 1
+    assert kept.factors[0].nnz == words.nnz
+    assert len(Propagation(gnncal.Graph(ring, 300, words), add_self_loops=True).factors) == 1
+    assert len(Propagation(gnncal.Graph(hub, 300, words), add_self_loops=True).factors) == 2
 
 
 def fit_data(sample, labels):
@@ -132,7 +133,7 @@ def fit_data(sample, labels):
 
 
 def test_a_calibration_label_never_reaches_its_own_cross_fitted_estimate(sample, known):
-    estimator = CrossFitted(Predictor(max_epochs=20))
+    estimator = CrossFitted(max_epochs=20)
     data = fit_data(sample, known)
     weights = estimator.learn(data)
     for fold in range(5):
@@ -147,17 +148,14 @@ def test_a_calibration_label_never_reaches_its_own_cross_fitted_estimate(sample,
 def test_other_nodes_get_the_mean_of_the_folds(sample, known):
     from gnncal.homophily.base import Situation
 
-    estimator = CrossFitted(Predictor(max_epochs=20))
+    estimator = CrossFitted(max_epochs=20)
     data = fit_data(sample, known)
     weights = estimator.learn(data)
     situation = Situation(data.logits, sample.graph, np.full(120, -1), True)
     found = estimator.estimate(weights, situation)
     propagation = Propagation(sample.graph, add_self_loops=True)
     names = ("input_weight", "input_bias", "output_weight", "output_bias")
-    runs = [
-        estimator.predictor.run({n: weights[n][fold] for n in names}, propagation)
-        for fold in range(5)
-    ]
+    runs = [estimator.run({n: weights[n][fold] for n in names}, propagation) for fold in range(5)]
     np.testing.assert_allclose(found[60:], np.mean(runs, axis=0)[60:])
     node, fold = weights["nodes"][3], weights["folds"][3]
     np.testing.assert_allclose(found[node], runs[fold][node])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -13,6 +13,9 @@ from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.settings import settings_for
 from gnncal.core.errors import InputError
+from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
+from gnncal.homophily.plain import to_plain
+from gnncal.homophily.predictor import TrainedPredictor
 
 Protocol = Literal["paper", "converged"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
@@ -54,9 +57,9 @@ VARIANTS = {
     "hots-predictor": Variant("hots", "converged", {"homophily": "predictor"}),
     "hots-cross-fitted": Variant("hots", "converged", {"homophily": "cross-fitted"}),
     "hots-agreement": Variant("hots", "converged", {"homophily": "agreement"}),
-    "hots-clamped": Variant("hots", "converged", {"clamp_train_labels": True}),
+    "hots-clamped": Variant("hots", "converged", {"homophily": Support(clamp_train_labels=True)}),
     "hots-agreement-clamped": Variant(
-        "hots", "converged", {"homophily": "agreement", "clamp_train_labels": True}
+        "hots", "converged", {"homophily": Agreement(clamp_train_labels=True)}
     ),
 }
 PAPER_METHODS = ("uncalibrated", "ts", "vs", "ets", "hts", "cagcn", "gats", "gets", "wats", "hots")
@@ -131,12 +134,40 @@ def make_calibrator(cell: Cell) -> Calibrator:
     parameters |= {} if variant is None else variant.parameters
     fixed = {"protocol": cell.protocol, "random_state": cell.seed}
     parameters |= {name: value for name, value in fixed.items() if name in allowed}
+    if "homophily" in parameters:
+        parameters["homophily"] = _seeded(parameters["homophily"], cell.seed)
     return get_calibrator(method, **parameters)
+
+
+def _seeded(homophily: Any, seed: int) -> HomophilyEstimator:
+    """The estimator with the seed of a task, where it draws anything."""
+    estimator = make_estimator(homophily)
+    if isinstance(estimator, TrainedPredictor):
+        return replace(estimator, random_state=seed)
+    return estimator
 
 
 def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
     """All of them, defaults too, as JSON gives them back."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in calibrator.get_params().items()
-    }
+    return as_json(calibrator.get_params())
+
+
+def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
+    """Whether a record with these parameters is what the cell would compute today.
+
+    Parameters that an older version wrote are read as this one names them.
+    """
+    calibrator = make_calibrator(cell)
+    upgraded, _ = type(calibrator).upgraded(parameters, {})
+    return as_json(upgraded) == constructor_parameters(calibrator)
+
+
+def as_json(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON gives them back; estimators as their name and parameters."""
+
+    def plain(name: str, value: Any) -> Any:
+        if name == "homophily" and not isinstance(value, dict):
+            return to_plain(value)
+        return list(value) if isinstance(value, tuple) else value
+
+    return {name: plain(name, value) for name, value in parameters.items()}

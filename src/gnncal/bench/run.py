@@ -14,7 +14,7 @@ from gnncal.bench.costs import Costs, Step, chunks
 from gnncal.bench.engines import Engine, Workers, workers
 from gnncal.bench.logits import Source
 from gnncal.bench.measure import run_cell
-from gnncal.bench.plan import Cell, Plan, Task, constructor_parameters, make_calibrator
+from gnncal.bench.plan import Cell, Plan, Task, is_current
 from gnncal.bench.records import Record, append_records, read_records
 from gnncal.bench.runs import note_run
 
@@ -231,7 +231,7 @@ def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:
         record = records.get(cell)
         if record is None or record.error is not None:
             return False
-        return record.parameters == constructor_parameters(make_calibrator(cell))
+        return is_current(record.parameters, cell)
 
     return [cell for cell in cells if not is_done(cell)]
 

@@ -15,6 +15,7 @@ from scipy import sparse
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.homophily.normalised import normalised_homophily
 
 DAMPING = 0.85  # of PageRank
 PAGERANK_TOLERANCE = 1e-12
@@ -53,7 +54,7 @@ def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str,
     mean_over_edges = np.divide(
         3.0 * triangles - total_degree, degree, out=np.full_like(degree, np.nan), where=linked
     )
-    homophily = (n_classes * oracle_homophily(graph, labels) - 1.0) / (n_classes - 1.0)
+    homophily = normalised_homophily(oracle_homophily(graph, labels), n_classes)
     return {
         "homophily": homophily,
         LINKED: np.where(graph.out_degree > 0, homophily, np.nan),

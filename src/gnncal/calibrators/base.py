@@ -131,6 +131,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = data.n_classes
         return self
 
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], learned: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Constructor parameters and learned attributes of an older version, as in this one."""
+        return parameters, learned
+
     def check_params(self) -> None:
         """Raise an InputError that names the first constructor parameter that cannot be used."""
         for name, value in self.get_params(deep=False).items():

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils import check_random_state
 
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
 from gnncal.calibrators.protocols import Protocol
-from gnncal.core.adam import Checkpoint
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import NONE, choice, number, number_range
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.graph import Graph, Side
+from gnncal.core.graph import Graph
 from gnncal.core.probability import concentration, normalised_entropy
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
-from gnncal.homophily.catalogue import NEED_FEATURES, make_estimator
-from gnncal.homophily.predictor import NoTargetError, masked_targets
+from gnncal.homophily import HomophilyEstimator, Predictor, Support, make_estimator, name_of
+from gnncal.homophily.base import CannotLearnError, Situation, Weights
+from gnncal.homophily.normalised import homophily_of, normalised_homophily
+from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 
-FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 FEW_CALIBRATION_NODES = 50  # below, one temperature generalises better than a structural law
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 
@@ -60,8 +59,8 @@ def _typical(homophily: FloatArray, n_classes: int) -> float:
     """
     if homophily.size == 0:
         return WITHOUT_NEIGHBOURS
-    signal = np.abs(n_classes * homophily - 1.0).mean() / (n_classes - 1.0)
-    return float((1.0 + (n_classes - 1.0) * signal) / n_classes)
+    signal = np.abs(normalised_homophily(homophily, n_classes)).mean()
+    return homophily_of(float(signal), n_classes)
 
 
 class HomophilyTemperature(ParametricTemperature):
@@ -78,15 +77,19 @@ class HomophilyTemperature(ParametricTemperature):
         "homophily_method_",
         "homophily_weights_",
         "isolated_homophily_",
-        "clamped_labels_",
         "graph_fingerprint_",
     )
     of_fitted_graph = (*ParametricTemperature.of_fitted_graph, "homophily_")
+    constraints: ClassVar = {
+        "protocol": choice("converged", "paper"),
+        "epsilon": number(above=0),
+        "minimum_certainty": number(at_least=0, at_most=1),
+        "temperature_range": number_range(above=0) | NONE,
+    }
     homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
-    homophily_method_: str  # the estimator used, after any fallback
+    homophily_method_: str  # the name of the estimator used, after any fallback
     homophily_weights_: Weights
     isolated_homophily_: float  # h^ of nodes without neighbours: typical of calibration nodes
-    clamped_labels_: IntArray  # (n_nodes,) labels relied on in fit; empty when none
     graph_fingerprint_: str
 
     def __init__(
@@ -95,58 +98,60 @@ class HomophilyTemperature(ParametricTemperature):
         homophily: Any = "support",
         protocol: Protocol = "converged",
         epsilon: float = 0.02,
-        clamp_train_labels: bool = False,
-        side: Side | None = None,
-        n_folds: int = 5,
-        add_self_loops: bool = True,
-        checkpoint: Checkpoint = "matched",
         minimum_certainty: float = 0.0,
         temperature_range: tuple[float, float] | None = None,
-        random_state: Any = 0,
     ) -> None:
         self.homophily = homophily
         self.protocol = protocol
         self.epsilon = epsilon
-        self.clamp_train_labels = clamp_train_labels
-        self.side = side
-        self.n_folds = n_folds
-        self.add_self_loops = add_self_loops
-        self.checkpoint = checkpoint
         self.minimum_certainty = minimum_certainty
         self.temperature_range = temperature_range
-        self.random_state = random_state
 
     @classmethod
-    def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: Any = 0) -> Self:
+    def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: int = 0) -> Self:
         """The paper's predictor and fitting protocol, as its text or its released code has them.
 
         The release keeps the model's graph as it is, keeps the predictor's weights from after
-        the best step, and clamps 1 - e and T.
+        the best step, and clamps 1 - e and T. ``random_state`` seeds the predictor.
         """
-        common = {"homophily": "predictor", "protocol": "paper", "random_state": random_state}
         if preset == "text":
-            return cls(**common)
+            return cls(homophily=Predictor(random_state=random_state), protocol="paper")
         if preset == "release":
+            released = Predictor(
+                add_self_loops=False, checkpoint="after-step", random_state=random_state
+            )
             return cls(
-                **common,
-                add_self_loops=False,
-                checkpoint="after-step",
+                homophily=released,
+                protocol="paper",
                 minimum_certainty=0.001,
                 temperature_range=(0.05, 50.0),
             )
         raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
 
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], learned: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """An older version had the estimator's parameters and clamped labels beside it."""
+        if "side" not in parameters:
+            return parameters, learned
+        homophily = parameters["homophily"]
+        if isinstance(homophily, str) and parameters["side"] == "out":
+            homophily = learned.get("homophily_method_", homophily)  # where it fell back
+        kept = {n: value for n, value in parameters.items() if n not in OLDER_PARAMETERS}
+        state = {n: value for n, value in learned.items() if n != "clamped_labels_"}
+        if np.size(learned.get("clamped_labels_", ())):
+            recalled = {"clamped_labels": learned["clamped_labels_"]}
+            state["homophily_weights_"] = learned["homophily_weights_"] | recalled
+        return kept | {"homophily": from_older(homophily, parameters)}, state
+
     @property
     def drawn_at_random(self) -> str | None:
-        """The predictor's weights, where there is one."""
-        learns = isinstance(self.homophily, str) and self.homophily in NEED_FEATURES
-        return "the homophily predictor's initial weights and folds" if learns else None
+        """What the estimator draws, if anything."""
+        return make_estimator(self.homophily).drawn_at_random
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
-        self._check_parameters()
-        if self.clamp_train_labels and data.train_nodes.size == 0:
-            raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
         if data.nodes.size < FEW_CALIBRATION_NODES:
             warnings.warn(
                 f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
@@ -154,110 +159,54 @@ class HomophilyTemperature(ParametricTemperature):
                 GnncalWarning,
                 stacklevel=4,
             )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.homophily_method_ = self._choose_method(data)
-        try:
-            self.homophily_weights_ = self._estimator(seed).learn(data)
-        except NoTargetError as error:
-            self.homophily_method_ = self._fall_back(str(error))
-            self.homophily_weights_ = self._estimator(seed).learn(data)
-        estimator = self._estimator()
-        clamped = data.train_label_vector() if self.clamp_train_labels else np.empty(0, np.int64)
-        self.clamped_labels_ = clamped
+        self._learn_homophily(data)
         self.graph_fingerprint_ = data.graph.fingerprint
-        raw = self._estimate(estimator, data.logits, data.graph, None)
+        raw = self._estimate(data.logits, data.graph, None)
         known = raw[data.nodes][~np.isnan(raw[data.nodes])]
         self.isolated_homophily_ = _typical(known, data.n_classes)
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
         return self._signals(data.logits, self.homophily_)
 
+    def _learn_homophily(self, data: FitData) -> None:
+        estimator = make_estimator(self.homophily)
+        try:
+            self.homophily_weights_ = estimator.learn(data)
+        except CannotLearnError as error:
+            warnings.warn(
+                f"homophily={name_of(estimator)!r} cannot be used because {error}; "
+                "'support' is used instead, which needs neither features nor labels.",
+                GnncalWarning,
+                stacklevel=5,
+            )
+            estimator, self.homophily_weights_ = Support(), {}
+        self.homophily_method_ = name_of(estimator)
+
+    @property
+    def _estimator(self) -> HomophilyEstimator:
+        """The estimator that was used: the wanted one, or support where that could not work."""
+        wanted = make_estimator(self.homophily)
+        return wanted if name_of(wanted) == self.homophily_method_ else Support()
+
     def _covariates(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
         assert graph is not None
-        raw = self._estimate(self._estimator(), logits, graph, known_labels)
+        raw = self._estimate(logits, graph, known_labels)
         return self._signals(logits, np.where(np.isnan(raw), self.isolated_homophily_, raw))
+
+    def _estimate(
+        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None
+    ) -> FloatArray:
+        is_fitted_graph = graph.fingerprint == self.graph_fingerprint_
+        situation = Situation(logits, graph, known_labels, is_fitted_graph)
+        return self._estimator.estimate(self.homophily_weights_, situation)
 
     def _signals(self, logits: FloatArray, homophily: FloatArray) -> FloatArray:
         n_classes = logits.shape[1]
         entropy = normalised_entropy(logits).astype(np.float64)
-        normalised = (n_classes * homophily - 1.0) / (n_classes - 1.0)  # h~
+        signal = np.abs(normalised_homophily(homophily, n_classes))  # |h~|
         numerator = concentration(entropy, n_classes, minimum=self.minimum_certainty)
-        return np.stack([numerator, np.log(np.abs(normalised) + self.epsilon)], axis=1)
-
-    def _estimate(
-        self,
-        estimator: HomophilyEstimator,
-        logits: FloatArray,
-        graph: Graph,
-        known_labels: IntArray | None,
-    ) -> FloatArray:
-        is_fitted_graph = graph.fingerprint == self.graph_fingerprint_
-        if known_labels is None:
-            if is_fitted_graph and self.clamped_labels_.size:
-                known_labels = self.clamped_labels_
-            else:
-                known_labels = np.full(len(logits), -1)
-        situation = Situation(logits, graph, known_labels, is_fitted_graph)
-        return estimator.estimate(self.homophily_weights_, situation)
-
-    def _estimator(self, seed: int = 0) -> HomophilyEstimator:
-        given = not isinstance(self.homophily, str)
-        return make_estimator(
-            self.homophily if given else self.homophily_method_,
-            side=self.side,
-            n_folds=self.n_folds,
-            add_self_loops=self.add_self_loops,
-            checkpoint=self.checkpoint,
-            seed=seed,
-        )
-
-    def _check_parameters(self) -> None:
-        low, high = (1.0, 1.0) if self.temperature_range is None else self.temperature_range
-        for holds, message in (
-            (self.epsilon > 0, f"epsilon is {self.epsilon}; expected a positive number."),
-            (self.side in (None, "in", "out"), f"side is {self.side!r}; expected 'in' or 'out'."),
-            (self.n_folds >= 2, f"n_folds is {self.n_folds}; expected at least 2."),
-            (
-                self.checkpoint in ("matched", "after-step"),
-                f"checkpoint is {self.checkpoint!r}; expected 'matched' or 'after-step'.",
-            ),
-            (
-                0 <= self.minimum_certainty <= 1,
-                f"minimum_certainty is {self.minimum_certainty}; expected a number in [0, 1].",
-            ),
-            (
-                0 < low <= high,
-                f"temperature_range is {self.temperature_range}; expected 0 < low <= high.",
-            ),
-        ):
-            if not holds:
-                raise InputError(message)
-
-    def _choose_method(self, data: FitData) -> str:
-        """The wanted estimator, or support where that one cannot work."""
-        assert data.graph is not None
-        if not isinstance(self.homophily, str):
-            return "given"
-        if self.homophily in NEED_FEATURES and data.graph.features is None:
-            return self._fall_back("the graph has no features")
-        if self.homophily == "cross-fitted":
-            targets = masked_targets(data.graph, data.known_label_vector(), side=self.side or "out")
-            supervised = int((~np.isnan(targets)).sum())
-            if supervised < FEWEST_SUPERVISED_NODES:
-                return self._fall_back(
-                    f"only {supervised} labelled nodes have a labelled neighbour"
-                )
-        return self.homophily
-
-    def _fall_back(self, reason: str) -> str:
-        warnings.warn(
-            f"homophily={self.homophily!r} cannot be used because {reason}; "
-            "'support' is used instead, which needs neither features nor labels.",
-            GnncalWarning,
-            stacklevel=6,
-        )
-        return "support"
+        return np.stack([numerator, np.log(signal + self.epsilon)], axis=1)
 
     def _clamp(self, temperature: FloatArray) -> FloatArray:
         if self.temperature_range is None:

@@ -29,24 +29,18 @@ class HoTS(HomophilyTemperature):
 
     Parameters
     ----------
-    homophily : ``"support"`` (mean probability that the neighbours give to the node's predicted
-        class), ``"agreement"`` (share of neighbours with the same prediction), ``"cross-fitted"``
-        (the paper's GCN predictor, calibration nodes estimated out of fold), ``"predictor"`` (the
-        paper's, which has seen the calibration labels), or an array of shape (n_nodes,).
+    homophily : the estimator of h^, an object of :mod:`gnncal.homophily` or the name of one with
+        its defaults: ``"support"`` (mean probability that the neighbours give to the node's
+        predicted class), ``"agreement"`` (share of neighbours with the same prediction),
+        ``"cross-fitted"`` (the paper's GCN predictor, calibration nodes estimated out of fold),
+        ``"predictor"`` (the paper's, which has seen the calibration labels). An array of shape
+        (n_nodes,) is taken as it is.
     protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped on the
         training nodes' loss.
     epsilon : the stabiliser in the denominator.
-    clamp_train_labels : let support and agreement use the training nodes' labels instead of
-        their predictions.
-    side : ``"in"`` averages over nodes that send to a node, ``"out"`` over those it sends to.
-        Default: in for support and agreement, out for the predictor's targets (as released).
-    n_folds : folds of ``"cross-fitted"``.
-    add_self_loops : whether the predictor's graph gets a self-loop at every node that has none.
-    checkpoint : which weights the predictor keeps for its best loss: those that gave it
-        (``"matched"``) or those after the step (``"after-step"``, as released).
     minimum_certainty : lower limit of 1 - e (released code: 0.001).
     temperature_range : limits of T (released code: 0.05 to 50).
-    random_state : seed of the predictor's weights and of the folds.
+
     """
 
     parameters = (BASE_TEMPERATURE, BETA, ALPHA)

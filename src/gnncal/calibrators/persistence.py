@@ -17,6 +17,8 @@ from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, name_of
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
 from gnncal.core.files import write_atomically
+from gnncal.homophily import HomophilyEstimator
+from gnncal.homophily.plain import from_plain, to_plain
 
 FORMAT_VERSION = 1
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
@@ -94,10 +96,12 @@ def _read_header(metadata: dict[str, str]) -> dict[str, Any]:
 
 
 def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Calibrator:
-    calibrator = get_calibrator(header["calibrator"], **_unpack(header["params"], tensors))
+    params, learned = CALIBRATORS[header["calibrator"]].upgraded(
+        _unpack(header["params"], tensors), _unpack(header["learned"], tensors)
+    )
+    calibrator = get_calibrator(header["calibrator"], **params)
     calibrator.classes_ = np.arange(header["n_classes"])
     calibrator.n_features_in_ = header["n_classes"]
-    learned = _unpack(header["learned"], tensors)
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
     for name, value in learned.items():
@@ -117,6 +121,8 @@ def _pack(value: Any, key: str, tensors: dict[str, Any]) -> Any:
         return value
     if isinstance(value, dict):
         return {"dict": {name: _pack(v, f"{key}.{name}", tensors) for name, v in value.items()}}
+    if isinstance(value, HomophilyEstimator):
+        return {"estimator": _pack(to_plain(value), key, tensors)}
     if isinstance(value, tuple):
         return {"tuple": [_pack(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
     if isinstance(value, np.ndarray | list) or hasattr(value, "detach"):
@@ -138,6 +144,8 @@ def _unpack(packed: Any, tensors: dict[str, Any]) -> Any:
     ((kind, content),) = packed.items()
     if kind == "tensor":
         return tensors[content]
+    if kind == "estimator":
+        return from_plain(_unpack(content, tensors))
     if kind == "dict":
         return {name: _unpack(value, tensors) for name, value in content.items()}
     return tuple(_unpack(value, tensors) for value in content)

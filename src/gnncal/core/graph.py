@@ -25,7 +25,7 @@ from scipy import sparse
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.errors import InputError
 
-Side = Literal["in", "out"]
+Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 
@@ -132,14 +132,16 @@ class Graph:
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
         """How many neighbours each node has, multi-edges counted, itself left out."""
+        if side == "both":
+            return self.in_degree + self.out_degree - 2 * self.self_loops
         degree = self.in_degree if side == "in" else self.out_degree
         return degree - self.self_loops
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Mean of ``values`` over the other nodes that send to a node (``side="out"``: receive).
+        """Mean of ``values`` over the other nodes that send to a node.
 
-        ``values`` is (n_nodes,) or (n_nodes, k). Self-loops are left out; NaN where a node has
-        no neighbour.
+        ``side="out"`` takes the nodes that it sends to, ``"both"`` both together. ``values`` is
+        (n_nodes,) or (n_nodes, k). Self-loops are left out; NaN where a node has no neighbour.
         """
         array = as_numpy(values)
         if array.dtype not in (np.float32, np.float64):
@@ -147,12 +149,15 @@ class Graph:
         if array.shape[:1] != (self.n_nodes,):
             raise InputError(
                 f"values has shape {array.shape} but the graph has {self.n_nodes} nodes; "
-                "pass one entry or row a node."
+                "pass one entry or row for each node."
             )
         column = (slice(None),) + (None,) * (array.ndim - 1)
         matrix = self.adjacency(array.dtype)
-        matrix = matrix if side == "in" else matrix.T
-        sums = matrix @ array - self.self_loops[column] * array
+        oriented = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
+        sums = oriented[0] @ array
+        for other in oriented[1:]:
+            sums += other @ array
+        sums = sums - len(oriented) * self.self_loops[column] * array
         counts = self.neighbour_counts(side=side)
         means = np.full(sums.shape, np.nan, dtype=array.dtype)
         return np.divide(sums, counts[column], out=means, where=counts[column] > 0)

@@ -3,47 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import whole_number
 from gnncal.core.data import FitData
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
-from gnncal.homophily.predictor import Predictor, Propagation
+from gnncal.homophily.base import CannotLearnError, Situation, Weights
+from gnncal.homophily.network import Propagation
+from gnncal.homophily.predictor import TrainedPredictor, masked_targets
+
+FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 
 
-@dataclass(frozen=True)
-class CrossFitted(HomophilyEstimator):
-    """One predictor a fold of the calibration nodes, trained without that fold's labels.
+@dataclass(frozen=True, kw_only=True)
+class CrossFitted(TrainedPredictor):
+    """One predictor for each fold of the calibration nodes, trained without that fold's labels.
 
     A calibration node is estimated by the predictor that never saw its label, neither as a
     target nor inside a neighbour's target; every other node by the mean of all of them.
+    ``n_folds`` is the number of folds; the other parameters are those of
+    :class:`gnncal.homophily.predictor.TrainedPredictor`.
     """
 
-    predictor: Predictor
     n_folds: int = 5
+
+    constraints: ClassVar = TrainedPredictor.constraints | {"n_folds": whole_number(at_least=2)}
 
     def learn(self, data: FitData) -> Weights:
         """Train the fold predictors; remember which node sits in which fold."""
         assert data.graph is not None
-        propagation = Propagation(data.graph, add_self_loops=self.predictor.add_self_loops)
+        propagation = Propagation(data.graph, add_self_loops=self.add_self_loops)
+        self._check_supervision(data)
         n_folds = min(self.n_folds, data.nodes.size)
-        generator = np.random.default_rng(self.predictor.seed)
-        folds = generator.permutation(data.nodes.size) % n_folds
+        folds = np.random.default_rng(self.seed).permutation(data.nodes.size) % n_folds
         trained = []
         for fold in range(n_folds):
             known = data.known_label_vector()
             known[data.nodes[folds == fold]] = -1
-            trained.append(self.predictor.train(propagation, data.graph, known))
+            trained.append(self.train(propagation, data.graph, known))
         stacked = {name: np.stack([weights[name] for weights in trained]) for name in trained[0]}
         return {**stacked, "nodes": data.nodes, "folds": folds}
+
+    def _check_supervision(self, data: FitData) -> None:
+        assert data.graph is not None
+        targets = masked_targets(data.graph, data.known_label_vector(), side=self.side)
+        supervised = int((~np.isnan(targets)).sum())
+        if supervised < FEWEST_SUPERVISED_NODES:
+            raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
         """Out of fold at the calibration nodes of the fitted graph, the mean elsewhere."""
         learned = {n: w for n, w in weights.items() if n not in ("nodes", "folds")}
-        propagation = Propagation(situation.graph, add_self_loops=self.predictor.add_self_loops)
+        propagation = self.propagation(situation.graph)
         runs = [
-            self.predictor.run({name: stack[fold] for name, stack in learned.items()}, propagation)
+            self.run({name: stack[fold] for name, stack in learned.items()}, propagation)
             for fold in range(len(learned["input_weight"]))
         ]
         estimates = np.mean(runs, axis=0)

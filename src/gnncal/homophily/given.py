@@ -15,17 +15,17 @@ from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
 
 @dataclass(frozen=True, eq=False)
 class Given(HomophilyEstimator):
-    """One value in [0, 1] for each node of the fitted graph; NaN where unknown."""
+    """One value in [0, 1] for each node of the fitted graph; NaN where it is unknown."""
 
     values: Any
 
     def learn(self, data: FitData) -> Weights:
-        """Nothing to learn; check the array."""
+        """Check the array; there is nothing to learn."""
         values = as_numpy(self.values).astype(np.float64)
         if values.shape != (data.n_nodes,):
             raise InputError(
                 f"homophily has shape {values.shape} but there are {data.n_nodes} nodes; "
-                "pass one value a node."
+                "pass one value for each node."
             )
         known = values[~np.isnan(values)]
         if ((known < 0) | (known > 1)).any():

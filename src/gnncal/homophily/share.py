@@ -25,21 +25,28 @@ def neighbour_class_share(
     ``column(c)`` is (n_nodes,): how much each node counts for class c. ``counted`` restricts the
     mean to some neighbours. NaN where no neighbour counts or the class is -1.
 
-    Each edge is touched once, for the one class that matters at its receiver: the cost is that of
-    a sparse matrix-vector product, whatever the number of classes.
+    Each edge is touched once a side, for the one class that matters at its receiver: the cost is
+    that of a sparse matrix-vector product, whatever the number of classes.
     """
-    oriented = graph if side == "in" else graph.reversed
-    sums = _neighbour_sums(oriented, classes, column)
+    sums = _neighbour_sums(graph, classes, column, side)
     if counted is None:
-        counts: FloatArray = oriented.neighbour_counts().astype(np.float64)
+        counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)
     else:
         everywhere = np.zeros(graph.n_nodes, dtype=np.int64)
-        counts = _neighbour_sums(oriented, everywhere, lambda _: counted.astype(np.float64))
+        counts = _neighbour_sums(graph, everywhere, lambda _: counted.astype(np.float64), side)
     defined = (counts > 0) & (classes >= 0)
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
 
 
-def _neighbour_sums(graph: Graph, classes: IntArray, column: ClassColumn) -> FloatArray:
+def _neighbour_sums(graph: Graph, classes: IntArray, column: ClassColumn, side: Side) -> FloatArray:
+    if side == "both":
+        return _sums_over_senders(graph, classes, column) + _sums_over_senders(
+            graph.reversed, classes, column
+        )
+    return _sums_over_senders(graph if side == "in" else graph.reversed, classes, column)
+
+
+def _sums_over_senders(graph: Graph, classes: IntArray, column: ClassColumn) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
     adjacency = graph.adjacency(np.int8)  # one byte an edge; widened block by block
     for c in np.unique(classes[classes >= 0]):

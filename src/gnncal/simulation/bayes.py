@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from gnncal.core.arrays import BoolArray, FloatArray, as_numpy
 from gnncal.core.errors import InputError
+from gnncal.homophily.normalised import normalised_homophily
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class BayesRule:
 
     def signal(self, homophily: Any) -> FloatArray:
         """Gamma(h), the homophily-dependent signal strength; negative in strong heterophily."""
-        normalised = normalised_homophily(homophily, self.n_classes)
+        normalised = normalised_homophily(check_homophily(homophily), self.n_classes)
         return self.rho_0 * (1.0 + self.mean_degree * normalised) / (self.mean_degree + 1.0)
 
     def is_positive(self, homophily: Any) -> BoolArray:
@@ -87,11 +88,6 @@ def template_scores(aggregate: Any, means: FloatArray) -> FloatArray:
     templates = means - centre
     rho_0 = np.linalg.norm(templates[0])
     return (as_numpy(aggregate) - centre) @ templates.T / rho_0
-
-
-def normalised_homophily(homophily: Any, n_classes: int) -> FloatArray:
-    """h~ = (K h - 1) / (K - 1): 0 for a class-random neighbourhood, 1 for a pure one."""
-    return (n_classes * check_homophily(homophily) - 1.0) / (n_classes - 1.0)
 
 
 def check_homophily(homophily: Any) -> FloatArray:

@@ -10,7 +10,7 @@ from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.solvers import newton
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.probability import softmax
-from gnncal.simulation.bayes import normalised_homophily
+from gnncal.homophily.normalised import normalised_homophily
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.simulation.streams import stream

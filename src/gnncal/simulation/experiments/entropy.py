@@ -9,8 +9,8 @@ from scipy.special import expit, log_ndtr
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.probability import concentration
+from gnncal.homophily.normalised import normalised_homophily
 from gnncal.metrics import expected_calibration_error, negative_log_likelihood
-from gnncal.simulation.bayes import normalised_homophily
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import (
     Estimate,

@@ -16,6 +16,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
+from gnncal.homophily import CrossFitted
 from gnncal.homophily.share import neighbour_class_share
 from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
 from gnncal.simulation.csbm import CSBM, GraphSample
@@ -110,7 +111,7 @@ def _sampled(model: CSBM, h: FloatArray, seed: int) -> _Task:
         "hots, realised h": HoTS(homophily=realised),
         "hots, support": HoTS(homophily="support"),
         "hots, agreement": HoTS(homophily="agreement"),
-        "hots, cross-fitted": HoTS(homophily="cross-fitted", side="in", random_state=seed),
+        "hots, cross-fitted": HoTS(homophily=CrossFitted(side="in", random_state=seed)),
     }
     logits = scale * model.scores(aggregate(sample.graph))
     split = split_nodes(h.size, random_state=seed)

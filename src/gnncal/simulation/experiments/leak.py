@@ -14,6 +14,7 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.homophily import CrossFitted, HomophilyEstimator, Predictor, Support
 from gnncal.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
@@ -110,10 +111,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     methods: dict[str, TemperatureCalibrator] = {
         "ts": TemperatureScaling(),
         "entropy-only": EntropyOnly(),
-        **{
-            f"hots, {name}": HoTS(homophily=name, side="in", random_state=seed)
-            for name in ESTIMATORS
-        },
+        **{f"hots, {name}": HoTS(homophily=_estimator(name, seed)) for name in ESTIMATORS},
         "hots, true h": HoTS(homophily=homophily),
     }
     losses = {}
@@ -134,6 +132,16 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     estimates = {name: methods[f"hots, {name}"].homophily_ for name in ESTIMATORS}
     correct = logits.argmax(axis=1) == sample.labels
     return _Run(correct, homophily, split, estimates, losses)
+
+
+def _estimator(name: str, seed: int) -> HomophilyEstimator:
+    """The estimator of that name on the senders, with the seed where it draws anything."""
+    estimators = (
+        Predictor(side="in", random_state=seed),
+        CrossFitted(side="in", random_state=seed),
+        Support(side="in"),
+    )
+    return dict(zip(ESTIMATORS, estimators, strict=True))[name]
 
 
 def _seen(runs: list[_Run], name: str, part: str) -> Seen:

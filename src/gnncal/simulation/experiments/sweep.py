@@ -9,7 +9,7 @@ import numpy as np
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import InputError
-from gnncal.simulation.bayes import normalised_homophily
+from gnncal.homophily.normalised import normalised_homophily
 from gnncal.simulation.csbm import CSBM
 from gnncal.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
 from gnncal.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn

@@ -1,0 +1,26 @@
+"""Labels that support and agreement use in place of a node's prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gnncal.core.arrays import IntArray
+from gnncal.core.data import FitData
+from gnncal.core.errors import InputError
+from gnncal.homophily.base import Situation, Weights
+
+
+def clamped_labels(data: FitData) -> Weights:
+    """The training labels, to be recalled on the fitted graph."""
+    if data.train_nodes.size == 0:
+        raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
+    return {"clamped_labels": data.train_label_vector()}
+
+
+def labels_to_rely_on(weights: Weights, situation: Situation) -> IntArray:
+    """(n_nodes,) the labels given, else those recalled on the fitted graph; -1 where none."""
+    if situation.known_labels is not None:
+        return situation.known_labels
+    if situation.is_fitted_graph and "clamped_labels" in weights:
+        return weights["clamped_labels"]
+    return np.full(len(situation.logits), -1)

@@ -1,0 +1,64 @@
+"""Estimators as plain values, for records and saved files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from gnncal.core.errors import InputError
+from gnncal.homophily import ESTIMATORS, make_estimator, name_of
+from gnncal.homophily.base import HomophilyEstimator
+from gnncal.homophily.given import Given
+from gnncal.homophily.shared import Shared
+
+KINDS: dict[str, type[HomophilyEstimator]] = {**ESTIMATORS, "given": Given}
+OLDER_PARAMETERS = (  # of HoTS, before they belonged to an estimator
+    "side",
+    "n_folds",
+    "add_self_loops",
+    "checkpoint",
+    "clamp_train_labels",
+    "random_state",
+)
+
+
+def to_plain(homophily: Any) -> dict[str, Any]:
+    """The name of an estimator under ``"estimator"``, and all of its parameters, defaults too."""
+    estimator = make_estimator(homophily)
+    if isinstance(estimator, Shared):
+        return to_plain(estimator.estimator)
+    name = name_of(estimator)
+    if name not in KINDS:
+        raise InputError(
+            f"homophily is a {name}, which gnncal does not know by name; those that it can write "
+            f"down are {', '.join(KINDS)}."
+        )
+    parameters = {field.name: getattr(estimator, field.name) for field in fields(KINDS[name])}  # type: ignore[arg-type]
+    return {"estimator": name, **parameters}
+
+
+def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
+    """The reverse of :func:`to_plain`."""
+    parameters = dict(plain)
+    name = parameters.pop("estimator")
+    if name not in KINDS:
+        raise InputError(f"there is no homophily estimator {name!r}; upgrade gnncal to read it.")
+    known = {field.name for field in fields(KINDS[name])}  # type: ignore[arg-type]
+    unknown = sorted(set(parameters) - known)
+    if unknown:
+        raise InputError(f"the homophily estimator {name!r} has no parameter {unknown[0]!r}.")
+    return KINDS[name](**parameters)
+
+
+def from_older(homophily: Any, older: dict[str, Any]) -> Any:
+    """``homophily`` with the parameters that HoTS once had beside it, as an estimator.
+
+    An estimator takes those that it has; ``side=None`` meant its default.
+    """
+    if not isinstance(homophily, str):
+        return homophily
+    known = {field.name for field in fields(KINDS[homophily])}  # type: ignore[arg-type]
+    taken = {name: older[name] for name in OLDER_PARAMETERS if name in older and name in known}
+    if taken.get("side", "") is None:
+        del taken["side"]
+    return KINDS[homophily](**taken)

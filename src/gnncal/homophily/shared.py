@@ -1,0 +1,51 @@
+"""Weights that are learned once and used by several calibrators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.data import FitData
+from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+
+
+@dataclass
+class _Memory:
+    """The last data that were learned from, and what was learned."""
+
+    data: FitData | None = None
+    weights: Weights = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Shared(HomophilyEstimator):
+    """An estimator that learns once for all calibrators that are given this object.
+
+    ``shared = Shared(Predictor())``, then ``HoTS(homophily=shared)`` and
+    ``HomophilyOnly(homophily=shared)`` fitted on the same logits, labels and graph train one
+    predictor. Other data are learned anew; only the last are remembered. A calibrator that is
+    saved, or whose parameters are written down, names the estimator inside.
+    """
+
+    estimator: HomophilyEstimator
+    _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
+
+    def learn(self, data: FitData) -> Weights:
+        """What was learned from these data, learned now if they are new."""
+        if self._memory.data is None or not _are_same(self._memory.data, data):
+            self._memory.weights = self.estimator.learn(data)
+            self._memory.data = data
+        return self._memory.weights
+
+    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+        """The estimate of the estimator inside."""
+        return self.estimator.estimate(weights, situation)
+
+
+def _are_same(first: FitData, second: FitData) -> bool:
+    return first.graph is second.graph and all(
+        np.array_equal(getattr(first, name), getattr(second, name))
+        for name in ("nodes", "labels", "train_nodes", "train_labels", "logits")
+    )
