@@ -4,14 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test check format engines bench bench-large clean
+.PHONY: demo test test-thorough check format engines bench bench-large clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
 
-# One thread: the tests' matrices are small, and idle BLAS threads wait for each other.
+# One process for each core. The tests of a file stay in one process and share its fixtures.
+# One thread in each: the tests' matrices are small, and idle BLAS threads wait for each other.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	$(PYTEST)
+
+# The same laws on many more examples, other ones each time: half an hour and more.
+test-thorough: $(VENV)/.dev
+	$(PYTEST) --hypothesis-profile=thorough
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,8 +1,14 @@
-"""Every calibrator of the catalogue, and its variants, for the laws to hold."""
+"""Every calibrator of the catalogue with its variants, and the laws each of them is held to.
+
+A case is named after its method, "hots" or "hots, clamped"; a new method is a case by itself.
+"""
+
+import pytest
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.homophily import Support
+from tests.contract.exceptions import EXCEPTIONS
 
 
 def _cases():
@@ -11,7 +17,7 @@ def _cases():
         yield name, lambda kind=kind, short=short: kind(**short)
         if "protocol" in kind._get_param_names():
             yield f"{name}, paper's protocol", lambda kind=kind: kind(protocol="paper")
-    yield "vs without bias", lambda: gnncal.VectorScaling(bias=False)
+    yield "vs, without bias", lambda: gnncal.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
         yield f"hots, {estimator}", lambda e=estimator: gnncal.HoTS(homophily=e)
     yield "hots, clamped", lambda: gnncal.HoTS(homophily=Support(clamp_train_labels=True))
@@ -31,3 +37,42 @@ def _cases():
 
 EPOCHS = 6  # the laws hold after any number of them
 CASES = dict(_cases())
+
+
+def every(law=None, *, which=lambda calibrator: True):
+    """Parametrise a test over the cases that a law speaks of and has no exception for."""
+    exceptions = EXCEPTIONS[law] if law else {}
+    chosen = {
+        name: make
+        for name, make in CASES.items()
+        if which(make()) and not {name, method_of(name)} & set(exceptions)
+    }
+    return pytest.mark.parametrize("make", chosen.values(), ids=chosen.keys())
+
+
+def method_of(case):
+    return case.partition(",")[0]
+
+
+def keeps_predictions(calibrator):
+    return calibrator.preserves_predictions
+
+
+def divides_logits(calibrator):
+    return isinstance(calibrator, gnncal.TemperatureCalibrator)
+
+
+def converges(calibrator):
+    return getattr(calibrator, "protocol", None) == "converged"
+
+
+def does_not_stop_early(calibrator):
+    return getattr(calibrator, "protocol", None) != "paper"
+
+
+def needs_graph(calibrator):
+    return calibrator.needs_graph
+
+
+def needs_no_graph(calibrator):
+    return not calibrator.needs_graph

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-law = settings(max_examples=60, deadline=None, derandomize=True)
+law = settings(max_examples=max(60, settings.default.max_examples))
 
 
 def top_label(confidence, correct, n_classes=2):

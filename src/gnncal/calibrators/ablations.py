@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from gnncal.calibrators.homophily_temperature import (
@@ -92,7 +90,6 @@ class HoTSAlphaOne(HomophilyTemperature):
     """
 
     parameters = (BASE_TEMPERATURE, BETA)
-    exempt_from: ClassVar = {"planted": "beta >= 0.01 and alpha = 1 always bend with homophily"}
     base_temperature_: float
     beta_: float
 

@@ -74,7 +74,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
-    exempt_from: ClassVar[dict[str, str]] = {}  # laws that cannot hold, each with the reason
 
     of_fitted_graph: ClassVar[tuple[str, ...]] = ()  # attributes that are not saved
 
@@ -91,11 +90,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                     + (", or call predict_temperature()." if name == "temperature_" else ".")
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def drawn_at_random(self) -> str | None:
-        """What a fit draws, if anything: it then depends on the order of nodes and classes."""
-        return None
 
     def fit(
         self,

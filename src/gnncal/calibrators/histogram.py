@@ -27,7 +27,6 @@ class HistogramBinning(Calibrator):
     preserves_predictions = False
     fitting = "closed form"
     learned: ClassVar = ("edges_", "frequencies_")
-    exempt_from: ClassVar = {"planted": "a histogram approaches a smooth curve only slowly"}
     edges_: FloatArray  # (n_classes, n_bins - 1), inner edges
     frequencies_: FloatArray  # (n_classes, n_bins), NaN where a bin is empty
 

@@ -145,11 +145,6 @@ class HomophilyTemperature(ParametricTemperature):
             state["homophily_weights_"] = learned["homophily_weights_"] | recalled
         return kept | {"homophily": from_older(homophily, parameters)}, state
 
-    @property
-    def drawn_at_random(self) -> str | None:
-        """What the estimator draws, if anything."""
-        return make_estimator(self.homophily).drawn_at_random
-
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
         if data.nodes.size < FEW_CALIBRATION_NODES:

@@ -28,7 +28,6 @@ class IsotonicCalibration(Calibrator):
     preserves_predictions = False
     fitting = "closed form"
     learned: ClassVar = ("steps_",)
-    exempt_from: ClassVar = {"planted": "a step curve approaches a smooth one only slowly"}
     steps_: tuple[FloatArray, ...]  # of each class, (2, n_steps): p and g(p)
 
     def _fit(self, data: FitData) -> None:
@@ -58,7 +57,6 @@ class MultiClassIsotonic(Calibrator):
     preserves_predictions = True
     fitting = "closed form"
     learned: ClassVar = ("steps_",)
-    exempt_from: ClassVar = {"planted": "a step curve approaches a smooth one only slowly"}
     steps_: FloatArray  # (2, n_steps): p and g(p)
 
     def _fit(self, data: FitData) -> None:

@@ -60,7 +60,6 @@ class OrderInvariant(Calibrator):
         "converged_",
         "n_iter_",
     )
-    exempt_from: ClassVar = {"shift": "its network reads the logits themselves"}
     offset_: float  # a
     hidden_weight_: FloatArray  # (K, K)
     hidden_bias_: FloatArray  # (K,)

@@ -37,7 +37,6 @@ class SplineCalibration(Calibrator):
     preserves_predictions = False
     fitting = "closed form"
     learned: ClassVar = ("curve_",)
-    exempt_from: ClassVar = {"planted": "it corrects the top class only"}
     curve_: FloatArray  # (2, n): s and c'(s)
 
     def __init__(self, *, n_knots: int = 7) -> None:

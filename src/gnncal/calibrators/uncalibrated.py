@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
@@ -17,7 +15,6 @@ class Uncalibrated(TemperatureCalibrator):
     """T = 1 everywhere."""
 
     fitting = "closed form"
-    exempt_from: ClassVar = {"planted": "it learns nothing"}
 
     def _fit(self, data: FitData) -> None:
         self.temperature_ = np.ones(data.n_nodes)

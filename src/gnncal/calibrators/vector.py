@@ -37,7 +37,6 @@ class VectorScaling(Calibrator):
 
     preserves_predictions = False
     learned: ClassVar = ("weight_", "bias_", "converged_", "n_iter_")
-    exempt_from: ClassVar = {"shift": "w scales a constant added to a row class by class"}
     weight_: FloatArray  # (n_classes,)
     bias_: FloatArray  # (n_classes,)
     converged_: bool

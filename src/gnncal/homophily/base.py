@@ -39,7 +39,6 @@ class HomophilyEstimator(ABC):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each field may be
-    drawn_at_random: ClassVar[str | None] = None  # what ``learn`` draws, if anything
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]

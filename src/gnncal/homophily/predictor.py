@@ -56,7 +56,6 @@ class TrainedPredictor(HomophilyEstimator):
         "max_epochs": whole_number(at_least=1),
         "patience": whole_number(at_least=1),
     }
-    drawn_at_random: ClassVar = "the homophily predictor's initial weights and folds"
 
     @property
     def seed(self) -> int:

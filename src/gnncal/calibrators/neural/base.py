@@ -57,10 +57,6 @@ class NeuralCalibrator(Calibrator):
     needs_graph = True
     needs_torch = True
     learned: ClassVar[tuple[str, ...]] = ("weights_", "n_iter_")
-    exempt_from: ClassVar[dict[str, str]] = {
-        "falling loss": "a held-out part decides when to stop, so the loss of all calibration "
-        "nodes may rise",
-    }
 
     protocol: Protocol
     stop_on: StopOn
@@ -71,11 +67,6 @@ class NeuralCalibrator(Calibrator):
     random_state: Any
     weights_: Weights
     n_iter_: int
-
-    @property
-    def drawn_at_random(self) -> str | None:
-        """Much of it."""
-        return "initial weights, dropout and the held-out part"
 
     @abstractmethod
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:

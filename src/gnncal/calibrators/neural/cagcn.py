@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -56,10 +56,6 @@ class CaGCN(NeuralTemperature):
         :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
 
     """
-
-    exempt_from: ClassVar = NeuralTemperature.exempt_from | {
-        "shift": "the network reads the logits themselves"
-    }
 
     def __init__(
         self,

@@ -62,9 +62,6 @@ class GATS(NeuralTemperature):
     """
 
     learned: ClassVar = (*NeuralTemperature.learned, "train_nodes_", "graph_fingerprint_")
-    exempt_from: ClassVar = NeuralTemperature.exempt_from | {
-        "shift": "attention compares the logits themselves"
-    }
     train_nodes_: IntArray  # (m,)
     graph_fingerprint_: str
 

@@ -68,10 +68,6 @@ class GETS(NeuralCalibrator):
 
     preserves_predictions = False
     learned: ClassVar = (*NeuralCalibrator.learned, "n_node_features_")
-    exempt_from: ClassVar = NeuralCalibrator.exempt_from | {
-        "shift": "the experts read the logits themselves, and scale a constant class by class",
-        "planted": "its thousands of weights overfit the nodes that the law has",
-    }
     n_node_features_: int  # 0 when the fitted graph had none
 
     def __init__(

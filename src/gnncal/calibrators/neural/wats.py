@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import ive
@@ -58,8 +58,6 @@ class WATS(NeuralTemperature):
         :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
 
     """
-
-    exempt_from: ClassVar = NeuralTemperature.exempt_from
 
     def __init__(
         self,

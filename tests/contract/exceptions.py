@@ -1,0 +1,43 @@
+"""Which calibrators a law cannot hold for, each with the reason.
+
+A method's name stands for all of its variants, a variant's name for that one only.
+"""
+
+RANDOM_NETWORK = "it draws initial weights, dropout and the nodes it holds out"
+RANDOM_PREDICTOR = "it draws the homophily predictor's initial weights and folds"
+HOLDS_OUT = "held-out nodes decide when to stop, so the loss of all calibration nodes may rise"
+
+EXCEPTIONS = {
+    "the order of nodes and classes decides nothing": {
+        "cagcn": RANDOM_NETWORK,
+        "gats": RANDOM_NETWORK,
+        "gets": RANDOM_NETWORK,
+        "wats": RANDOM_NETWORK,
+        "hots, predictor": RANDOM_PREDICTOR,
+        "hots, cross-fitted": RANDOM_PREDICTOR,
+        "hots, paper's text": RANDOM_PREDICTOR,
+        "hots, paper's release": RANDOM_PREDICTOR,
+    },
+    "a constant added to a row of logits changes nothing": {
+        "vs": "its weights scale the constant differently in each class",
+        "order-invariant": "its network reads the logits themselves",
+        "cagcn": "its network reads the logits themselves",
+        "gats": "its attention compares the logits themselves",
+        "gets": "its experts read the logits themselves",
+    },
+    "the calibration loss never rises": {
+        "cagcn": HOLDS_OUT,
+        "gats": HOLDS_OUT,
+        "gets": HOLDS_OUT,
+        "wats": HOLDS_OUT,
+    },
+    "a planted temperature is recovered": {
+        "uncalibrated": "it learns nothing",
+        "isotonic": "a step curve approaches a smooth one only slowly",
+        "irm": "a step curve approaches a smooth one only slowly",
+        "histogram": "a histogram approaches a smooth curve only slowly",
+        "spline": "it corrects the top class only",
+        "hots-alpha1": "beta >= 0.01 and alpha = 1 always bend with homophily",
+        "gets": "its thousands of weights overfit the nodes that the law has",
+    },
+}
