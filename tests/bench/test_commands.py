@@ -254,14 +254,14 @@ def test_a_perturbed_classifier_with_a_damaged_line_is_run_again(generated, tmp_
 
 def test_a_classifier_that_cannot_be_perturbed_stops_no_other(generated, tmp_path, monkeypatch):
     monkeypatch.setattr(perturbation, "RATES", (0.0,))
-    whole = perturbation._run_unit
+    whole = perturbation._run_task
 
-    def fails_once(root, unit):
-        if unit.seed == 0:
+    def fails_once(root, task):
+        if task.seed == 0:
             raise RuntimeError("no such luck")
-        return whole(root, unit)
+        return whole(root, task)
 
-    monkeypatch.setattr(perturbation, "_run_unit", fails_once)
+    monkeypatch.setattr(perturbation, "_run_task", fails_once)
     result = run("perturb", "--datasets", "Texas", "--seeds", 2, "--out", tmp_path)
     assert result.exit_code == 1
     expected = (

@@ -1,10 +1,10 @@
-"""The remaining time comes from what was measured, by method and size."""
+"""The time left comes from what was measured, by kind of work and size of the graph."""
 
 import pytest
 
-from gnncal.bench.costs import UNKNOWN_SECONDS, Costs, Step, chunks
+from gnncal.bench.costs import Costs, Step, chunks
 
-SIZES = {"small": 10.0, "large": 1000.0}
+SIZES = {"tiny": 10.0, "small": 100.0, "large": 1000.0, "huge": 1e6}
 
 
 def test_a_step_costs_what_it_cost_before():
@@ -14,14 +14,22 @@ def test_a_step_costs_what_it_cost_before():
     assert costs.predict(Step(("ts", "paper"), "small")) == pytest.approx(3.0)
 
 
-def test_an_unseen_dataset_costs_by_its_size_and_an_unseen_method_like_the_others():
+def test_an_unseen_dataset_costs_by_its_size_as_the_nearest_measured_one():
     costs = Costs(SIZES.__getitem__)
-    unseen = Step(("hots", "paper"), "large")
-    assert costs.predict(unseen) == UNKNOWN_SECONDS
-    costs.add(Step(("ts", "paper"), "small"), 1.0)
-    costs.add(Step(("vs", "paper"), "small"), 3.0)
-    assert costs.predict(Step(("ts", "paper"), "large")) == pytest.approx(100.0)
-    assert costs.predict(unseen) == pytest.approx(200.0)
+    costs.add(Step(("ts", "paper"), "tiny"), 1.0)
+    costs.add(Step(("ts", "paper"), "large"), 3.0)
+    assert costs.predict(Step(("ts", "paper"), "small")) == pytest.approx(1.0 * 10)
+    costs.add(Step(("vs", "paper"), "large"), 3.0)
+    assert costs.predict(Step(("vs", "paper"), "small")) == pytest.approx(0.3)
+
+
+def test_nothing_is_guessed_before_anything_of_its_kind_was_measured():
+    costs = Costs(SIZES.__getitem__)
+    assert costs.predict(Step(("hots", "paper"), "tiny")) is None
+    costs.add(Step(("ts", "paper"), "tiny"), 1.0)
+    assert costs.predict(Step(("hots", "paper"), "tiny")) is None
+    # Milliseconds of overhead on a tiny graph are not hours on a huge one.
+    assert costs.predict(Step(("ts", "paper"), "huge")) is None
 
 
 def test_chunks_keep_order_and_stay_below_the_limit():

@@ -7,7 +7,7 @@ from gnncal.bench.records import append_records
 from gnncal.bench.results import read_results
 from tests.bench.test_tables import record
 
-bench_figures = pytest.importorskip("gnncal.report.bench_figures")
+figures = pytest.importorskip("gnncal.report.bench.figures")
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 
 
@@ -20,7 +20,7 @@ def test_bins_of_all_seeds_are_added_before_they_are_averaged(tmp_path):
             "correct": correct,
         }
     append_records(tmp_path, records)
-    bins = bench_figures.pooled_bins(read_results(tmp_path)["paper"], "Cora", "gcn", "ts")
+    bins = figures.pooled_bins(read_results(tmp_path)["paper"], "Cora", "gcn", "ts")
     np.testing.assert_array_equal(bins.count, [1, 16])
     np.testing.assert_allclose(bins.confidence, [0.3, 0.75])
     np.testing.assert_allclose(bins.accuracy, [1.0, 10 / 16])
@@ -29,7 +29,7 @@ def test_bins_of_all_seeds_are_added_before_they_are_averaged(tmp_path):
 
 def test_the_titles_of_a_split_say_its_gap():
     split = {"confidence": [0.2, 0.8], "accuracy": [[0.1, 0.5], [0.6, 0.9]], "gap": 0.35}
-    figure = bench_figures.homophily_grid("GCN", {"Cora": {"splits": {"2": split}}}, 2)
+    figure = figures.homophily_grid("GCN", {"Cora": {"splits": {"2": split}}}, 2)
     (ax,) = figure.axes
     assert ax.get_title() == "Cora  +35.0"
     lines = {line.get_label(): line.get_ydata() for line in ax.lines[1:]}

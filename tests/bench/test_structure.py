@@ -133,9 +133,11 @@ def test_pooled_joins_all_residuals_and_macro_averages_datasets(tmp_path):
             run = source.load(Task(dataset, "gcn", seed))
             if statistic is None:  # one graph a dataset; these bundles have one a seed
                 statistic = node_statistics(run.graph, run.labels, 3)["clustering"]
-            probs = gnncal.softmax(run.logits[run.test])
-            both = np.stack([statistic[run.test], probs.argmax(axis=1) == run.labels[run.test]])
-            degree = np.log(1.0 + run.graph.in_degree[run.test])
+            probs = gnncal.softmax(run.logits[run.test_nodes])
+            both = np.stack(
+                [statistic[run.test_nodes], probs.argmax(axis=1) == run.labels[run.test_nodes]]
+            )
+            degree = np.log(1.0 + run.graph.in_degree[run.test_nodes])
             design = np.stack([np.ones(len(degree)), probs.max(axis=1), degree], axis=1)
             hat = design @ np.linalg.pinv(design)
             residuals[dataset].append(both - both @ hat.T)

@@ -11,7 +11,7 @@ from gnncal.bench.summary import (
     holm,
     mean_ranks,
     mid_ranks,
-    spread_of_runs,
+    spread_of_seeds,
 )
 from gnncal.core.errors import InputError
 
@@ -30,8 +30,8 @@ def test_averages_are_over_the_entries_present():
 
 
 def test_spread_divides_by_one_less():
-    assert spread_of_runs(np.array([1.0, 3.0])) == 1
-    assert np.isnan(spread_of_runs(np.array([1.0])))
+    assert spread_of_seeds(np.array([1.0, 3.0])) == 1
+    assert np.isnan(spread_of_seeds(np.array([1.0])))
 
 
 def test_holm_by_hand():

@@ -6,14 +6,16 @@ import io
 import numpy as np
 import pytest
 
-from gnncal.bench import comparisons, paper, tables
-from gnncal.bench.collection import all_tables
+from gnncal.bench import published
 from gnncal.bench.records import Record, append_records
 from gnncal.bench.results import Selection, read_results
 from gnncal.bench.summary import mean_ranks
-from gnncal.bench.table import Entry, ResultTable, Row, marked
+from gnncal.bench.tables import comparisons
+from gnncal.bench.tables import paper as tables
+from gnncal.bench.tables.collection import all_tables
+from gnncal.bench.tables.model import Entry, ResultTable, Row, marked
 from gnncal.core.errors import InputError
-from gnncal.report.bench_tables import to_csv, to_latex, to_markdown
+from gnncal.report.bench.tables import to_csv, to_latex, to_markdown
 
 ECE = {  # dataset -> backbone -> method -> seeds
     "Cora": {
@@ -80,11 +82,11 @@ def test_main_table_by_hand(results):
     cora = cells["Cora"]["ts"]
     assert cora.value == pytest.approx(5.0)  # (4 + 6) / 2
     assert cora.spread == pytest.approx(np.std([3, 5, 6, 6]))  # all runs of both backbones
-    assert (cora.floor, cora.paper, cora.paper_spread) == (pytest.approx(1.0), 3.14, 0.82)
+    assert (cora.floor, cora.published, cora.published_spread) == (pytest.approx(1.0), 3.14, 0.82)
     assert cells["Texas"]["hots"].value == pytest.approx(21.0)  # GCN alone is there
     assert [row.group for row in table.rows[:2]] == ["Homophilic", "Heterophilic"]
     assert cells["average"]["ts"].value == pytest.approx((5 + 19) / 2)
-    assert cells["average"]["ts"].paper == pytest.approx((3.14 + 21.64) / 2)
+    assert cells["average"]["ts"].published == pytest.approx((3.14 + 21.64) / 2)
     assert cells["average rank"]["ts"].value == pytest.approx(1.5)
     assert np.isnan(cells["average rank"]["uncalibrated"].value)
     marks = {m: (cells["Cora"][m].mark, cells["Texas"][m].mark) for m in table.columns}
@@ -96,10 +98,10 @@ def test_the_papers_averages_are_over_what_we_have(folder):
     results = read_results(folder)["paper"]
     table = tables.main_ece(results)
     cells = entries(table)
-    assert cells["average"]["gets"].paper == cells["Cora"]["gets"].paper
+    assert cells["average"]["gets"].published == cells["Cora"]["gets"].published
     assert "Datasets with records: 2, but of gets 1." in table.note
     pooled = entries(tables.nll_and_degree_ece(results))["NLL"]["gets"]
-    assert pooled.paper == paper.per_backbone("nll")["Cora", "gcn", "gets"].mean
+    assert pooled.published == published.per_backbone("nll")["Cora", "gcn", "gets"].mean
 
 
 def test_every_calibration_error_stands_beside_its_floor(results):
@@ -107,7 +109,7 @@ def test_every_calibration_error_stands_beside_its_floor(results):
         for row in tables.per_backbone(results, metric).rows:
             for entry in row.entries:
                 assert np.isnan(entry.floor) == np.isnan(entry.value)
-    degree = entries(tables.nll_and_degree_ece(results))["Degree-stratified ECE (%)"]
+    degree = entries(tables.nll_and_degree_ece(results))["degree-stratified ECE %"]
     assert degree["ts"].floor == pytest.approx(1.0)
 
 
@@ -121,28 +123,32 @@ def test_per_backbone_rows_have_the_papers_figures(results):
     cells = entries(tables.per_backbone(results, "nll"))
     assert list(cells) == ["Cora, GCN", "Cora, GAT", "Texas, GCN", "Texas, GAT"]
     cora = cells["Cora, GCN"]["ts"]
-    assert (cora.value, cora.paper, cora.paper_spread) == (pytest.approx(0.08), 0.518, 0.031)
+    assert (cora.value, cora.published, cora.published_spread) == (
+        pytest.approx(0.08),
+        0.518,
+        0.031,
+    )
     assert np.isnan(cells["Texas, GAT"]["hots"].value)
 
 
 def test_smaller_tables_by_hand(results):
     average = entries(tables.nll_and_degree_ece(results))
     assert average["NLL"]["ts"].value == pytest.approx(2 * (0.05 + 0.19) / 2)
-    theirs = paper.per_backbone("nll")
+    theirs = published.per_backbone("nll")
     pairs = [(d, b) for d in ("Cora", "Texas") for b in ("gcn", "gat")]
     expected = np.mean([theirs[d, b, "ts"].mean for d, b in pairs])
-    assert average["NLL"]["ts"].paper == pytest.approx(expected)
+    assert average["NLL"]["ts"].published == pytest.approx(expected)
     crossed = entries(tables.cross_backbone(results))
     assert crossed["GCN (2 datasets)"]["ts"].value == pytest.approx((4 + 20) / 2)
     kept = entries(tables.selective(results))
     assert kept["70 %"]["ts"].value == pytest.approx(92.5)
-    assert (kept["70 %"]["ts"].paper, kept["100 %"]["ts"].mark) == (73.73, 0)  # all equal
+    assert (kept["70 %"]["ts"].published, kept["100 %"]["ts"].mark) == (73.73, 0)  # all equal
     changed = entries(tables.prediction_changes(results))["ts"]
-    assert changed["% of runs"].value == pytest.approx(50)
+    assert changed["% of classifiers"].value == pytest.approx(50)
     assert changed["% of test nodes"].value == pytest.approx(5)
     parts = entries(tables.ablation(results))
-    assert parts["ECE (%)"]["hots"].value == pytest.approx((3 + 21) / 2)
-    assert parts["ECE (%)"]["hots"].paper == 4.79
+    assert parts["ECE %"]["hots"].value == pytest.approx((3 + 21) / 2)
+    assert parts["ECE %"]["hots"].published == 4.79
 
 
 def test_comparison_with_a_reference_by_hand(results):
@@ -157,7 +163,7 @@ def test_comparison_with_a_reference_by_hand(results):
 def test_reproduction_counts_figures_within_the_papers_spread(results):
     rows = {(row.group, row.name): row.entries for row in comparisons.reproduction(results).rows}
     within = [entry.value for entry in rows["ECE %", "hots"]]
-    figures = paper.per_backbone("ece")
+    figures = published.per_backbone("ece")
     ours = {("Cora", "gcn"): 2.0, ("Cora", "gat"): 4.0, ("Texas", "gcn"): 21.0}
     off = [abs(v - (f := figures[d, b, "hots"]).mean) / f.spread for (d, b), v in ours.items()]
     assert within[:4] == [sum(x <= k for x in off) for k in (1, 2, 3)] + [3]
@@ -181,15 +187,16 @@ def test_one_backbone_stands_beside_the_papers_figures_of_it(folder):
     alone = read_results(folder, Selection(backbones=("gat",)))["paper"]
     table = tables.main_ece(alone)
     assert "over GAT," in table.title
-    expected = paper.per_backbone("ece")["Cora", "gat", "ts"].mean
-    assert entries(table)["Cora"]["ts"].paper == expected
+    expected = published.per_backbone("ece")["Cora", "gat", "ts"].mean
+    assert entries(table)["Cora"]["ts"].published == expected
 
 
 def test_ranks_leave_out_methods_that_miss_a_row_and_name_them(results):
     table = comparisons.ranks(results, "ece")  # hots has no run on Texas with GAT
     assert [row.name for row in table.rows] == ["ts", "critical difference", "p of equal ranks"]
     assert (
-        "Over 4 graph × backbone rows (GCN, GAT). Left out, for want of rows: hots." in table.note
+        "Over 4 graph × backbone pairs (GCN, GAT). Left out, because a pair has no records: hots."
+        in table.note
     )
 
 
@@ -253,8 +260,8 @@ def test_markdown_csv_and_latex_by_hand():
 
 
 def test_the_papers_spread_is_divided_by_n():
-    by_backbone = paper.per_backbone("ece")
-    for (dataset, method), pooled in paper.main_ece().items():
+    by_backbone = published.per_backbone("ece")
+    for (dataset, method), pooled in published.main_ece().items():
         runs = [by_backbone.get((dataset, backbone, method)) for backbone in ("gcn", "gat")]
         if None in runs:
             continue
@@ -263,18 +270,18 @@ def test_the_papers_spread_is_divided_by_n():
 
 
 def test_the_papers_averages_follow_from_its_rows():
-    means = paper.main_ece()
-    for (row, method), value in paper.summary("main_ece").items():
+    means = published.main_ece()
+    for (row, method), value in published.summary("main_ece").items():
         if row == "average":
             column = [figure.mean for (_, m), figure in means.items() if m == method]
             assert np.mean(column) == pytest.approx(value, abs=0.011), method
 
 
 def test_the_papers_average_ranks_follow_from_its_rows():
-    means, ranks = paper.main_ece(), paper.summary("main_ece")
+    means, ranks = published.main_ece(), published.summary("main_ece")
     methods = [method for row, method in ranks if row == "average rank"]
     datasets = list(dict.fromkeys(dataset for dataset, _ in means))
-    missing = paper.Figure(np.nan, np.nan)
+    missing = published.Value(np.nan, np.nan)
     table = np.array([[means.get((d, m), missing).mean for m in methods] for d in datasets])
     expected = [ranks["average rank", method] for method in methods]
     np.testing.assert_allclose(mean_ranks(table), expected, atol=0.006)
@@ -320,6 +327,6 @@ def test_averages_are_over_gcn_and_gat_where_there_are_others_too(folder):
 
 def test_pairs_are_over_the_seeds_that_both_methods_have(folder):
     append_records(folder, [record("Cora", "gcn", 7, "ts", 0.99)])
-    ts, hots = read_results(folder)["paper"].pairs("ece", "ts", "hots")
+    ts, hots = read_results(folder)["paper"].matched("ece", "ts", "hots")
     np.testing.assert_allclose(ts, [0.04, 0.06, 0.20, np.nan])
     np.testing.assert_allclose(hots, [0.02, 0.04, 0.21, np.nan])

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-UNKNOWN_SECONDS = 2.0  # of a cell when nothing has been measured yet
+LARGEST_RATIO = 10.0  # of two sizes, for the time on one graph to tell of the other
 T = TypeVar("T")
 
 
@@ -18,32 +18,35 @@ class Step(NamedTuple):
 
 
 class Costs:
-    """Predicts seconds: of the same step, else of its kind by dataset size, else of any kind."""
+    """Predicts seconds from steps of the same kind, and nothing from any other kind."""
 
     def __init__(self, size: Callable[[str], float]) -> None:
         self._size = size
-        self._seconds: dict[Step, _Mean] = defaultdict(_Mean)
-        self._rate: dict[tuple[str, str], _Mean] = defaultdict(_Mean)  # seconds a size
-        self._any_rate = _Mean()
-
-    @property
-    def measured(self) -> bool:
-        """Whether a prediction is more than a guess."""
-        return self._any_rate.count > 0
+        self._seconds: dict[tuple[str, str], dict[str, _Mean]] = defaultdict(
+            lambda: defaultdict(_Mean)
+        )
 
     def add(self, step: Step, seconds: float) -> None:
         """Learn from a step that took this long."""
-        rate = seconds / self._size(step.dataset)
-        self._seconds[step].add(seconds)
-        self._rate[step.kind].add(rate)
-        self._any_rate.add(rate)
+        self._seconds[step.kind][step.dataset].add(seconds)
 
-    def predict(self, step: Step) -> float:
-        """Expected seconds of a step."""
-        if step in self._seconds:
-            return self._seconds[step].value
-        rate = self._rate.get(step.kind, self._any_rate)
-        return rate.value * self._size(step.dataset) if rate.count else UNKNOWN_SECONDS
+    def predict(self, step: Step) -> float | None:
+        """Expected seconds of a step; None before anything like it was measured.
+
+        Like it is the same kind of work on the same dataset, or else on the measured dataset
+        nearest in size, if one is at most ten times larger than the other. Seconds then go by
+        size. (Across a wider range they do not: what takes a small graph is mostly overhead.)
+        """
+        measured = self._seconds.get(step.kind, {})
+        if step.dataset in measured:
+            return measured[step.dataset].value
+        ratios = {name: self._size(step.dataset) / self._size(name) for name in measured}
+        if not ratios:
+            return None
+        nearest = min(ratios, key=lambda name: max(ratios[name], 1.0 / ratios[name]))
+        if max(ratios[nearest], 1.0 / ratios[nearest]) > LARGEST_RATIO:
+            return None
+        return measured[nearest].value * ratios[nearest]
 
 
 class _Mean:
@@ -56,7 +59,7 @@ class _Mean:
 
 
 def chunks(items: Sequence[T], cost: Callable[[T], float], limit: float) -> Iterator[list[T]]:
-    """Runs of items that cost at most ``limit`` together; a dearer item stands alone."""
+    """Consecutive items that cost at most ``limit`` together; a dearer item stands alone."""
     chunk: list[T] = []
     total = 0.0
     for item in items:

@@ -1,4 +1,4 @@
-"""Structural diagnosis of a run: read the frozen logits again, write a few small records."""
+"""Structural diagnosis: read the frozen logits again, and write one small entry a dataset."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.bench.logits import FrozenLogits, Source
-from gnncal.bench.measure import fit_quietly
+from gnncal.bench.logits import LogitProvider
+from gnncal.bench.measure import fit_quietly, ordered_test_nodes
 from gnncal.bench.plan import Task
-from gnncal.bench.records import append_lines, read_lines
-from gnncal.bench.runs import note_run
+from gnncal.bench.provenance import note_run
+from gnncal.bench.records import SCHEMA, append_lines, read_lines
 from gnncal.bench.structure import (
     STATISTICS,
     ResidualMoments,
@@ -23,6 +23,7 @@ from gnncal.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
+from gnncal.bundles.bundle import Bundle
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray
 from gnncal.core.probability import concentration, normalised_entropy, softmax
@@ -34,27 +35,27 @@ SAMPLED_NODES = 600  # of each dataset's scatter
 
 def diagnose(
     folder: Path,
-    source: Source,
+    provider: LogitProvider,
     backbone: str,
     seeds: Mapping[str, Sequence[int]],
     *,
     command: str = "",
     watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
-    """Diagnose each dataset that has no entry yet for its seeds; the names of those done."""
+    """Diagnose each dataset without a current entry for its seeds; returns their names."""
     known = read_diagnosis(folder).get(backbone, {})
-    todo = [d for d in seeds if d not in known or known[d]["seeds"] != list(seeds[d])]
+    todo = [d for d in seeds if not _is_current(known.get(d), seeds[d])]
     run = note_run(folder, command) if todo else ""
     for dataset in todo:
         watch(dataset)
         tasks = [Task(dataset, backbone, seed) for seed in seeds[dataset]]
-        entry = _entry(tasks, [source.load(task) for task in tasks])
-        append_lines(folder / FILE, [{"run": run, **entry}])
+        entry = _entry(tasks, [provider.load(task) for task in tasks])
+        append_lines(folder / FILE, [{"run": run, "schema": SCHEMA, **entry}])
     return todo
 
 
 def read_diagnosis(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Backbone -> dataset -> the last entry of both."""
+    """The last entry of each dataset, by backbone and dataset."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for entry in read_lines(folder / FILE):
         found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
@@ -74,54 +75,70 @@ def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, t
     return found
 
 
-def _entry(tasks: Sequence[Task], runs: Sequence[FrozenLogits]) -> dict[str, Any]:
-    first = runs[0]
+def _is_current(entry: dict[str, Any] | None, seeds: Sequence[int]) -> bool:
+    """Whether an entry is of these seeds and means what entries mean today."""
+    return entry is not None and (entry["seeds"], entry.get("schema")) == ([*seeds], SCHEMA)
+
+
+def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:
+    first = bundles[0]
     statistics = node_statistics(first.graph, first.labels, first.logits.shape[1])
-    outcomes = [_outcomes(run) for run in runs]
+    outcomes = [_outcomes(bundle) for bundle in bundles]
     homophily = oracle_homophily(first.graph, first.labels)
     confidence, correct = (np.concatenate(parts) for parts in zip(*outcomes, strict=True))
-    pooled = np.concatenate([homophily[run.test] for run in runs])
+    pooled = np.concatenate([homophily[ordered_test_nodes(bundle)] for bundle in bundles])
     return {
         "dataset": tasks[0].dataset,
         "backbone": tasks[0].backbone,
         "seeds": [task.seed for task in tasks],
         "moments": [
-            {
-                name: asdict(
-                    residual_moments(
-                        values[run.test], outcome[1], outcome[0], run.graph.in_degree[run.test]
-                    )
-                )
-                for name, values in statistics.items()
-            }
-            for run, outcome in list(zip(runs, outcomes, strict=True))[:STRUCTURE_SEEDS]
+            _moments(statistics, bundle, *outcome)
+            for bundle, outcome in list(zip(bundles, outcomes, strict=True))[:STRUCTURE_SEEDS]
         ],
         "splits": {
             str(n): asdict(homophily_split(confidence, correct, pooled, n_groups=n)) for n in (2, 3)
         },
-        "nodes": _sampled_nodes(first, statistics["homophily"]),
+        "nodes": _sampled_nodes(first, statistics["homophily"], tasks[0].seed),
     }
 
 
-def _outcomes(run: FrozenLogits) -> tuple[FloatArray, FloatArray]:
+def _outcomes(bundle: Bundle) -> tuple[FloatArray, FloatArray]:
     """Raw confidence and correctness of the test nodes."""
-    probs = softmax(run.logits[run.test])
-    return probs.max(axis=1), (probs.argmax(axis=1) == run.labels[run.test]).astype(np.float64)
+    test = ordered_test_nodes(bundle)
+    probs = softmax(bundle.logits[test])
+    return probs.max(axis=1), (probs.argmax(axis=1) == bundle.labels[test]).astype(np.float64)
 
 
-def _sampled_nodes(run: FrozenLogits, normalised_homophily: FloatArray) -> dict[str, list[float]]:
-    """Raw confidence gap against HoTS's correction with oracle homophily, on some test nodes."""
-    hots = HoTS()
-    fit_quietly(hots, run)
+def _moments(
+    statistics: dict[str, FloatArray], bundle: Bundle, confidence: FloatArray, correct: FloatArray
+) -> dict[str, dict[str, float]]:
+    test = ordered_test_nodes(bundle)
+    in_degree = bundle.graph.in_degree[test]
+    return {
+        name: asdict(residual_moments(values[test], correct, confidence, in_degree))
+        for name, values in statistics.items()
+    }
+
+
+def _sampled_nodes(
+    bundle: Bundle, normalised_homophily: FloatArray, seed: int
+) -> dict[str, list[float]]:
+    """Raw confidence gap of some test nodes, and the correction that the paper's HoTS gives them.
+
+    The parameters are those that the paper's method learns with its estimate of homophily; the
+    correction shown uses the true homophily instead.
+    """
+    hots = HoTS.paper(random_state=seed)
+    fit_quietly(hots, bundle)
     generator = np.random.default_rng(0)
-    chosen = np.sort(generator.permutation(run.test)[:SAMPLED_NODES])
-    logits, h = run.logits[chosen], normalised_homophily[chosen]
+    chosen = np.sort(generator.permutation(ordered_test_nodes(bundle))[:SAMPLED_NODES])
+    logits, h = bundle.logits[chosen], normalised_homophily[chosen]
     probs, n_classes = softmax(logits), logits.shape[1]
     entropy = normalised_entropy(logits).astype(np.float64)
     numerator = concentration(entropy, n_classes, minimum=0.0)
     columns = {
         "correction": hots.beta_ * numerator / (np.abs(h) + hots.epsilon) ** hots.alpha_,
-        "gap": probs.max(axis=1) - (probs.argmax(axis=1) == run.labels[chosen]),
+        "gap": probs.max(axis=1) - (probs.argmax(axis=1) == bundle.labels[chosen]),
         "homophily": h,
         "certainty": 1.0 - entropy,
     }

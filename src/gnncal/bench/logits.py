@@ -1,64 +1,62 @@
-"""Where the logits of a task come from: trained once and cached, or files of the user's."""
+"""Where the logits of a task come from: trained once and cached, or bundles of the user's."""
 
 from __future__ import annotations
 
 import io
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
 from gnncal.bench.plan import Task
+from gnncal.bench.source import training_source
 from gnncal.bundles import read_bundle
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.bundles.bundle import Bundle
+from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.files import write_atomically
-from gnncal.core.graph import Graph
 from gnncal.datasets import FACTS, Dataset, load, random_split
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
 
 
-@dataclass(frozen=True)
-class FrozenLogits:
-    """What a trained classifier says, and on which nodes it may be calibrated and judged."""
-
-    logits: FloatArray  # (n_nodes, n_classes)
-    labels: IntArray  # (n_nodes,)
-    graph: Graph
-    train: IntArray
-    validation: IntArray
-    test: IntArray
-
-
-class Source(Protocol):
+class LogitProvider(ABC):
     """Gives the logits of a task; sent to the processes that need them."""
 
+    @abstractmethod
     def fetch(self, dataset: str) -> None:
-        """Have the files of a dataset at hand, or raise; the others come after it."""
+        """Make sure that the files of a dataset are at hand, or raise; called before the others."""
 
+    @abstractmethod
     def is_ready(self, task: Task) -> bool:
         """Whether :meth:`load` is quick."""
 
-    def prepare(self, task: Task) -> None:
-        """Make it quick."""
+    @abstractmethod
+    def seems_ready(self, task: Task) -> bool:
+        """A guess at :meth:`is_ready` that costs nothing, for the time left."""
 
-    def load(self, task: Task) -> FrozenLogits:
+    @abstractmethod
+    def prepare(self, task: Task) -> None:
+        """Do the slow work, so that :meth:`load` is quick."""
+
+    @abstractmethod
+    def load(self, task: Task) -> Bundle:
         """The logits with graph, labels and split."""
 
+    @abstractmethod
     def size(self, dataset: str) -> float:
         """A number that the cost of a cell grows with."""
 
 
 @dataclass(frozen=True)
-class TrainedLogits:
+class TrainedLogits(LogitProvider):
     """Classifiers of :mod:`gnncal.classifiers`, their logits cached in a folder.
 
-    A cached file that cannot be read, or that comes from other data or other settings than today's,
-    is trained again.
+    A classifier is trained again if its cached file cannot be read, or if data, settings or the
+    code that trains it have changed since.
     """
 
     cache: Path
@@ -72,6 +70,10 @@ class TrainedLogits:
         """Whether the logits are in the cache."""
         return self._read(task) is not None
 
+    def seems_ready(self, task: Task) -> bool:
+        """Whether there is a cached file; its content is not looked at."""
+        return self._path(task).exists()
+
     def prepare(self, task: Task) -> None:
         """Train the classifier and cache its logits."""
         from gnncal.classifiers import train_classifier
@@ -84,8 +86,8 @@ class TrainedLogits:
         np.savez_compressed(buffer, logits=classifier.logits(), key=key)
         write_atomically(self._path(task), buffer.getvalue())
 
-    def load(self, task: Task) -> FrozenLogits:
-        """From the cache; trained first if they are not there."""
+    def load(self, task: Task) -> Bundle:
+        """Read logits from the cache; train the classifier first if they are not there."""
         logits = self._read(task)
         if logits is None:
             self.prepare(task)
@@ -93,7 +95,7 @@ class TrainedLogits:
             assert logits is not None
         dataset = load_dataset(task.dataset, self.root)
         split = random_split(dataset.graph.n_nodes, task.seed)
-        return FrozenLogits(
+        return Bundle(
             logits, dataset.labels, dataset.graph, split.train, split.validation, split.test
         )
 
@@ -109,32 +111,36 @@ class TrainedLogits:
         try:
             with np.load(self._path(task), allow_pickle=False) as file:
                 logits, key = file["logits"], str(file["key"])
-        except Exception:  # none, or a broken one, of which NumPy and zlib say almost anything
+        except Exception:  # absent, or broken in any way that NumPy and zlib can complain about
             return None
         dataset = load_dataset(task.dataset, self.root)
         return logits if key == _key(task.backbone, dataset) else None
 
 
 @dataclass(frozen=True)
-class BundledLogits:
+class BundledLogits(LogitProvider):
     """Bundle files ``{dataset}-{backbone}-{seed}.npz`` of a folder: logits from anywhere."""
 
     folder: Path
 
     def fetch(self, dataset: str) -> None:
-        """Nothing to fetch, but there must be files of this name."""
+        """Raise if the folder has no bundle of the dataset."""
         if all(task.dataset != dataset for task in self.tasks()):
             raise InputError(f"{self.folder} has no files {dataset}-BACKBONE-SEED.npz.")
 
     def is_ready(self, task: Task) -> bool:
-        """Nothing has to be trained."""
+        """Always true: nothing has to be trained."""
+        return True
+
+    def seems_ready(self, task: Task) -> bool:
+        """Always true."""
         return True
 
     def prepare(self, task: Task) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
-    def load(self, task: Task) -> FrozenLogits:
-        """The bundle of the task."""
+    def load(self, task: Task) -> Bundle:
+        """Read the bundle of a task."""
         return _load_bundle(self._path(task))
 
     def size(self, dataset: str) -> float:
@@ -143,7 +149,7 @@ class BundledLogits:
         return float(max((path.stat().st_size for path in files), default=1))
 
     def tasks(self) -> list[Task]:
-        """Of which there are files."""
+        """Tasks for which a bundle exists."""
         names = (BUNDLE_NAME.fullmatch(path.name) for path in self.folder.glob("*.npz"))
         return sorted(Task(name[1], name[2], int(name[3])) for name in names if name)
 
@@ -152,24 +158,19 @@ class BundledLogits:
 
 
 def _key(backbone: str, dataset: Dataset) -> str:
-    """What logits depend on, beside the seed in the name of their file."""
+    """Everything that logits depend on, beside the seed in the name of their file."""
     from gnncal.classifiers import training_settings
 
-    return f"{dataset.fingerprint} {training_settings(backbone, dataset.name)}"
+    settings = training_settings(backbone, dataset.name)
+    return f"{dataset.fingerprint} {settings} {training_source(backbone)}"
 
 
 @lru_cache(maxsize=1)
 def load_dataset(name: str, root: Path | None) -> Dataset:
-    """A dataset, kept for the next cell on the same one."""
+    """A dataset; the last one is kept for the next cell on it."""
     return load(name, root=root)
 
 
 @lru_cache(maxsize=1)
-def _load_bundle(path: Path) -> FrozenLogits:
-    bundle = read_bundle(path)
-    nodes: dict[str, Any] = {
-        "train": bundle.train_nodes,
-        "validation": bundle.nodes,
-        "test": bundle.test_nodes,
-    }
-    return FrozenLogits(bundle.logits, bundle.labels, bundle.graph, **nodes)
+def _load_bundle(path: Path) -> Bundle:
+    return read_bundle(path)

@@ -1,4 +1,4 @@
-"""One cell: fit a calibrator on frozen logits, and every number that a table needs."""
+"""One cell: fit a calibrator on frozen logits, and measure everything that a table needs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from gnncal import metrics
-from gnncal.bench.logits import FrozenLogits
 from gnncal.bench.plan import Cell, constructor_parameters, make_calibrator
 from gnncal.bench.records import Record
+from gnncal.bundles.bundle import Bundle
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.metrics.catalogue import measure as measure_all
 
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 POOLED_BINS = 10  # of reliability diagrams over all seeds
 
 
-def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
+def run_cell(cell: Cell, bundle: Bundle, *, run: str) -> Record:
     """Fit, predict, measure; an exception becomes the record of a failure."""
     started, cpu_started = perf_counter(), process_time()
     parameters: dict[str, Any] = {}
@@ -30,11 +31,11 @@ def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
     try:
         calibrator = make_calibrator(cell)
         parameters = constructor_parameters(calibrator)
-        fit_quietly(calibrator, frozen)
+        fit_quietly(calibrator, bundle)
         fit_cpu_seconds = process_time() - cpu_started
-        probs = calibrator.predict_proba(frozen.logits, frozen.graph)
+        probs = calibrator.predict_proba(bundle.logits, bundle.graph)
         learned = _fitted_numbers(calibrator)
-        measured = measure(probs, frozen)
+        measured = measure(probs, bundle)
     except Exception as error:  # one method must not end the run of all
         failure = f"{type(error).__name__}: {error}"
     return Record(
@@ -49,40 +50,37 @@ def run_cell(cell: Cell, frozen: FrozenLogits, *, run: str) -> Record:
     )
 
 
-def fit_quietly(calibrator: Calibrator, frozen: FrozenLogits) -> None:
-    """Fit on the validation nodes; what a user would be warned of is in the figures here."""
+def fit_quietly(calibrator: Calibrator, bundle: Bundle) -> None:
+    """Fit on the validation nodes without warnings: records show what a user is warned of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         calibrator.fit(
-            frozen.logits,
-            frozen.labels,
-            frozen.graph,
-            nodes=frozen.validation,
-            train_nodes=frozen.train,
+            bundle.logits,
+            bundle.labels,
+            bundle.graph,
+            nodes=bundle.nodes,
+            train_nodes=bundle.train_nodes,
         )
 
 
-def measure(probs: FloatArray, frozen: FrozenLogits) -> dict[str, Any]:
-    """Metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers."""
-    test = frozen.test
-    labels, chosen = frozen.labels[test], probs[test]
-    blocks = metrics.degree_blocks(frozen.graph.in_degree[test])
-    floor = metrics.calibration_floor(chosen)
+def ordered_test_nodes(bundle: Bundle) -> IntArray:
+    """Test nodes in the order of their ids, by which ties in degree and homophily are broken."""
+    return np.sort(bundle.test_nodes)
+
+
+def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
+    """Metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers.
+
+    What is not a finite number is left out; readers take it as NaN.
+    """
+    test = ordered_test_nodes(bundle)
+    labels, chosen = bundle.labels[test], probs[test]
+    measured = measure_all(labels, chosen, in_degree=bundle.graph.in_degree[test])
     bins = metrics.reliability_bins(labels, chosen, n_bins=POOLED_BINS)
-    changes = int((chosen.argmax(axis=1) != frozen.logits[test].argmax(axis=1)).sum())
+    changes = int((chosen.argmax(axis=1) != bundle.logits[test].argmax(axis=1)).sum())
     return {
         "n_nodes": len(test),
-        "accuracy": metrics.accuracy(labels, chosen),
-        "ece": metrics.expected_calibration_error(labels, chosen),
-        "ece_floor": floor.mean,
-        "ece_floor_spread": floor.spread,
-        "nll": metrics.negative_log_likelihood(labels, chosen),
-        "brier": metrics.brier_score(labels, chosen),
-        "degree_ece": metrics.grouped_calibration_error(labels, chosen, blocks),
-        "degree_ece_floor": metrics.calibration_floor(chosen, groups=blocks).mean,
-        "classwise_ece": metrics.classwise_calibration_error(labels, chosen),
-        "smooth_ece": metrics.smooth_calibration_error(labels, chosen),
-        "aurc": metrics.aurc(labels, chosen),
+        **{name: value for name, value in measured.items() if math.isfinite(value)},
         "selective_accuracy": metrics.selective_accuracy(labels, chosen, COVERAGES).tolist(),
         "prediction_changes": changes,
         "reliability": {

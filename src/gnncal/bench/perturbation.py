@@ -1,6 +1,7 @@
-"""A stress test: edges are added or removed, the frozen classifier sees the changed graph.
+"""A stress test: edges are added or removed, and the frozen classifier sees the changed graph.
 
-TS and HoTS (with the agreement estimate, which needs no training) are fitted anew on it.
+TS and HoTS are fitted again on it. HoTS uses the agreement estimate of homophily, the share of the
+nodes that send to a node (side "in") with the same prediction: it needs no training.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from gnncal.bench.engines import workers
-from gnncal.bench.logits import FrozenLogits, load_dataset
+from gnncal.bench.logits import load_dataset
 from gnncal.bench.measure import fit_quietly, measure
-from gnncal.bench.plan import PROTOCOLS, Protocol
-from gnncal.bench.records import append_lines, read_lines
-from gnncal.bench.run import DIED, Outcome, reason
-from gnncal.bench.runs import note_run
+from gnncal.bench.plan import PROTOCOLS, Protocol, Task
+from gnncal.bench.provenance import note_run
+from gnncal.bench.records import SCHEMA, append_lines, read_lines
+from gnncal.bench.runner import DIED, Outcome, reason
 from gnncal.bench.structure import undirected
+from gnncal.bundles.bundle import Bundle
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
@@ -31,17 +33,9 @@ from gnncal.datasets import random_split
 Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
-DATASETS = ("Cora", "CiteSeer", "CS", "Chameleon", "Squirrel")  # the paper's
+DATASETS = ("Cora", "CiteSeer", "CS", "Chameleon", "Squirrel")  # as in the paper
 METRICS = ("accuracy", "ece", "ece_floor", "nll")
 FILE = "perturbation.jsonl"
-
-
-class Unit(NamedTuple):
-    """One classifier, all of its perturbed graphs."""
-
-    dataset: str
-    backbone: str
-    seed: int
 
 
 def perturb(graph: Graph, operation: Operation, rate: float, *, seed: int) -> Graph:
@@ -59,46 +53,48 @@ def perturb(graph: Graph, operation: Operation, rate: float, *, seed: int) -> Gr
     loops = edges[:, edges[0] == edges[1]]
     others = edges[:, edges[0] != edges[1]]
     symmetric = undirected(graph).nnz == others.shape[1] and _is_symmetric(graph)
-    units = others[:, others[0] < others[1]] if symmetric else others
-    count = round(rate * units.shape[1])
+    movable = others[:, others[0] < others[1]] if symmetric else others
+    count = round(rate * movable.shape[1])
     if operation == "remove":
-        units = units[:, np.sort(generator.permutation(units.shape[1])[count:])]
+        movable = movable[:, np.sort(generator.permutation(movable.shape[1])[count:])]
     else:
-        new = _new_edges(units, graph.n_nodes, count, generator, ordered=not symmetric)
-        units = np.concatenate([units, new], axis=1)
-    both = [units, units[::-1]] if symmetric else [units]
+        new = _new_edges(movable, graph.n_nodes, count, generator, ordered=not symmetric)
+        movable = np.concatenate([movable, new], axis=1)
+    both = [movable, movable[::-1]] if symmetric else [movable]
     return Graph(np.concatenate([loops, *both], axis=1), graph.n_nodes, graph.features)
 
 
 def run_perturbation(
     folder: Path,
-    units: Sequence[Unit],
+    tasks: Sequence[Task],
     *,
     root: Path | None = None,
     jobs: int = 1,
     command: str = "",
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
-    """Append the entries of every unit that has not all of them; one that fails stops no other."""
+    """Append the entries of every task that lacks some; a task that fails stops no other."""
     recorded = Counter(key[:3] for key in _entries(folder))
     whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
-    todo = [unit for unit in units if recorded[unit] < whole]
+    todo = [task for task in tasks if recorded[task] < whole]
     if not todo:
-        return Outcome("", 0, 0, len(units))
+        return Outcome("", 0, 0, len(tasks))
     run = note_run(folder, command)
     failures = []
     with workers(jobs) as each:
-        results = each(partial(_try_unit, root), todo, lambda unit: (unit, [], DIED))
-        for done, (unit, entries, failure) in enumerate(results, 1):
-            append_lines(folder / FILE, [{"run": run, **entry} for entry in entries])
-            failures += [f"{' '.join(map(str, unit))}: {failure}"] if failure else []
+        results = each(partial(_try_task, root), todo, lambda task: (task, [], DIED))
+        for done, (task, entries, failure) in enumerate(results, 1):
+            append_lines(
+                folder / FILE, [{"run": run, "schema": SCHEMA, **entry} for entry in entries]
+            )
+            failures += [f"{' '.join(map(str, task))}: {failure}"] if failure else []
             watch(done, len(todo))
     first = failures[0] if failures else None
-    return Outcome(run, len(todo), len(failures), len(units) - len(todo), first)
+    return Outcome(run, len(todo), len(failures), len(tasks) - len(todo), first)
 
 
 def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[dict[str, Any]]]:
-    """Backbone and protocol -> one entry a dataset, seed, operation, rate and method."""
+    """Entries by backbone and protocol, one for each dataset, seed, operation, rate and method."""
     found: dict[tuple[str, Protocol], list[dict[str, Any]]] = {}
     for entry in _entries(folder).values():
         found.setdefault((entry["backbone"], entry["protocol"]), []).append(entry)
@@ -106,34 +102,34 @@ def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[dict[str,
 
 
 def _entries(folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The last of those that are of the same."""
+    """The last entry of each dataset, backbone, seed, operation, rate, method and protocol."""
     of = ("dataset", "backbone", "seed", "operation", "rate", "method", "protocol")
     return {tuple(entry[name] for name in of): entry for entry in read_lines(folder / FILE)}
 
 
-def _try_unit(root: Path | None, unit: Unit) -> tuple[Unit, list[dict[str, Any]], str | None]:
+def _try_task(root: Path | None, task: Task) -> tuple[Task, list[dict[str, Any]], str | None]:
     try:
-        return unit, _run_unit(root, unit), None
+        return task, _run_task(root, task), None
     except Exception as error:
-        return unit, [], reason(error)
+        return task, [], reason(error)
 
 
-def _run_unit(root: Path | None, unit: Unit) -> list[dict[str, Any]]:
+def _run_task(root: Path | None, task: Task) -> list[dict[str, Any]]:
     from gnncal.classifiers import train_classifier
 
-    dataset = load_dataset(unit.dataset, root)
-    split = random_split(dataset.graph.n_nodes, unit.seed)
-    classifier = train_classifier(unit.backbone, dataset, split, seed=unit.seed)
+    dataset = load_dataset(task.dataset, root)
+    split = random_split(dataset.graph.n_nodes, task.seed)
+    classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
     entries = []
     for operation in OPERATIONS:
         for rate in RATES:
-            graph = perturb(dataset.graph, operation, rate, seed=unit.seed)
-            frozen = FrozenLogits(classifier.logits(graph), dataset.labels, graph, *split)
+            graph = perturb(dataset.graph, operation, rate, seed=task.seed)
+            bundle = Bundle(classifier.logits(graph), dataset.labels, graph, *split)
             for (method, protocol), calibrator in _calibrators().items():
                 entries.append(
-                    unit._asdict()
+                    task._asdict()
                     | {"operation": operation, "rate": rate, "method": method}
-                    | {"protocol": protocol, "metrics": _fitted_metrics(calibrator, frozen)}
+                    | {"protocol": protocol, "metrics": _fitted_metrics(calibrator, bundle)}
                 )
     return entries
 
@@ -146,9 +142,9 @@ def _calibrators() -> dict[tuple[str, str], Calibrator]:
     return {(name, p): kind(protocol=p) for name, kind in kinds.items() for p in PROTOCOLS}
 
 
-def _fitted_metrics(calibrator: Calibrator, frozen: FrozenLogits) -> dict[str, float]:
-    fit_quietly(calibrator, frozen)
-    measured = measure(calibrator.predict_proba(frozen.logits, frozen.graph), frozen)
+def _fitted_metrics(calibrator: Calibrator, bundle: Bundle) -> dict[str, float]:
+    fit_quietly(calibrator, bundle)
+    measured = measure(calibrator.predict_proba(bundle.logits, bundle.graph), bundle)
     return {name: measured[name] for name in METRICS}
 
 

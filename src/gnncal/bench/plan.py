@@ -1,4 +1,4 @@
-"""What a benchmark runs: every (dataset, backbone, seed, method, protocol) is one cell."""
+"""What a benchmark computes: one cell for every dataset, backbone, seed, method and protocol."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
 
 Protocol = Literal["paper", "converged"]
-PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)  # ways to fit a calibrator
 
 
 class Task(NamedTuple):
-    """One frozen classifier: every calibrator of a task sees the same logits."""
+    """One frozen classifier. Every calibrator of a task sees the same logits."""
 
     dataset: str
     backbone: str
@@ -123,6 +123,40 @@ def make_calibrator(cell: Cell) -> Calibrator:
 
     The paper's protocol estimates homophily with the paper's predictor.
     """
+    method, parameters = _recipe(cell)
+    return get_calibrator(method, **parameters)
+
+
+def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
+    """Whether a record with these parameters is what the cell would compute today.
+
+    Parameters that an older version wrote are read as this one names them. No optional package is
+    needed to tell.
+    """
+    method, wanted = _recipe(cell)
+    kind = CALIBRATORS[method]
+    upgraded, _ = kind.upgraded(parameters, {})
+    return as_json(upgraded) == constructor_parameters(kind(**wanted))
+
+
+def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
+    """All parameters of the constructor, defaults too, as JSON gives them back."""
+    return as_json(calibrator.get_params())
+
+
+def as_json(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON gives them back; estimators as their name and parameters."""
+
+    def plain(name: str, value: Any) -> Any:
+        if name == "homophily" and not isinstance(value, dict):
+            return to_plain(value)
+        return list(value) if isinstance(value, tuple) else value
+
+    return {name: plain(name, value) for name, value in parameters.items()}
+
+
+def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of a cell's calibrator."""
     variant = VARIANTS.get(cell.method)
     method = cell.method if variant is None else variant.method
     kind = CALIBRATORS[method]
@@ -136,7 +170,7 @@ def make_calibrator(cell: Cell) -> Calibrator:
     parameters |= {name: value for name, value in fixed.items() if name in allowed}
     if "homophily" in parameters:
         parameters["homophily"] = _seeded(parameters["homophily"], cell.seed)
-    return get_calibrator(method, **parameters)
+    return method, parameters
 
 
 def _seeded(homophily: Any, seed: int) -> HomophilyEstimator:
@@ -145,29 +179,3 @@ def _seeded(homophily: Any, seed: int) -> HomophilyEstimator:
     if isinstance(estimator, TrainedPredictor):
         return replace(estimator, random_state=seed)
     return estimator
-
-
-def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
-    """All of them, defaults too, as JSON gives them back."""
-    return as_json(calibrator.get_params())
-
-
-def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
-    """Whether a record with these parameters is what the cell would compute today.
-
-    Parameters that an older version wrote are read as this one names them.
-    """
-    calibrator = make_calibrator(cell)
-    upgraded, _ = type(calibrator).upgraded(parameters, {})
-    return as_json(upgraded) == constructor_parameters(calibrator)
-
-
-def as_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON gives them back; estimators as their name and parameters."""
-
-    def plain(name: str, value: Any) -> Any:
-        if name == "homophily" and not isinstance(value, dict):
-            return to_plain(value)
-        return list(value) if isinstance(value, tuple) else value
-
-    return {name: plain(name, value) for name, value in parameters.items()}

@@ -1,8 +1,15 @@
 """Records of cells on disk: JSON lines that are only ever appended to.
 
-A line carries a checksum of itself. One that is cut off or damaged is as good as absent, so its
-cell is run again. Of several lines for one cell the last that did not fail counts. A file that is
-complete may be compressed (``gzip records/*.jsonl``); later records go to a new one beside it.
+A line carries a checksum of itself. A line that is cut off or damaged counts as absent, so its
+cell is computed again. Of several lines for one cell the last that did not fail counts. A complete
+file may be compressed (``gzip records/*.jsonl``); later records go to a new file beside it.
+
+Records can grow. A reader ignores fields that it does not know, and a metric that a record does
+not have is NaN. ``schema`` says what the numbers mean where that changed:
+
+1. (records without a number) test nodes in the shuffled order of the split;
+2. test nodes in the order of their ids. Degree-stratified ECE and the homophily split break ties
+   by that order.
 """
 
 from __future__ import annotations
@@ -14,11 +21,13 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from gnncal.bench.plan import Cell, Protocol
+
+SCHEMA = 2  # of new records; see above
 
 
 @dataclass(frozen=True)
@@ -31,17 +40,33 @@ class Record:
     method: str
     protocol: Protocol
     parameters: dict[str, Any]  # of the constructor, its defaults too
-    run: str  # which run of `runs.jsonl` made it
+    run: str  # name of the run in `runs.jsonl` that made it
     fit_cpu_seconds: float  # of the fit alone; a busy machine does not add to it
     cell_seconds: float  # on the clock: fit, prediction and metrics
     error: str | None = None  # why it failed, if it did
     learned: dict[str, Any] = field(default_factory=dict)  # fitted numbers
     metrics: dict[str, Any] = field(default_factory=dict)  # on the test nodes
+    schema: int = SCHEMA
 
     @property
     def cell(self) -> Cell:
         """The cell that this is the record of."""
         return Cell(self.dataset, self.backbone, self.seed, self.method, self.protocol)
+
+    def metric(self, name: str) -> float:
+        """A metric by name; NaN if the record does not have it."""
+        value = self.metrics.get(name)
+        return float("nan") if value is None else float(value)
+
+    @classmethod
+    def from_entry(cls, entry: dict[str, Any]) -> Record | None:
+        """The record of a line; None if the line is not a record."""
+        known = {f.name: f for f in fields(cls)}
+        required = {name for name, f in known.items() if _has_no_default(f)}
+        if not required <= entry.keys():
+            return None
+        values = {name: value for name, value in entry.items() if name in known}
+        return cls(**{"schema": 1, **values})
 
 
 def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
@@ -57,7 +82,7 @@ def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a file that are whole."""
+    """Yield the undamaged entries of a file."""
     if not path.is_file():
         return
     content = path.read_bytes()
@@ -70,7 +95,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append_records(folder: Path, records: Iterable[Record]) -> None:
-    """Add records of one dataset and backbone to their file."""
+    """Add records to the files of their datasets and backbones."""
     by_file: dict[Path, list[dict[str, Any]]] = {}
     for record in records:
         path = record_file(folder, record.dataset, record.backbone)
@@ -80,14 +105,13 @@ def append_records(folder: Path, records: Iterable[Record]) -> None:
 
 
 def read_records(folder: Path) -> dict[Cell, Record]:
-    """The last whole record of every cell below a folder; a failure never replaces a success."""
+    """The last undamaged record of every cell; a failure never replaces a success."""
     found: dict[Cell, Record] = {}
     places = folder / "records"
     for path in (*sorted(places.glob("*.jsonl.gz")), *sorted(places.glob("*.jsonl"))):
         for entry in read_lines(path):
-            try:
-                record = Record(**entry)
-            except TypeError:  # fields of another version
+            record = Record.from_entry(entry)
+            if record is None:
                 continue
             earlier = found.get(record.cell, record)
             if record.error is None or earlier.error is not None:
@@ -96,8 +120,12 @@ def read_records(folder: Path) -> dict[Cell, Record]:
 
 
 def record_file(folder: Path, dataset: str, backbone: str) -> Path:
-    """Where the records of a dataset and backbone are."""
+    """The file of the records of a dataset and backbone."""
     return folder / "records" / f"{dataset}-{backbone}.jsonl"
+
+
+def _has_no_default(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -113,7 +141,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """What can be decompressed; a file that is cut off or damaged ends there."""
+    """Decompress a file up to where it is cut off or damaged."""
     parts = []
     with gzip.open(io.BytesIO(content)) as file, suppress(EOFError, OSError, zlib.error):
         while part := file.read1(1 << 12):

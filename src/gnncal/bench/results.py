@@ -1,4 +1,4 @@
-"""Records as numbers by dataset, backbone and method."""
+"""Records of one protocol as numbers by dataset, backbone and method."""
 
 from __future__ import annotations
 
@@ -8,92 +8,92 @@ from pathlib import Path
 
 import numpy as np
 
-from gnncal.bench import paper
+from gnncal.bench import published
 from gnncal.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
 from gnncal.bench.records import Record, read_records
-from gnncal.bench.summary import spread_of_runs
+from gnncal.bench.summary import spread_of_seeds
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.datasets import FACTS
+from gnncal.metrics.catalogue import METRICS
 
-PERCENT = {
-    *("accuracy", "ece", "ece_floor", "degree_ece", "degree_ece_floor"),
-    *("classwise_ece", "smooth_ece", "aurc"),
-}
-FLOOR_OF = {"ece": "ece_floor", "degree_ece": "degree_ece_floor"}  # under perfect calibration
 POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over
-Runs = dict[tuple[str, str, str], list[Record]]  # (dataset, backbone, method) -> its seeds
-
-
-def scale(metric: str) -> float:
-    """Shares and calibration errors are shown in percent."""
-    return 100.0 if metric in PERCENT else 1.0
+Grouped = dict[tuple[str, str, str], list[Record]]  # by (dataset, backbone, method), in seed order
 
 
 @dataclass(frozen=True)
 class Results:
-    """Records of one protocol; methods that know no protocol belong to both."""
+    """Records of one protocol; methods that know no protocol belong to both.
+
+    A metric that a record does not have is left out of means as if the record were absent.
+    """
 
     protocol: Protocol
-    runs: Runs
+    records: Grouped
 
     @property
     def datasets(self) -> list[str]:
-        """In the order of the paper's main table, others after."""
-        present = {dataset for dataset, _, _ in self.runs}
+        """Datasets with records: the paper's in its order, then others."""
+        present = {dataset for dataset, _, _ in self.records}
         return [d for d in FACTS if d in present] + sorted(present - set(FACTS))
 
     @property
     def backbones(self) -> list[str]:
-        """In the order of the paper, others after."""
-        present = {backbone for _, backbone, _ in self.runs}
-        return [b for b in paper.BACKBONES if b in present] + sorted(present - set(paper.BACKBONES))
+        """Backbones with records: the paper's in its order, then others."""
+        present = {backbone for _, backbone, _ in self.records}
+        known = published.BACKBONES
+        return [b for b in known if b in present] + sorted(present - set(known))
 
     @property
     def methods(self) -> list[str]:
-        """In the order of the catalogue."""
-        present = {method for _, _, method in self.runs}
+        """Methods with records, in the order of the catalogue."""
+        present = {method for _, _, method in self.records}
         return [method for method in list_methods() if method in present]
 
     @property
+    def metrics(self) -> list[str]:
+        """Metrics of the catalogue that every record has."""
+        records = [record for found in self.records.values() for record in found]
+        return [name for name in METRICS if all(name in record.metrics for record in records)]
+
+    @property
     def pooled_backbones(self) -> list[str]:
-        """GCN and GAT, as in the paper; those present where neither is."""
+        """GCN and GAT, as in the paper; all backbones with records where neither has any."""
         return [b for b in self.backbones if b in POOLED] or self.backbones
 
     @property
     def pooled_names(self) -> str:
-        """As titles have them."""
-        return ", ".join(paper.BACKBONES.get(b, b) for b in self.pooled_backbones)
+        """Names of the pooled backbones as titles have them."""
+        return ", ".join(published.BACKBONES.get(b, b) for b in self.pooled_backbones)
 
     @property
-    def graph_rows(self) -> list[tuple[str, list[str]]]:
+    def pairs(self) -> list[tuple[str, list[str]]]:
         """Every dataset with each pooled backbone: the rows of averages and paired tests.
 
         Other backbones may have been run with other methods, whose averages would then be over
         other rows.
         """
-        present = {(dataset, backbone) for dataset, backbone, _ in self.runs}
+        present = {(dataset, backbone) for dataset, backbone, _ in self.records}
         return [(d, [b]) for d in self.datasets for b in self.pooled_backbones if (d, b) in present]
 
     @property
     def graphs(self) -> list[str]:
-        """The dataset of each of the graph rows."""
-        return [dataset for dataset, _ in self.graph_rows]
+        """The dataset of each of the pairs."""
+        return [dataset for dataset, _ in self.pairs]
 
-    def records(self, method: str) -> list[Record]:
-        """Every run of a method with a pooled backbone."""
+    def records_of(self, method: str) -> list[Record]:
+        """Every record of a method with a pooled backbone."""
         pooled = self.pooled_backbones
         return [
             record
-            for (_, backbone, m), runs in self.runs.items()
+            for (_, backbone, m), records in self.records.items()
             if m == method and backbone in pooled
-            for record in runs
+            for record in records
         ]
 
     def values(self, metric: str, dataset: str, backbone: str, method: str) -> FloatArray:
-        """The metric of each run, by seed; empty where there is none."""
-        records = self.runs.get((dataset, backbone, method), [])
-        return np.array([record.metrics[metric] for record in records], dtype=np.float64)
+        """A metric of each record that has it, by seed; empty where there is none."""
+        return np.array([*self._by_seed(metric, dataset, backbone, method).values()])
 
     def mean(self, metric: str, dataset: str, backbones: Sequence[str], method: str) -> float:
         """The mean over the seeds of each backbone, then over the backbones present."""
@@ -105,11 +105,11 @@ class Results:
         return float(np.mean(means)) if means else float("nan")
 
     def spread(self, metric: str, dataset: str, backbones: Sequence[str], method: str) -> float:
-        """The standard deviation over all runs of the backbones together."""
-        runs = [self.values(metric, dataset, backbone, method) for backbone in backbones]
-        return spread_of_runs(np.concatenate(runs))
+        """The standard deviation over all seeds of the backbones together."""
+        values = [self.values(metric, dataset, backbone, method) for backbone in backbones]
+        return spread_of_seeds(np.concatenate(values))
 
-    def table(
+    def matrix(
         self, metric: str, rows: Sequence[tuple[str, Sequence[str]]], methods: Sequence[str]
     ) -> FloatArray:
         """Means (n_rows, n_methods) for rows of (dataset, backbones); NaN where absent."""
@@ -117,23 +117,37 @@ class Results:
             [[self.mean(metric, d, backbones, m) for m in methods] for d, backbones in rows]
         ).reshape(len(rows), len(methods))
 
-    def pairs(
+    def fit_cpu_seconds(
+        self, rows: Sequence[tuple[str, Sequence[str]]], methods: Sequence[str]
+    ) -> FloatArray:
+        """Mean CPU seconds of a fit (n_rows, n_methods), as in :meth:`matrix`."""
+
+        def mean(dataset: str, backbones: Sequence[str], method: str) -> float:
+            found = [self.records.get((dataset, backbone, method), []) for backbone in backbones]
+            means = [np.mean([record.fit_cpu_seconds for record in part]) for part in found if part]
+            return float(np.mean(means)) if means else float("nan")
+
+        return np.array([[mean(d, backbones, m) for m in methods] for d, backbones in rows])
+
+    def matched(
         self, metric: str, method: str, reference: str, other: Results | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Means of both in each of the graph rows, over the seeds that both have; else NaN.
+        """Means of both methods in each of the pairs, over the seeds that both have; else NaN.
 
-        The reference may be of other results.
+        The reference is taken from ``other`` results if these are given.
         """
-        rows = self.graph_rows
-        means = np.full((2, len(rows)), np.nan)
-        for i, (dataset, [backbone]) in enumerate(rows):
-            runs = [
-                {r.seed: r.metrics[metric] for r in source.runs.get((dataset, backbone, m), [])}
-                for source, m in ((self, method), (other or self, reference))
-            ]
-            if seeds := sorted(runs[0].keys() & runs[1].keys()):
-                means[:, i] = [np.mean([run[seed] for seed in seeds]) for run in runs]
+        means = np.full((2, len(self.pairs)), np.nan)
+        for i, (dataset, [backbone]) in enumerate(self.pairs):
+            ours = self._by_seed(metric, dataset, backbone, method)
+            theirs = (other or self)._by_seed(metric, dataset, backbone, reference)
+            if seeds := sorted(ours.keys() & theirs.keys()):
+                means[:, i] = [np.mean([found[s] for s in seeds]) for found in (ours, theirs)]
         return means[0], means[1]
+
+    def _by_seed(self, metric: str, dataset: str, backbone: str, method: str) -> dict[int, float]:
+        records = self.records.get((dataset, backbone, method), [])
+        values = {record.seed: record.metric(metric) for record in records}
+        return {seed: value for seed, value in values.items() if not np.isnan(value)}
 
 
 @dataclass(frozen=True)
@@ -159,7 +173,7 @@ EVERYTHING = Selection()
 
 
 def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol, Results]:
-    """The wanted records of a run that did not fail, for each protocol that has any."""
+    """The wanted records of a folder that did not fail, for each protocol that has any."""
     known = set(list_methods())
     records = [r for r in read_records(folder).values() if r.error is None and r.method in known]
     missing = sorted(
@@ -172,16 +186,16 @@ def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol,
         raise InputError(f"{folder} has no records{of}; make some with `gnncal bench run --out`.")
     protocols = {record.protocol for record in records if knows_protocols(record.method)}
     return {
-        protocol: Results(protocol, _runs(records, protocol))
+        protocol: Results(protocol, _grouped(records, protocol))
         for protocol in PROTOCOLS
         if protocol in (protocols or {"converged"})
     }
 
 
-def _runs(records: Sequence[Record], protocol: Protocol) -> Runs:
-    runs: Runs = {}
+def _grouped(records: Sequence[Record], protocol: Protocol) -> Grouped:
+    grouped: Grouped = {}
     for record in sorted(records, key=lambda record: record.cell):
         if record.protocol in protocols_of(record.method, [protocol]):
             key = (record.dataset, record.backbone, record.method)
-            runs.setdefault(key, []).append(record)
-    return runs
+            grouped.setdefault(key, []).append(record)
+    return grouped

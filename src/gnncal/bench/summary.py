@@ -14,27 +14,27 @@ from gnncal.core.errors import InputError
 N_RESAMPLES = 10_000
 
 
-def spread_of_runs(values: FloatArray) -> float:
-    """Their standard deviation, divided by n as the paper's are; NaN of fewer than two values."""
+def spread_of_seeds(values: FloatArray) -> float:
+    """Standard deviation with divisor n, as in the paper; NaN for fewer than two values."""
     return float(np.std(values)) if len(values) > 1 else float("nan")
 
 
-def mid_ranks(table: FloatArray) -> FloatArray:
+def mid_ranks(matrix: FloatArray) -> FloatArray:
     """Ranks within each row of (n_rows, n_methods), 1 the lowest; ties share, NaN stays NaN."""
-    return np.asarray(stats.rankdata(table, axis=1, nan_policy="omit"))
+    return np.asarray(stats.rankdata(matrix, axis=1, nan_policy="omit"))
 
 
-def average_present(table: FloatArray) -> FloatArray:
+def average_present(matrix: FloatArray) -> FloatArray:
     """The mean of each column over its entries that are not NaN; NaN where there are none."""
-    present = ~np.isnan(table)
+    present = ~np.isnan(matrix)
     count = present.sum(axis=0)
-    total = np.where(present, table, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(table.shape[1], np.nan), where=count > 0)
+    total = np.where(present, matrix, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(matrix.shape[1], np.nan), where=count > 0)
 
 
-def mean_ranks(table: FloatArray) -> FloatArray:
-    """The average of each column's mid-ranks over the rows that have it."""
-    return average_present(mid_ranks(table))
+def mean_ranks(matrix: FloatArray) -> FloatArray:
+    """Average rank of each column over the rows that have it."""
+    return average_present(mid_ranks(matrix))
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -65,9 +65,9 @@ class PairedComparison:
 def compare_paired(
     method: FloatArray, reference: FloatArray, graphs: Sequence[str], *, seed: int = 0
 ) -> PairedComparison:
-    """Means of a method and a reference, one pair a graph and backbone; lower is better.
+    """Compare means of a method and a reference, one pair for each graph and backbone.
 
-    Rows of one graph are not independent, so the bootstrap draws whole graphs.
+    Lower is better. Rows of one graph are not independent, so the bootstrap draws whole graphs.
     """
     if not len(method) == len(reference) == len(graphs):
         raise InputError(
@@ -118,12 +118,12 @@ class CriticalDifference:
     difference: float  # at the 5 % level
 
 
-def critical_difference(table: FloatArray) -> CriticalDifference:
-    """Of methods (columns) over rows without a missing entry; lower is better.
+def critical_difference(matrix: FloatArray) -> CriticalDifference:
+    """Compare methods (columns) over rows without a missing entry; lower is better.
 
     Demsar (JMLR 2006): q sqrt(k (k + 1) / (6 N)) with q from the studentised range.
     """
-    complete = table[~np.isnan(table).any(axis=1)]
+    complete = matrix[~np.isnan(matrix).any(axis=1)]
     n_rows, n_methods = complete.shape
     if n_rows < 2 or n_methods < 3:
         nan = float("nan")

@@ -18,7 +18,7 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.bench.logits import BundledLogits
     from gnncal.bench.plan import Task
-    from gnncal.bench.run import Outcome, Watch
+    from gnncal.bench.runner import Outcome, Watch
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
 
@@ -67,12 +67,12 @@ def run(
     json: Json = False,
 ) -> None:
     """Calibrate every dataset, backbone and seed with every method; continues where it was."""
-    from gnncal.bench.logits import BundledLogits, Source, TrainedLogits
+    from gnncal.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal.bench.plan import PROTOCOLS, Plan, choose_methods
-    from gnncal.bench.run import run_plan
+    from gnncal.bench.runner import run_plan
 
     bundled = None if bundles is None else BundledLogits(bundles)
-    source: Source = bundled or TrainedLogits(folder / "logits", root)
+    provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
     unknown = sorted(set(protocol or []) - set(PROTOCOLS))
     if unknown:
@@ -87,7 +87,7 @@ def run(
     with _progress() as watch:
         outcome = run_plan(
             plan,
-            source,
+            provider,
             folder,
             jobs=jobs,
             engine=engine,  # type: ignore[arg-type]
@@ -124,10 +124,10 @@ def tables(
     json: Json = False,
 ) -> None:
     """Write every table of the paper from the records of DIR."""
-    from gnncal.bench.collection import all_tables
     from gnncal.bench.plan import choose_methods
     from gnncal.bench.results import Selection
-    from gnncal.report.bench_tables import write_tables
+    from gnncal.bench.tables.collection import all_tables
+    from gnncal.report.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
     wanted = Selection(
@@ -154,10 +154,12 @@ def diagnose(
 ) -> None:
     """Relate structure to correctness for the datasets and seeds that DIR has records of."""
     from gnncal.bench.diagnosis import diagnose as run_diagnosis
-    from gnncal.bench.logits import BundledLogits, Source, TrainedLogits
+    from gnncal.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal.bench.records import read_records
 
-    source: Source = BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    provider: LogitProvider = (
+        BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    )
     seeds: dict[str, set[int]] = {}
     for cell, record in read_records(folder).items():
         if cell.backbone == backbone and record.error is None:
@@ -167,7 +169,7 @@ def diagnose(
     with err.status("diagnosing") as status:
         done = run_diagnosis(
             folder,
-            source,
+            provider,
             backbone,
             {dataset: sorted(numbers) for dataset, numbers in seeds.items()},
             command=_command(),
@@ -192,14 +194,15 @@ def perturb(
     json: Json = False,
 ) -> None:
     """Add and remove edges, evaluate the frozen classifier, fit TS and HoTS anew."""
-    from gnncal.bench.perturbation import DATASETS, Unit, run_perturbation
+    from gnncal.bench.perturbation import DATASETS, run_perturbation
+    from gnncal.bench.plan import Task
 
     names = _datasets(datasets, None) if datasets else list(DATASETS)
-    units = [Unit(name, backbone, seed) for name in names for seed in _seeds(seeds)]
+    tasks = [Task(name, backbone, seed) for name in names for seed in _seeds(seeds)]
     with err.status("perturbing") as status:
         outcome = run_perturbation(
             folder,
-            units,
+            tasks,
             root=root,
             jobs=jobs,
             command=_command(),
@@ -217,7 +220,7 @@ def perturb(
 @friendly
 def figures(folder: Folder, json: Json = False) -> None:
     """Draw the paper's figures from the records and the diagnosis of DIR, to DIR/figures."""
-    from gnncal.report.bench_figures import save_figures
+    from gnncal.report.bench.figures import save_figures
 
     files = save_figures(folder)
     if json:
@@ -277,10 +280,10 @@ def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
     return names
 
 
-def _bundled_tasks(source: BundledLogits) -> list[Task]:
-    tasks = source.tasks()
+def _bundled_tasks(bundled: BundledLogits) -> list[Task]:
+    tasks = bundled.tasks()
     if not tasks:
-        raise InputError(f"{source.folder} has no files DATASET-BACKBONE-SEED.npz.")
+        raise InputError(f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz.")
     return tasks
 
 

@@ -1,4 +1,4 @@
-"""Tables of results as Markdown, CSV and LaTeX."""
+"""Tables of a benchmark as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from gnncal.bench.table import Entry, ResultTable, Row
+from gnncal.bench.tables.model import Entry, ResultTable, Row
 from gnncal.core.files import write_atomically
 
 MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
@@ -97,7 +97,7 @@ def _write_table(table: ResultTable, folder: Path, stem: str) -> list[str]:
 
 
 def to_markdown(table: ResultTable) -> str:
-    """A heading, the table with the paper's figures in lines of their own, and notes."""
+    """A heading, the table with the paper's values in lines of their own, and notes."""
     lines = [
         f"### {table.title}",
         "",
@@ -108,11 +108,11 @@ def to_markdown(table: ResultTable) -> str:
         if group:
             lines.append(_markdown_line([f"*{group}*", *[""] * len(table.columns)]))
         for row in rows:
-            cells = list(zip(row.entries, table.decimals_of(row), strict=True))
-            ours = [_ours(entry, places, MARKDOWN) for entry, places in cells]
+            shown = list(zip(row.entries, table.decimals_of(row), strict=True))
+            ours = [_ours(entry, places, MARKDOWN) for entry, places in shown]
             lines.append(_markdown_line([row.name, *ours]))
-            if _has_paper(row):
-                theirs = [_theirs(entry, places, MARKDOWN) for entry, places in cells]
+            if _has_published(row):
+                theirs = [_theirs(entry, places, MARKDOWN) for entry, places in shown]
                 lines.append(_markdown_line(["paper", *theirs]))
     marked = any(entry.mark for row in table.rows for entry in row.entries)
     notes = [note for note in (MARKS_NOTE if marked else "", table.note) if note]
@@ -120,20 +120,26 @@ def to_markdown(table: ResultTable) -> str:
 
 
 def to_csv(table: ResultTable) -> str:
-    """One line an entry, numbers in full."""
+    """One line for each entry, numbers in full."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for row in table.rows:
         for column, entry in zip(table.columns, row.entries, strict=True):
-            numbers = (entry.value, entry.spread, entry.floor, entry.paper, entry.paper_spread)
-            cells = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
-            writer.writerow([row.group, row.name, column, *cells, entry.mark or ""])
+            numbers = (
+                entry.value,
+                entry.spread,
+                entry.floor,
+                entry.published,
+                entry.published_spread,
+            )
+            texts = ["" if math.isnan(number) else repr(float(number)) for number in numbers]
+            writer.writerow([row.group, row.name, column, *texts, entry.mark or ""])
     return sink.getvalue()
 
 
 def to_latex(table: ResultTable) -> str:
-    """A tabular for booktabs and xcolor, the paper's figures in grey lines, notes as comments."""
+    """A tabular for booktabs and xcolor, the paper's values in grey lines, notes as comments."""
     heading = " & ".join(_latex_text(name) for name in (table.corner, *table.columns))
     lines = [
         *(f"% {text}" for text in (table.title, table.note, LATEX_NOTE) if text),
@@ -147,12 +153,12 @@ def to_latex(table: ResultTable) -> str:
             span = len(table.columns) + 1
             lines.append(rf"\multicolumn{{{span}}}{{l}}{{\textit{{{_latex_text(group)}}}}} \\")
         for row in rows:
-            cells = list(zip(row.entries, table.decimals_of(row), strict=True))
-            ours = [_ours(entry, places, LATEX) for entry, places in cells]
+            shown = list(zip(row.entries, table.decimals_of(row), strict=True))
+            ours = [_ours(entry, places, LATEX) for entry, places in shown]
             lines.append(" & ".join([_latex_text(row.name), *ours]) + r" \\")
-            if _has_paper(row):
-                theirs = [_theirs(entry, places, LATEX) for entry, places in cells]
-                grey = [rf"\textcolor{{gray}}{{{cell}}}" for cell in ["paper", *theirs]]
+            if _has_published(row):
+                theirs = [_theirs(entry, places, LATEX) for entry, places in shown]
+                grey = [rf"\textcolor{{gray}}{{{text}}}" for text in ["paper", *theirs]]
                 lines.append(" & ".join(grey) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
@@ -169,27 +175,27 @@ def _ours(entry: Entry, decimals: int, style: _Style) -> str:
 
 
 def _theirs(entry: Entry, decimals: int, style: _Style) -> str:
-    if math.isnan(entry.paper):
+    if math.isnan(entry.published):
         return ""
-    text = style.number(_number(entry.paper, decimals))
-    if not math.isnan(entry.paper_spread):
-        text += f" {style.plus_minus} {entry.paper_spread:.{decimals}f}"
+    text = style.number(_number(entry.published, decimals))
+    if not math.isnan(entry.published_spread):
+        text += f" {style.plus_minus} {entry.published_spread:.{decimals}f}"
     return text
 
 
 def _number(value: float, decimals: int) -> str:
-    """No zero for what is only small."""
+    """A number with its decimals; a small one as a power of ten instead of zero."""
     if value != 0 and abs(value) < 0.5 * 10.0**-decimals:
         return f"{value:.1e}"
     return f"{value:.{decimals}f}"
 
 
-def _has_paper(row: Row) -> bool:
-    return any(not math.isnan(entry.paper) for entry in row.entries)
+def _has_published(row: Row) -> bool:
+    return any(not math.isnan(entry.published) for entry in row.entries)
 
 
-def _markdown_line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _markdown_line(texts: list[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
 
 
 def _latex_text(text: str) -> str:

@@ -1,7 +1,8 @@
-"""Run a plan: what is recorded already is left alone, what fails does not stop the rest."""
+"""Run a plan: cells with a record are left alone, a cell that fails does not stop the others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,14 +13,15 @@ from time import perf_counter
 
 from gnncal.bench.costs import Costs, Step, chunks
 from gnncal.bench.engines import Engine, Workers, workers
-from gnncal.bench.logits import Source
+from gnncal.bench.logits import LogitProvider
 from gnncal.bench.measure import run_cell
 from gnncal.bench.plan import Cell, Plan, Task, is_current
+from gnncal.bench.provenance import note_run
 from gnncal.bench.records import Record, append_records, read_records
-from gnncal.bench.runs import note_run
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
-DIED = "its process died, perhaps for want of memory"
+UNKNOWN_SECONDS = 2.0  # of a cell that is unlike any measured one, when work is dealt out
+DIED = "its process died, perhaps because memory ran out"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Progress:
     done: int  # cells
     total: int
     failed: int
-    seconds_left: float | None  # from the cost of each method on each dataset, once measured
+    seconds_left: float | None  # None before all that is left was measured on a graph like it
     doing: str
 
 
@@ -41,7 +43,7 @@ Work = Callable[[list[Cell]], list[Record]]
 class Outcome:
     """What a run did."""
 
-    run: str  # its name in `runs.jsonl`; empty when there was nothing to do
+    run: str  # its name in `runs.jsonl`; empty if there was nothing to do
     computed: int
     failed: int
     recorded_before: int
@@ -50,7 +52,7 @@ class Outcome:
 
 def run_plan(
     plan: Plan,
-    source: Source,
+    provider: LogitProvider,
     folder: Path,
     *,
     jobs: int | None = None,
@@ -71,10 +73,10 @@ def run_plan(
     if not pending:
         return Outcome("", 0, 0, recorded)
     with workers(jobs, engine) as each:
-        progress = _Ledger(pending, source, each.count, watch)
+        progress = _Ledger(pending, provider, each.count, watch)
         progress.learn(read_records(folder).values())
         run = note_run(folder, command)
-        with closing(_records(pending, source, run, each, progress)) as blocks:
+        with closing(_records(pending, provider, run, each, progress)) as blocks:
             for records in blocks:
                 append_records(folder, records)
                 progress.finished(records)
@@ -82,42 +84,44 @@ def run_plan(
 
 
 def _records(
-    pending: list[Cell], source: Source, run: str, each: Workers, progress: _Ledger
+    pending: list[Cell], provider: LogitProvider, run: str, each: Workers, progress: _Ledger
 ) -> Generator[list[Record], None, None]:
-    """Dataset by dataset, each fetched once and by this process alone."""
+    """Records dataset by dataset, each fetched once and by this process alone."""
     for dataset, group in groupby(pending, key=lambda cell: cell.dataset):
         cells = list(group)
         progress.say(f"{dataset}: loading")
         try:
-            source.fetch(dataset)
+            provider.fetch(dataset)
         except Exception as error:
             yield [_without_logits(cell, run, reason(error)) for cell in cells]
             continue
         for _, block in groupby(cells, key=lambda cell: cell.backbone):
-            yield from _records_of_block(list(block), source, run, each, progress)
+            yield from _records_of_block(list(block), provider, run, each, progress)
 
 
 def _records_of_block(
-    cells: list[Cell], source: Source, run: str, each: Workers, progress: _Ledger
+    cells: list[Cell], provider: LogitProvider, run: str, each: Workers, progress: _Ledger
 ) -> Iterator[list[Record]]:
-    """Of a dataset and backbone: classifiers are trained first, then calibrated."""
-    failures = _train(cells, source, each, progress)
+    """Records of one dataset and backbone: classifiers are trained first, then calibrated."""
+    failures = _train(cells, provider, each, progress)
     yield [_without_logits(c, run, failures[c.task]) for c in cells if c.task in failures]
     progress.say(f"{cells[0].dataset} {cells[0].backbone}: calibrating")
     units = progress.units([cell for cell in cells if cell.task not in failures])
-    work = partial(_run_cells, source, run)
+    work = partial(_run_cells, provider, run)
     yield from each(work, units, partial(_run_apart, work, run, each))
 
 
-def _train(cells: list[Cell], source: Source, each: Workers, progress: _Ledger) -> dict[Task, str]:
-    """Have the logits of every task ready; why it failed for those where it did."""
+def _train(
+    cells: list[Cell], provider: LogitProvider, each: Workers, progress: _Ledger
+) -> dict[Task, str]:
+    """Train what is not trained yet; the reason for each task where that failed."""
     tasks = dict.fromkeys(cell.task for cell in cells)
-    waiting = [task for task in tasks if not source.is_ready(task)]
+    waiting = [task for task in tasks if not provider.is_ready(task)]
     progress.ready(set(tasks) - set(waiting))
     if waiting:
         progress.say(f"{waiting[0].dataset} {waiting[0].backbone}: training")
     failures = {}
-    trained = each(partial(_prepare, source), waiting, lambda task: (task, 0.0, DIED))
+    trained = each(partial(_prepare, provider), waiting, lambda task: (task, 0.0, DIED))
     for task, seconds, failure in trained:
         if failure is None:
             progress.learn_training(task, seconds)
@@ -130,13 +134,16 @@ def _train(cells: list[Cell], source: Source, each: Workers, progress: _Ledger) 
 class _Ledger:
     """What is left to do and how long it will take."""
 
-    def __init__(self, pending: list[Cell], source: Source, n_workers: int, watch: Watch) -> None:
-        self.costs = Costs(lru_cache(None)(source.size))
+    def __init__(
+        self, pending: list[Cell], provider: LogitProvider, n_workers: int, watch: Watch
+    ) -> None:
+        self.costs = Costs(lru_cache(None)(provider.size))
         self.failed = 0
         self.first_failure: str | None = None
         self._datasets = {cell.dataset for cell in pending}
         self._left = dict.fromkeys(pending)
-        self._untrained = dict.fromkeys(cell.task for cell in pending)
+        tasks = dict.fromkeys(cell.task for cell in pending)
+        self._untrained = {task for task in tasks if not provider.seems_ready(task)}
         self._total, self._workers, self._watch = len(pending), n_workers, watch
         self._doing = ""
 
@@ -159,7 +166,7 @@ class _Ledger:
 
     def ready(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
-            self._untrained.pop(task, None)
+            self._untrained.discard(task)
         self._tell()
 
     def learn_training(self, task: Task, seconds: float) -> None:
@@ -176,35 +183,44 @@ class _Ledger:
         self.ready(record.cell.task for record in records)
 
     def _seconds(self, cell: Cell) -> float:
-        return self.costs.predict(_step(cell))
+        seconds = self.costs.predict(_step(cell))
+        return UNKNOWN_SECONDS if seconds is None else seconds
 
     def _tell(self) -> None:
-        work = sum(map(self._seconds, self._left))
-        work += sum(self.costs.predict(_training(task)) for task in self._untrained)
-        left = work / self._workers if self.costs.measured else None
         done = self._total - len(self._left)
+        left = self._seconds_left()
         self._watch(Progress(done, self._total, self.failed, left, self._doing))
 
+    def _seconds_left(self) -> float | None:
+        steps = [*map(_step, self._left), *map(_training, self._untrained)]
+        total = 0.0
+        for step, count in Counter(steps).items():
+            seconds = self.costs.predict(step)
+            if seconds is None:
+                return None
+            total += count * seconds
+        return total / self._workers
 
-def _prepare(source: Source, task: Task) -> tuple[Task, float, str | None]:
+
+def _prepare(provider: LogitProvider, task: Task) -> tuple[Task, float, str | None]:
     started, failure = perf_counter(), None
     try:
-        source.prepare(task)
+        provider.prepare(task)
     except Exception as error:  # one classifier must not end the run of all
         failure = reason(error)
     return task, perf_counter() - started, failure
 
 
-def _run_cells(source: Source, run: str, cells: list[Cell]) -> list[Record]:
+def _run_cells(provider: LogitProvider, run: str, cells: list[Cell]) -> list[Record]:
     try:
-        frozen = source.load(cells[0].task)
+        bundle = provider.load(cells[0].task)
     except Exception as error:
         return [_without_logits(cell, run, reason(error)) for cell in cells]
-    return [run_cell(cell, frozen, run=run) for cell in cells]
+    return [run_cell(cell, bundle, run=run) for cell in cells]
 
 
 def _run_apart(work: Work, run: str, each: Workers, cells: list[Cell]) -> list[Record]:
-    """Records of cells whose process died: one cell may be to blame, the others are not."""
+    """Run cells whose process died one by one: one of them may be to blame, the others are not."""
     if len(cells) == 1:
         return [_failed(cells[0], run, DIED)]
     lost = partial(_run_apart, work, run, each)

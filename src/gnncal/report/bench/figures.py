@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.bench.diagnosis import read_diagnosis
-from gnncal.bench.paper import BACKBONES
+from gnncal.bench.published import BACKBONES
 from gnncal.bench.results import Results, read_results
 from gnncal.core.errors import require
 from gnncal.core.files import write_atomically
@@ -48,7 +48,11 @@ def save_figures(folder: Path) -> list[str]:
 
 def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> ReliabilityBins:
     """Reliability bins of all seeds together."""
-    records = results.runs[dataset, backbone, method]
+    records = [
+        record
+        for record in results.records[dataset, backbone, method]
+        if "reliability" in record.metrics
+    ]
     sums = {
         name: np.sum([record.metrics["reliability"][name] for record in records], axis=0)
         for name in ("count", "confidence", "correct")
@@ -66,17 +70,17 @@ def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> R
 
 
 def reliability_grid(results: Results, backbone: str) -> Any:
-    """Two datasets a row, a panel a method; the mean ECE of the runs in each title."""
+    """Two datasets a row, a panel a method; the mean ECE over seeds in each title."""
     methods = [method for method in COMPARED if method in results.methods]
     datasets = [
         dataset
         for dataset in results.datasets
-        if any((dataset, backbone, method) in results.runs for method in methods)
+        if any((dataset, backbone, method) in results.records for method in methods)
     ]
     panels = [(dataset, method) for dataset in datasets for method in methods]
     figure, axes = _grid(len(panels), 2 * len(methods), width=2.3, height=2.5)
     for ax, (dataset, method) in zip(axes, panels, strict=False):
-        if (dataset, backbone, method) not in results.runs:
+        if (dataset, backbone, method) not in results.records:
             ax.set_visible(False)
             continue
         bins = pooled_bins(results, dataset, backbone, method)
@@ -122,7 +126,7 @@ def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups
 
 
 def scatter_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], colour: str) -> Any:
-    """Confidence gap of nodes against HoTS's correction with oracle homophily."""
+    """Confidence gap of nodes against the correction of the paper's HoTS with oracle homophily."""
     names = {"homophily": "oracle normalised homophily", "certainty": "1 - normalised entropy"}
     figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
     lowest = -1.0 if colour == "homophily" else 0.0
@@ -145,7 +149,8 @@ def scatter_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], colour: st
         _quiet(ax)
     _frame(
         figure,
-        f"temperature correction with oracle homophily ({backbone}, some test nodes of one seed)",
+        f"temperature correction of the paper's HoTS, with oracle homophily ({backbone}, some test "
+        "nodes of one seed)",
         "confidence minus correctness",
     )
     figure.colorbar(points, ax=list(axes[: len(diagnosis)]), label=names[colour], shrink=0.7)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import sys
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -22,9 +23,10 @@ from gnncal.bench import engines, measure
 from gnncal.bench.engines import workers
 from gnncal.bench.logits import BundledLogits
 from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
+from gnncal.bench.provenance import note_run
 from gnncal.bench.records import append_lines, append_records, read_lines, read_records
-from gnncal.bench.run import run_plan
-from gnncal.bench.runs import note_run
+from gnncal.bench.runner import run_plan
+from gnncal.bench.source import package_source
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
 from gnncal.homophily.plain import to_plain
@@ -262,6 +264,17 @@ def test_a_failing_method_is_recorded_and_stops_nothing(source, tmp_path, monkey
     assert not any(record.error for record in read_records(tmp_path).values())
 
 
+def test_a_missing_package_fails_its_cells_and_not_the_run(source, tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="gats needs the extra neural")
+    plan = Plan(["A"], ["gcn"], [0, 1], ["ts", "gats"], ["converged"])
+    run_plan(replace(plan, seeds=[0]), source, tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    outcome = run_plan(plan, source, tmp_path)
+    assert (outcome.recorded_before, outcome.computed, outcome.failed) == (2, 2, 1)
+    record = read_records(tmp_path)[Cell("A", "gcn", 1, "gats", "converged")]
+    assert record.error.startswith("MissingExtraError: gats needs torch: pip install")
+
+
 def test_a_task_without_logits_fails_alone(source, tmp_path):
     plan = Plan(["A"], ["gcn"], [0, 7], ["ts"], ["converged"])
     outcome = run_plan(plan, source, tmp_path)
@@ -304,6 +317,9 @@ class Elsewhere:
 
     def is_ready(self, task):
         return bool(self.times(f"trained {task}"))
+
+    def seems_ready(self, task):
+        return self.is_ready(task)
 
     def prepare(self, task):
         if self.deadly == "training" and task.seed == 1:
@@ -377,7 +393,7 @@ def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
     outcome = run_plan(SMALL_PLAN, elsewhere, tmp_path / "out", jobs=2)
     found, expected = results(tmp_path / "out"), results(tmp_path / "whole")
     failed = found.pop(Cell("A", "gcn", 1, "hts", "converged"))
-    assert failed.error == "its process died, perhaps for want of memory"
+    assert failed.error == "its process died, perhaps because memory ran out"
     assert outcome.failed == 1
     assert found == {cell: expected[cell] for cell in found}
     assert len(found) == 5
@@ -389,7 +405,7 @@ def test_a_classifier_whose_training_kills_its_process_fails_alone(source, tmp_p
     assert run_plan(SMALL_PLAN, elsewhere, tmp_path, jobs=2).failed == 3
     errors = {cell: record.error for cell, record in read_records(tmp_path).items()}
     reasons = {error for cell, error in errors.items() if cell.seed == 1}
-    assert reasons == {"no logits: its process died, perhaps for want of memory"}
+    assert reasons == {"no logits: its process died, perhaps because memory ran out"}
     assert not any(error for cell, error in errors.items() if cell.seed == 0)
 
 
@@ -510,8 +526,8 @@ def test_the_time_left_is_shared_by_the_workers(source, tmp_path, jobs):
     append_records(tmp_path, timed)
     seen = []
     run_plan(plan, source, tmp_path, jobs=jobs, again=True, watch=seen.append)
-    # four cells and, guessed from any other step, two classifiers
-    assert seen[0].seconds_left == pytest.approx((4 + 2) * 3.0 / (jobs or 1))
+    calibrating = next(p for p in seen if p.doing.endswith("calibrating"))
+    assert calibrating.seconds_left == pytest.approx(4 * 3.0 / (jobs or 1))
 
 
 def test_unusable_workers_are_refused(source, tmp_path):
@@ -526,9 +542,22 @@ def test_the_time_left_shrinks_to_nothing(source, tmp_path):
     seen = []
     run_plan(PLAN, source, tmp_path, watch=seen.append)
     assert seen[0].seconds_left is None  # nothing measured, nothing claimed
-    assert seen[len(seen) // 2].seconds_left > 0
+    halfway = next(p for p in seen if p.done == 10)
+    assert halfway.seconds_left is None or halfway.seconds_left > 0
     assert (seen[-1].done, seen[-1].total, seen[-1].seconds_left) == (20, 20, 0)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
+
+
+def test_no_time_is_announced_before_every_kind_of_work_was_measured(source, tmp_path):
+    run_plan(replace(SMALL_PLAN, methods=["ts"]), source, tmp_path)
+    slow = [replace(record, cell_seconds=3600.0) for record in read_records(tmp_path).values()]
+    append_records(tmp_path, slow)
+    seen = []
+    plan = replace(SMALL_PLAN, methods=["ts", "hts"])
+    run_plan(plan, source, tmp_path, again=True, watch=seen.append)
+    unmeasured = [p for p in seen if p.done < 2]  # no cell of hts is done
+    assert unmeasured
+    assert {p.seconds_left for p in unmeasured} == {None}
 
 
 def test_every_record_names_the_run_that_made_it(source, tmp_path):
@@ -537,6 +566,8 @@ def test_every_record_names_the_run_that_made_it(source, tmp_path):
     assert {record.run for record in read_records(tmp_path).values()} == {about["run"]}
     assert about["command"] == "gnncal bench run"
     assert about["versions"]["numpy"] == np.__version__
+    assert about["source"] == package_source()
+    assert about["source"]["version"] == about["versions"]["gnncal"]
 
 
 def test_runs_of_the_same_second_have_names_of_their_own(tmp_path):

@@ -1,4 +1,4 @@
-"""A table of results as data: each entry with its spread, its noise floor, the paper's figure."""
+"""A table of results as data: each entry with its spread, its noise floor, the published value."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Entry:
     value: float = NAN
     spread: float = NAN
     floor: float = NAN  # what perfect calibration would show
-    paper: float = NAN
-    paper_spread: float = NAN
+    published: float = NAN  # the paper's value
+    published_spread: float = NAN
     mark: int = 0  # 1, 2, 3 for the best three of a row
 
 
@@ -31,7 +31,7 @@ class Row:
 
     name: str
     entries: tuple[Entry, ...]
-    group: str = ""  # lines of a group stand together under its name
+    group: str = ""  # rows of a group stand together under its name
     decimals: int | None = None  # where they differ from the columns'
 
 
@@ -48,7 +48,7 @@ class ResultTable:
     note: str = ""
 
     def decimals_of(self, row: Row) -> tuple[int, ...]:
-        """How many decimals each entry of a row is printed with."""
+        """Number of decimals that each entry of a row is printed with."""
         wanted = self.decimals if row.decimals is None else row.decimals
         return wanted if isinstance(wanted, tuple) else (wanted,) * len(self.columns)
 
@@ -56,9 +56,10 @@ class ResultTable:
 def marked(
     entries: Sequence[Entry], columns: Sequence[str], *, decimals: int = 2, highest: bool = False
 ) -> tuple[Entry, ...]:
-    """Mark the best three values; equal as printed is equal, and the uncalibrated never wins.
+    """Mark the best three values of a row, the lowest or the ``highest``.
 
-    Where all are equal none is best.
+    Values that are equal as printed get the same mark. The uncalibrated method gets none. Where
+    all values are equal, none is marked.
     """
     rounded = [round(entry.value, decimals) for entry in entries]
     ranked = [

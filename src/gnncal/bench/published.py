@@ -1,4 +1,4 @@
-"""The paper's own figures, as data."""
+"""The values that the paper published, as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 Metric = Literal["ece", "nll", "degree_ece"]
 
-METHODS = {  # the paper's names of methods and ours
+METHODS = {  # the paper's name of a method -> ours
     "Uncal": "uncalibrated",
     "TS": "ts",
     "VS": "vs",
@@ -25,7 +25,7 @@ METHODS = {  # the paper's names of methods and ours
     "Homophily-only": "homophily-only",
     "HoTS (alpha=1)": "hots-alpha1",
 }
-BACKBONES = {
+BACKBONES = {  # our name of a backbone -> the paper's
     "gcn": "GCN",
     "gat": "GAT",
     "gcnii": "GCNII",
@@ -35,29 +35,29 @@ BACKBONES = {
 }
 
 
-class Figure(NamedTuple):
-    """A mean over runs with its standard deviation."""
+class Value(NamedTuple):
+    """A published mean over seeds with its standard deviation."""
 
     mean: float
     spread: float
 
 
 @cache
-def main_ece() -> dict[tuple[str, str], Figure]:
-    """(dataset, method) -> ECE in percent over both backbones."""
+def main_ece() -> dict[tuple[str, str], Value]:
+    """ECE in percent over both backbones, by dataset and method."""
     return {
-        (row["dataset"], METHODS[row["method"]]): Figure(float(row["mean"]), float(row["std"]))
+        (row["dataset"], METHODS[row["method"]]): Value(float(row["mean"]), float(row["std"]))
         for row in _rows("main_ece")
         if row["mean"]
     }
 
 
 @cache
-def per_backbone(metric: Metric) -> dict[tuple[str, str, str], Figure]:
-    """(dataset, backbone, method) -> the metric; calibration errors in percent."""
+def per_backbone(metric: Metric) -> dict[tuple[str, str, str], Value]:
+    """A metric by dataset, backbone and method; calibration errors are in percent."""
     ours = {theirs: name for name, theirs in BACKBONES.items()}
     return {
-        (row["dataset"], ours[row["backbone"]], METHODS[row["method"]]): Figure(
+        (row["dataset"], ours[row["backbone"]], METHODS[row["method"]]): Value(
             float(row["mean"]), float(row["std"])
         )
         for row in _rows(f"per_backbone_{metric}")
@@ -67,7 +67,7 @@ def per_backbone(metric: Metric) -> dict[tuple[str, str, str], Figure]:
 
 @cache
 def summary(table: str) -> dict[tuple[str, str], float]:
-    """(row, column) -> figure of one of the paper's smaller tables; methods by our names."""
+    """One of the paper's smaller tables by row and column; methods have our names."""
     return {
         (row["row"], METHODS.get(row["column"], row["column"])): float(row["value"])
         for row in _rows("summaries")
@@ -76,5 +76,5 @@ def summary(table: str) -> dict[tuple[str, str], float]:
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (files("gnncal.bench") / "paper_tables" / f"{name}.csv").open() as file:
+    with (files("gnncal.bench") / "published_values" / f"{name}.csv").open() as file:
         yield from csv.DictReader(file)

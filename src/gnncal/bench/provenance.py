@@ -1,4 +1,4 @@
-"""Which commands made the records of a folder, when, and with which versions."""
+"""What made the records of a folder: command, date, versions and source code of each run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gnncal.bench.records import append_lines
+from gnncal.bench.source import package_source
 
 FILE = "runs.jsonl"
 PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")
 
 
 def note_run(folder: Path, command: str) -> str:
-    """Add a line about a run that begins; the short name that its records go by."""
+    """Add a line about a run that begins, and return the short name that its records carry."""
     name = secrets.token_hex(4)
     about = {
         "run": name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
+        "source": package_source(),
         "versions": {"python": platform.python_version(), **_versions()},
         "machine": f"{platform.system()} {platform.machine()}",
     }

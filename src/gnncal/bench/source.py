@@ -1,0 +1,91 @@
+"""Digests of the package's source code: which code made a record or trained a classifier."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+PACKAGE = "gnncal"
+SUFFIXES = (".py", ".csv")  # code, and the paper's values
+# Functions beside the networks and their training loop that logits depend on.
+FUNCTIONS = {
+    "classifiers.catalogue": ("train_classifier", "_make"),
+    "datasets.splits": ("random_split",),
+}
+SETTINGS = "classifiers.settings"  # those of a training are in the key of cached logits themselves
+
+
+@cache
+def package_source() -> dict[str, str | None]:
+    """The version of the package and a digest of all of its files."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, file in sorted(_files(files(PACKAGE)), key=lambda found: found[0]):
+        digest.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
+    try:
+        number = version(PACKAGE)
+    except PackageNotFoundError:  # run from a folder that was never installed
+        number = None
+    return {"version": number, "digest": digest.hexdigest()}
+
+
+@cache
+def training_source(backbone: str) -> str:
+    """A digest of the code that splits the nodes and trains a backbone.
+
+    Comments, docstrings and layout do not count, nor do other backbones: what cannot change logits
+    must not make anybody train again.
+    """
+    code = [
+        node
+        for module, names in FUNCTIONS.items()
+        for node in _parse(module).body
+        if isinstance(node, ast.FunctionDef) and node.name in names
+    ]
+    parts = [*code, *map(_parse, training_modules(backbone))]
+    text = "\n".join(ast.dump(part) for part in parts)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def training_modules(backbone: str) -> list[str]:
+    """The modules of classifiers that train a backbone: its own, the loop, what these import."""
+    found: set[str] = set()
+    waiting = {"classifiers.training", f"classifiers.{backbone}"}
+    while waiting:
+        found |= waiting
+        waiting = {name for module in waiting for name in _imports(module)} - found - {SETTINGS}
+    return sorted(found)
+
+
+def _imports(module: str) -> set[str]:
+    """Modules of classifiers that a module imports from."""
+    names = {n.module or "" for n in ast.walk(_parse(module)) if isinstance(n, ast.ImportFrom)}
+    return {
+        name.removeprefix(f"{PACKAGE}.")
+        for name in names
+        if name.startswith(f"{PACKAGE}.classifiers.")
+    }
+
+
+def _parse(module: str) -> ast.Module:
+    """The code of a module without docstrings."""
+    *folders, name = module.split(".")
+    tree = ast.parse(files(PACKAGE).joinpath(*folders, f"{name}.py").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return tree
+
+
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _files(item, f"{prefix}{item.name}/")
+        elif item.name.endswith(SUFFIXES):
+            yield prefix + item.name, item
