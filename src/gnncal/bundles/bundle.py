@@ -46,14 +46,15 @@ class Bundle:
         test: Any,
         node_ids: npt.NDArray[Any] | None,
         class_names: list[str] | None,
+        labels_required: bool = True,
     ) -> Bundle:
         """Check shapes and splits; without a test split, test on the other labelled nodes."""
         logits = check_logits(logits)
         n_nodes, n_classes = logits.shape
-        all_labels = check_labels(labels, n_nodes)
+        all_labels = check_labels(np.full(n_nodes, -1) if labels is None else labels, n_nodes)
         train_nodes = check_nodes([] if train is None else train, n_nodes, name="train_mask")
-        nodes = check_nodes(val, n_nodes, name="val_mask")
-        if nodes.size == 0:
+        nodes = check_nodes([] if val is None else val, n_nodes, name="val_mask")
+        if labels_required and nodes.size == 0:
             raise InputError("val_mask is empty; calibration needs labelled validation nodes.")
         if test is None:
             rest = all_labels >= 0
@@ -77,16 +78,20 @@ class Bundle:
         return cls(logits, all_labels, graph, train_nodes, nodes, test_nodes, node_ids, class_names)
 
 
-def read_bundle(path: str | Path) -> Bundle:
-    """An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``."""
+def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
+    """An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``.
+
+    Labels and calibration nodes may be missing if ``labels_required`` is False, as when a
+    calibrator that is fitted already is used on a new graph.
+    """
     from gnncal.bundles import npz, parquet
 
     path = Path(path)
     if path.is_dir():
-        return parquet.read(path)
+        return parquet.read(path, labels_required=labels_required)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}.")
-    return npz.read(path)
+    return npz.read(path, labels_required=labels_required)
 
 
 def write_probabilities(

@@ -23,13 +23,15 @@ from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 
 Arrays = dict[str, npt.NDArray[Any]]
-REQUIRED = ("logits", "labels", "edge_index", "val_mask")
+REQUIRED = ("logits", "edge_index")
+REQUIRED_TO_FIT = ("labels", "val_mask")
 
 
-def read(path: Path) -> Bundle:
+def read(path: Path, *, labels_required: bool = True) -> Bundle:
     """The bundle in an ``.npz`` file."""
     arrays = _load(path)
-    missing = [name for name in REQUIRED if name not in arrays]
+    required = (*REQUIRED, *REQUIRED_TO_FIT) if labels_required else REQUIRED
+    missing = [name for name in required if name not in arrays]
     if missing:
         raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(sorted(arrays))}.")
     if arrays["logits"].ndim != 2:
@@ -40,13 +42,14 @@ def read(path: Path) -> Bundle:
     names = arrays.get("class_names")
     return Bundle.checked(
         logits=arrays["logits"],
-        labels=arrays["labels"],
+        labels=arrays.get("labels"),
         graph=Graph(arrays["edge_index"], len(arrays["logits"]), _features(path, arrays)),
         train=arrays.get("train_mask"),
-        val=arrays["val_mask"],
+        val=arrays.get("val_mask"),
         test=arrays.get("test_mask"),
         node_ids=arrays.get("node_ids"),
         class_names=None if names is None else [_text(name) for name in names.flat],
+        labels_required=labels_required,
     )
 
 

@@ -25,9 +25,10 @@ from gnncal.core.graph import Graph
 SPLITS = ("train", "val", "test")
 
 
-def read(folder: Path) -> Bundle:
+def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     """The bundle in a folder."""
-    nodes = _read_table(folder / "nodes.parquet", ["id", "label", "split"])
+    columns = ["id", "label", "split"] if labels_required else ["id"]
+    nodes = _read_table(folder / "nodes.parquet", columns)
     edges = _read_table(folder / "edges.parquet", ["src", "dst"])
     logits = _numbered_columns(nodes, "z", folder / "nodes.parquet")
     ids = _column(nodes, "id")
@@ -46,6 +47,7 @@ def read(folder: Path) -> Bundle:
         test=masks["test"] if masks["test"].any() else None,
         node_ids=ids,
         class_names=names,
+        labels_required=labels_required,
     )
 
 
@@ -137,6 +139,8 @@ def _class_names(table: Any, folder: Path) -> list[str] | None:
 
 
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
+    if "label" not in table.column_names:
+        return np.full(table.num_rows, -1)
     column = table["label"].to_pylist()
     if not all(value is None or isinstance(value, int | float | str) for value in column):
         raise InputError(
@@ -157,7 +161,9 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
 
 
 def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
-    values = np.array(table["split"].to_pylist(), dtype=object)
+    values = np.full(table.num_rows, None)
+    if "split" in table.column_names:
+        values = np.array(table["split"].to_pylist(), dtype=object)
     unknown = sorted({str(v) for v in values if v is not None and v not in SPLITS})
     if unknown:
         raise InputError(

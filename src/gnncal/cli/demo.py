@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import track
@@ -24,14 +25,35 @@ from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from gnncal.bundles import Bundle
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
-    from gnncal.evaluation import Evaluation
+    from gnncal.evaluation import Comparison, Evaluation
+    from gnncal.pipeline import Calibration
     from gnncal.simulation import GraphSample
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
 TRAIN_SHARE, CALIBRATION_SHARE = 0.04, 0.12
+SHOWN, REFERENCE = "hots", "ts"  # the method whose results are written, and what it is held against
 ORACLE = "hots, true h"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What every method makes of the demo's graph, by name of the method."""
+
+    calibrations: dict[str, Calibration]
+    evaluations: dict[str, Evaluation]  # on the test nodes
+    gap_by_homophily: dict[str, float]
+    gain: Comparison  # of the method shown against the reference
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "methods": self.evaluations,
+            "gap_by_homophily": self.gap_by_homophily,
+            f"{SHOWN}_against_{REFERENCE}": self.gain,
+        }
 
 
 def demo(
@@ -45,123 +67,45 @@ def demo(
     """Calibrate a classifier on a graph whose neighbourhoods differ, with every method.
 
     Samples a contextual stochastic block model in which half of the nodes live among their own
-    class and half do not, trains a one-layer linear graph network, and writes the bundle, HoTS's
-    probabilities, the calibrator, all results and a reliability diagram.
+    class and half do not, trains a one-layer linear graph network, and writes the bundle, the
+    probabilities of HoTS, the calibrator, all results and a reliability diagram.
     """
-    import numpy as np
-
-    from gnncal.bundles.bundle import Bundle
-    from gnncal.bundles.npz import write_bundle, write_probabilities
-    from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator
-    from gnncal.evaluation import compare, evaluate
-    from gnncal.metrics import (
-        expected_calibration_error,
-        grouped_calibration_error,
-        reliability_bins,
-    )
-    from gnncal.report.figures import save_reliability
-    from gnncal.report.tables import difference_text
-    from gnncal.simulation import CSBM
-
     if nodes < 500:
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500 to say anything.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(nodes)
-    cuts = [int(TRAIN_SHARE * nodes), int((TRAIN_SHARE + CALIBRATION_SHARE) * nodes)]
-    train, val, test = (np.sort(part) for part in np.split(order, cuts))
-    homophily = np.where(generator.random(nodes) < 0.5, LOW, HIGH)
-    model = CSBM(mean_degree=15, separation=1.0, n_features=48)
     with staged_folder(folder) as staging:
-        sample = model.sample(homophily, random_state=seed)
-        logits = _train_linear_gcn(sample, train, model.n_classes)
-        methods = {name: kind() for name, kind in CALIBRATORS.items() if _can_run(kind)}
-        left_out = [name for name in CALIBRATORS if name not in methods]
-        if left_out:
-            note(f"without {', '.join(left_out)}: they need torch, pip install 'gnncal[neural]'.")
-        methods[ORACLE] = get_calibrator("hots", homophily=sample.homophily)
-        truth, degree = sample.labels[test], sample.graph.in_degree[test]
-        results, by_homophily = {}, {}
-        probs: dict[str, FloatArray] = {}
-        for name in track(
-            methods, "calibrating", console=err, transient=True, disable=not err.is_terminal
-        ):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", GnncalWarning)
-                methods[name].fit(logits, sample.labels, sample.graph, nodes=val, train_nodes=train)
-            probs[name] = methods[name].predict_proba(logits, sample.graph)
-            results[name] = evaluate(truth, probs[name][test], in_degree=degree)
-            by_homophily[name] = grouped_calibration_error(
-                truth, probs[name][test], sample.homophily[test]
-            )
-        gain = compare(truth, probs["ts"][test], probs["hots"][test])
-        bundle = Bundle(logits, sample.labels, sample.graph, train, val, test)
-        write_bundle(staging / "bundle.npz", bundle)
-        write_probabilities(staging, bundle, probs["hots"], methods["hots"].temperature_)
-        methods["hots"].save(staging / "calibrator.safetensors")
-        summary = {"methods": results, "gap_by_homophily": by_homophily, "hots_against_ts": gain}
-        (staging / "results.json").write_text(to_json(summary) + "\n")
-        groups = {
-            "all test nodes": np.ones(len(test), dtype=bool),
-            f"homophily {LOW}": sample.homophily[test] == LOW,
-            f"homophily {HIGH}": sample.homophily[test] == HIGH,
-        }
-        rows = {
-            title: {
-                f"{name}: ECE {100 * expected_calibration_error(truth[group], chosen):.1f} %": (
-                    reliability_bins(truth[group], chosen)
-                )
-                for name in ("uncalibrated", "ts", "hots")
-                for chosen in [probs[name][test][group]]
-            }
-            for title, group in groups.items()
-        }
-        try:
-            save_reliability(rows, staging / "reliability.png")
-        except MissingExtraError as error:
-            note(f"no diagram: {error}")
+        bundle, homophily = _sample(nodes, seed)
+        results = _calibrate_with_every_method(bundle, homophily)
+        _write(staging, bundle, homophily, results)
         files = sorted(file.name for file in staging.iterdir())
     if json:
-        print_json(summary)
+        print_json(results)
         return
-    title = f"{len(test):,} test nodes, {len(val):,} for calibration"
-    out.print(_table(title, results, by_homophily))
-    out.print(
-        "* lowest of those that need no true h\n"
-        "by chance: the ECE that perfect calibration would show on these nodes\n"
-        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
-        f"hots against ts: NLL {difference_text(gain.nll)}, paired 95 % interval"
-    )
+    _print(bundle, results)
     print_written(folder, files)
 
 
-def _can_run(kind: type[Calibrator]) -> bool:
-    return not kind.needs_torch or find_spec("torch") is not None
+def _sample(n_nodes: int, seed: int) -> tuple[Bundle, FloatArray]:
+    """Return a graph with the logits of a trained classifier, and the homophily of each node."""
+    import numpy as np
 
+    from gnncal.bundles import Bundle
+    from gnncal.simulation import CSBM
 
-def _table(title: str, results: dict[str, Evaluation], by_homophily: dict[str, float]) -> Table:
-    from gnncal.report.tables import Row, best_marked, interval_text
-
-    rows = []
-    for name, result in results.items():
-        cells = (
-            f"{100 * result.accuracy:.1f}",
-            f"{100 * result.ece.value:.2f}",
-            interval_text(result),
-            f"{100 * result.ece.floor:.2f}",
-            f"{100 * by_homophily[name]:.2f}",
-            f"{result.nll:.4f}",
-        )
-        scores = (None, result.ece.value, None, None, by_homophily[name], result.nll)
-        ranked = name not in ("uncalibrated", ORACLE)
-        rows.append(Row(name, cells, scores if ranked else (None,) * len(cells)))
-    columns = ("acc %", "ECE %", "95 % interval", "by chance", "gap by h", "NLL")
-    return best_marked(title, columns, rows)
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(n_nodes)
+    cuts = [int(TRAIN_SHARE * n_nodes), int((TRAIN_SHARE + CALIBRATION_SHARE) * n_nodes)]
+    train, val, test = (np.sort(part) for part in np.split(order, cuts))
+    homophily = np.where(generator.random(n_nodes) < 0.5, LOW, HIGH)
+    model = CSBM(mean_degree=15, separation=1.0, n_features=48)
+    sample = model.sample(homophily, random_state=seed)
+    logits = _train_linear_gcn(sample, train, model.n_classes)
+    return Bundle(logits, sample.labels, sample.graph, train, val, test), sample.homophily
 
 
 def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> FloatArray:
-    """Logits of softmax regression on the mean over a node and its senders, (n_nodes, K)."""
+    """Return logits of softmax regression on the mean over a node and its senders."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -174,3 +118,118 @@ def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> F
     classifier = LogisticRegression(C=10.0, max_iter=2000)
     classifier.fit(means[train], sample.labels[train])
     return np.asarray(classifier.decision_function(means), dtype=np.float32)
+
+
+def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
+    """Return every method that can run here, and HoTS with the true homophily."""
+    from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator
+
+    has_torch = find_spec("torch") is not None
+    runnable = [name for name, kind in CALIBRATORS.items() if has_torch or not kind.needs_torch]
+    left_out = [name for name in CALIBRATORS if name not in runnable]
+    if left_out:
+        note(f"without {', '.join(left_out)}: they need torch, pip install 'gnncal[neural]'.")
+    methods = {name: get_calibrator(name) for name in runnable}
+    return {**methods, ORACLE: get_calibrator("hots", homophily=homophily)}
+
+
+def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Results:
+    from gnncal.evaluation import compare, evaluate
+    from gnncal.metrics import grouped_calibration_error
+    from gnncal.pipeline import calibrate
+
+    test = bundle.test_nodes
+    truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
+    calibrations, evaluations, gaps = {}, {}, {}
+    methods = _methods(homophily)
+    for name in track(
+        methods, "calibrating", console=err, transient=True, disable=not err.is_terminal
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GnncalWarning)
+            # Judged below, since the side before is the same for every method.
+            calibrations[name] = calibrate(
+                bundle.logits,
+                bundle.labels,
+                bundle.graph,
+                nodes=bundle.nodes,
+                train_nodes=bundle.train_nodes,
+                method=methods[name],
+            )
+        probs = calibrations[name].probabilities[test]
+        evaluations[name] = evaluate(truth, probs, in_degree=degree)
+        gaps[name] = grouped_calibration_error(truth, probs, homophily[test])
+    before, after = (calibrations[name].probabilities[test] for name in (REFERENCE, SHOWN))
+    return Results(calibrations, evaluations, gaps, compare(truth, before, after))
+
+
+def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
+    from gnncal.bundles.npz import write_bundle, write_probabilities
+    from gnncal.report.figures import save_reliability
+
+    shown = results.calibrations[SHOWN]
+    temperature = getattr(shown.calibrator, "temperature_", None)
+    write_bundle(staging / "bundle.npz", bundle)
+    write_probabilities(staging, bundle, shown.probabilities, temperature)
+    shown.calibrator.save(staging / "calibrator.safetensors")
+    (staging / "results.json").write_text(to_json(results) + "\n")
+    try:
+        save_reliability(_diagrams(bundle, homophily, results), staging / "reliability.png")
+    except MissingExtraError as error:
+        note(f"no diagram: {error}")
+
+
+def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[str, dict[str, Any]]:
+    """Return the bins of three methods, for all test nodes and for each kind of node."""
+    from gnncal.metrics import METRICS, reliability_bins
+
+    test, ece = bundle.test_nodes, METRICS["ece"]
+    groups = {
+        "all test nodes": test,
+        f"homophily {LOW}": test[homophily[test] == LOW],
+        f"homophily {HIGH}": test[homophily[test] == HIGH],
+    }
+    rows: dict[str, dict[str, Any]] = {title: {} for title in groups}
+    for title, group in groups.items():
+        for name in ("uncalibrated", REFERENCE, SHOWN):
+            truth, probs = bundle.labels[group], results.calibrations[name].probabilities[group]
+            error = ece.shown(ece.measure(truth, probs))
+            rows[title][f"{name}: {ece.title} {error} {ece.unit}"] = reliability_bins(truth, probs)
+    return rows
+
+
+def _print(bundle: Bundle, results: Results) -> None:
+    from gnncal.report.tables import difference_text
+
+    out.print(_table(bundle, results))
+    out.print(
+        "* lowest of those that need no true h\n"
+        "by chance: the ECE that perfect calibration would show on these nodes\n"
+        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
+        f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "
+        "paired 95 % interval"
+    )
+
+
+def _table(bundle: Bundle, results: Results) -> Table:
+    from gnncal.metrics import METRICS
+    from gnncal.report.tables import Row, best_marked, interval_text
+
+    accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
+    rows = []
+    for name, result in results.evaluations.items():
+        gap = results.gap_by_homophily[name]
+        cells = (
+            accuracy.shown(result.accuracy),
+            ece.shown(result.ece.value),
+            interval_text(result),
+            ece.shown(result.ece.floor),
+            ece.shown(gap),
+            nll.shown(result.nll),
+        )
+        scores = (None, result.ece.value, None, None, gap, result.nll)
+        ranked = name not in ("uncalibrated", ORACLE)
+        rows.append(Row(name, cells, scores if ranked else (None,) * len(cells)))
+    columns = ("acc %", ece.heading, "95 % interval", "by chance", "gap by h", nll.heading)
+    title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
+    return best_marked(title, columns, rows)

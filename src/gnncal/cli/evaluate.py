@@ -24,8 +24,9 @@ def evaluate(
     from gnncal.bundles import read_bundle, read_probabilities
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.core.probability import softmax
-    from gnncal.evaluation import compare, evaluation_table
     from gnncal.evaluation import evaluate as measure
+    from gnncal.evaluation import evaluation_table
+    from gnncal.pipeline import judge
 
     bundle = read_bundle(source)
     warn_if_probabilities(bundle.logits)
@@ -34,18 +35,18 @@ def evaluate(
         raise InputError(
             f"{source} has no labelled test nodes; give labels to nodes outside train and val."
         )
-    truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
-    raw = softmax(bundle.logits[test])
-    before = measure(truth, raw, in_degree=degree)
-    after = comparison = None
-    if probabilities is not None:
-        probs = read_probabilities(probabilities, bundle)[test]
-        if probs.shape != raw.shape:
+    if probabilities is None:
+        degree = bundle.graph.in_degree[test]
+        before = measure(bundle.labels[test], softmax(bundle.logits[test]), in_degree=degree)
+        after = comparison = None
+    else:
+        probs = read_probabilities(probabilities, bundle)
+        n_classes = bundle.logits.shape[1]
+        if probs.shape[1] != n_classes:
             raise InputError(
-                f"{probabilities} has {probs.shape[1]} classes but the logits have {raw.shape[1]}."
+                f"{probabilities} has {probs.shape[1]} classes but the logits have {n_classes}."
             )
-        after = measure(truth, probs, in_degree=degree)
-        comparison = compare(truth, raw, probs)
+        before, after, comparison = judge(bundle.logits, bundle.labels, bundle.graph, probs, test)
     if json:
         print_json({"before": before, "after": after, "difference": comparison})
         return

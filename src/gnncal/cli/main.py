@@ -8,10 +8,12 @@ import typer
 
 from gnncal import __version__
 from gnncal.cli import bench
+from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.csbm import csbm
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
+from gnncal.cli.methods import methods
 from gnncal.cli.terminal import friendly
 
 app = typer.Typer(
@@ -21,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, evaluate, csbm):
+for verb in (demo, calibrate, apply, evaluate, methods, csbm):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

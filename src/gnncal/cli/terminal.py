@@ -89,7 +89,9 @@ def _plain(value: Any) -> Any:
         return _plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return repr(value)
 
 
 @contextmanager

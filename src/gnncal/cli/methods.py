@@ -1,0 +1,78 @@
+"""``gnncal methods``: the calibrators, what each does, and the parameters it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnncal.cli.terminal import out, print_json
+
+if TYPE_CHECKING:
+    from gnncal.calibrators.description import MethodDescription
+
+
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show the parameters of this method.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List every calibrator, or show one with its parameters and their defaults."""
+    from gnncal.calibrators.catalogue import CALIBRATORS
+    from gnncal.calibrators.description import describe
+
+    if name is not None:
+        found = describe(name)
+        if json:
+            print_json(found)
+        else:
+            _print_method(found)
+        return
+    everything = [describe(known) for known in CALIBRATORS]
+    if json:
+        print_json(everything)
+    else:
+        _print_list(everything)
+
+
+def _print_list(everything: list[MethodDescription]) -> None:
+    from gnncal.pipeline import DEFAULT_METHOD
+    from gnncal.report.tables import plain_table
+
+    table = plain_table(f"{len(everything)} calibrators")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does")
+    table.add_column("keeps predictions", justify="center")
+    for method in everything:
+        keeps = "yes" if method.preserves_predictions else "no"
+        table.add_row(method.name, method.summary, keeps)
+    out.print(table)
+    out.print(
+        f"The default is {DEFAULT_METHOD}. `gnncal methods NAME` shows the parameters of a method."
+    )
+
+
+def _print_method(method: MethodDescription) -> None:
+    from gnncal.report.tables import plain_table
+
+    out.print(f"{method.name} (gnncal.{method.class_name})")
+    out.print(method.summary)
+    needs = [
+        "keeps every prediction" if method.preserves_predictions else "may change predictions",
+        "needs a graph" if method.needs_graph else "needs no graph",
+        *(["needs torch (pip install 'gnncal[neural]')"] if method.needs_torch else []),
+    ]
+    out.print(", ".join(needs).capitalize() + ".")
+    if not method.parameters:
+        out.print("It has no parameters.")
+        return
+    out.print()
+    table = plain_table("")
+    for column in ("parameter", "default", "meaning"):
+        table.add_column(column)
+    for parameter in method.parameters:
+        table.add_row(parameter.name, str(parameter.default), parameter.note)
+    out.print(table)
+    first = method.parameters[0]
+    out.print(f"Set with --param, for instance --param {first.name}={first.default}")

@@ -1,0 +1,99 @@
+"""What ``calibrate`` and ``apply`` write and print of a result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnncal.cli.terminal import note, out, print_json, print_written, to_json
+
+if TYPE_CHECKING:
+    from gnncal.bundles import Bundle
+    from gnncal.pipeline import Calibration
+
+
+@contextmanager
+def collected_notes() -> Iterator[list[str]]:
+    """Collect what the block warns of, each message once, in a list that is filled at the end."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        yield notes
+    notes += dict.fromkeys(str(warning.message) for warning in caught)
+
+
+def write_results(
+    staging: Path,
+    bundle: Bundle,
+    result: Calibration,
+    notes: list[str],
+    *,
+    as_parquet: bool,
+    with_calibrator: bool,
+) -> dict[str, Any]:
+    """Write probabilities, summary and perhaps the calibrator; return the summary."""
+    from gnncal.bundles import write_probabilities
+    from gnncal.calibrators.base import TemperatureCalibrator
+
+    calibrator = result.calibrator
+    temperature = None
+    if isinstance(calibrator, TemperatureCalibrator):
+        temperature = (
+            calibrator.temperature_
+            if with_calibrator  # fitted on this very graph
+            else calibrator.predict_temperature(bundle.logits, bundle.graph)
+        )
+    probs = result.probabilities
+    written = write_probabilities(staging, bundle, probs, temperature, as_parquet=as_parquet)
+    files = [written.name]
+    if with_calibrator:
+        calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+        files.append("calibrator.safetensors")
+    summary = {**summarise(bundle, result, notes), "files": [*files, "summary.json"]}
+    (staging / "summary.json").write_text(to_json(summary) + "\n")
+    return summary
+
+
+def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
+    """Return what is worth keeping of a result beside the probabilities, as plain data."""
+    from gnncal import __version__
+    from gnncal.calibrators.catalogue import name_of
+
+    calibrator = result.calibrator
+    summary = {
+        "gnncal": __version__,
+        "method": name_of(calibrator),
+        "params": calibrator.get_params(deep=False),
+        "learned": {
+            name.rstrip("_"): value
+            for name in calibrator.learned
+            if isinstance(value := getattr(calibrator, name), bool | int | float | str)
+        },
+        "fit_report": calibrator.fit_report_,
+        "preserves_predictions": calibrator.preserves_predictions,
+        "n_nodes": len(result.probabilities),
+        "n_edges": bundle.graph.n_edges,
+        "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
+        "class_names": bundle.class_names,
+        "notes": notes,
+    }
+    if result.before is not None:
+        difference = result.comparison
+        summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
+    return summary
+
+
+def print_results(
+    folder: Path, result: Calibration, summary: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print the notes to stderr, and the result as tables or the summary as JSON to stdout."""
+    for message in summary["notes"]:
+        note(message)
+    if as_json:
+        print_json(summary)
+        return
+    out.print(result, soft_wrap=True)
+    out.print()
+    print_written(folder, summary["files"])

@@ -1,0 +1,128 @@
+"""`gnncal methods` and `--param`: what can be chosen, and how it is typed."""
+
+import inspect
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import gnncal
+from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.description import describe
+from gnncal.cli.main import app
+from gnncal.cli.params import parse_params
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_the_list_has_every_method_with_a_description():
+    result = run("methods")
+    assert result.exit_code == 0
+    first_words = {line.split()[0] for line in result.stdout.splitlines() if line.strip()}
+    assert set(CALIBRATORS) < first_words
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80
+
+
+def test_the_list_as_json_is_one_document():
+    listed = json.loads(run("methods", "--json").stdout)
+    assert [method["name"] for method in listed] == list(CALIBRATORS)
+    assert all(method["summary"] for method in listed)
+
+
+def test_one_method_is_shown_with_its_parameters_defaults_and_notes():
+    result = run("methods", "HOTS")
+    assert result.exit_code == 0
+    for part in ("gnncal.HoTS", "epsilon", "0.02", "stabiliser"):
+        assert part in result.stdout
+
+
+def test_a_misspelt_method_gets_a_suggestion():
+    result = run("methods", "hotz")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "did you mean 'hots'?" in result.stderr
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_parameters_and_defaults_are_those_of_the_constructor(name):
+    described = json.loads(run("methods", name, "--json").stdout)
+    parameters = inspect.signature(CALIBRATORS[name]).parameters
+    assert [entry["name"] for entry in described["parameters"]] == list(parameters)
+    for entry in describe(name).parameters:
+        assert entry.default == parameters[entry.name].default
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_descriptions_are_plain_text(name):
+    described = describe(name)
+    texts = [described.summary, *(entry.note for entry in described.parameters)]
+    assert not any(mark in text for text in texts for mark in ("``", ":math:", ":class:", "\n"))
+
+
+def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
+    class Parent(gnncal.TemperatureScaling):
+        """A parent.
+
+        Parameters
+        ----------
+        protocol : the parent's words,
+            over two lines.
+        """
+
+    class Child(Parent):
+        """A child of :class:`gnncal.Graph`.
+
+        Parameters
+        ----------
+        depth, protocol : see :class:`Parent`.
+        """
+
+    CALIBRATORS["child"] = Child
+    try:
+        described = describe("child")
+    finally:
+        del CALIBRATORS["child"]
+    assert described.summary == "A child of Graph."
+    (protocol,) = described.parameters
+    assert (protocol.name, protocol.note) == ("protocol", "the parent's words, over two lines.")
+
+
+# --- values as they are typed
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("0.1", 0.1),
+        ("3", 3),
+        ("true", True),
+        ("True", True),
+        ("None", None),
+        ("null", None),
+        ("[0.5, 2]", [0.5, 2]),
+        ("cross-fitted", "cross-fitted"),
+        ('"3"', "3"),
+        ("a=b", "a=b"),
+        ("__import__('os')", "__import__('os')"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_values_are_read_as_json_or_else_as_text(typed, value):
+    (found,) = parse_params([f"name={typed}"]).values()
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_names_may_have_hyphens():
+    assert parse_params(["n-folds=3", "side = out"]) == {"n_folds": 3, "side": "out"}
+
+
+@pytest.mark.parametrize("given", ["epsilon", "=3", "a b=3", ""])
+def test_what_is_no_name_and_value_is_refused(given):
+    with pytest.raises(gnncal.InputError, match="expected name=value"):
+        parse_params([given])
+
+
+def test_a_parameter_is_given_once():
+    with pytest.raises(gnncal.InputError, match="epsilon is given twice"):
+        parse_params(["epsilon=1", "epsilon=2"])
