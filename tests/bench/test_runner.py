@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from time import sleep
+from time import process_time, sleep
 from unittest.mock import MagicMock
 
 import joblib
@@ -22,14 +22,24 @@ from gnncal import metrics
 from gnncal.bench import engines, measure
 from gnncal.bench.engines import workers
 from gnncal.bench.logits import BundledLogits
-from gnncal.bench.plan import Cell, Plan, choose_methods, list_methods, make_calibrator
+from gnncal.bench.plan import (
+    Cell,
+    Plan,
+    choose_methods,
+    list_methods,
+    make_calibrator,
+    predictor_of,
+)
 from gnncal.bench.provenance import note_run
 from gnncal.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.bench.runner import run_plan
 from gnncal.bench.source import package_source
 from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.core.data import check_fit_data
 from gnncal.core.errors import InputError
+from gnncal.homophily import Predictor, Shared
 from gnncal.homophily.plain import to_plain
+from gnncal.homophily.predictor import TrainedPredictor
 from tests.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]
@@ -110,6 +120,42 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
     assert sum(found["reliability"]["correct"]) == round(expected.accuracy * len(labels))
     total = probs.max(axis=1).astype(float).sum()
     assert sum(found["reliability"]["confidence"]) == pytest.approx(total, abs=1e-4)
+
+
+def test_cells_of_a_task_share_one_predictor_and_record_what_each_alone_would(source, tmp_path):
+    methods = ["hots", "homophily-only", "hots-alpha1", "hots-predictor", "hots-release"]
+    plan = Plan(["A"], ["gcn"], [0], methods, ["paper", "converged"])
+    trained, train = [], TrainedPredictor.train
+
+    def counted(self, *arguments):
+        trained.append(self)
+        return train(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainedPredictor, "train", counted)
+        run_plan(plan, source, tmp_path / "together")
+        assert len(trained) == 2  # the text's and the release's
+        for cell in plan.cells():
+            one = Plan(["A"], ["gcn"], [0], [cell.method], [cell.protocol])
+            run_plan(one, source, tmp_path / "alone")
+        assert len(trained) == 2 + 5
+    assert results(tmp_path / "together") == results(tmp_path / "alone")
+    seconds = {
+        cell.method: record.fit_cpu_seconds
+        for cell, record in read_records(tmp_path / "together").items()
+        if predictor_of(cell) == predictor_of(Cell("A", "gcn", 0, "hots", "paper"))
+    }
+    assert len(seconds) == 4
+    training = Predictor(random_state=0)
+    shared = Shared(training)
+    started = process_time()
+    bundle = frozen_bundle(0)
+    data = check_fit_data(
+        bundle.logits, bundle.labels, bundle.graph, bundle.nodes, bundle.train_nodes
+    )
+    shared.learn(data)
+    assert 0 < shared.cpu_seconds <= process_time() - started
+    assert min(seconds.values()) > 0.2 * shared.cpu_seconds  # each as if it had trained alone
 
 
 # --- resuming

@@ -15,14 +15,23 @@ from gnncal.bench.records import Record
 from gnncal.bundles.bundle import Bundle
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.homophily import HomophilyEstimator, Shared
+from gnncal.homophily.predictor import TrainedPredictor
 from gnncal.metrics.catalogue import measure as measure_all
 
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 POOLED_BINS = 10  # of reliability diagrams over all seeds
 
 
-def run_cell(cell: Cell, bundle: Bundle, *, run: str) -> Record:
-    """Fit, predict, measure; an exception becomes the record of a failure."""
+Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters
+
+
+def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) -> Record:
+    """Fit, predict, measure; an exception becomes the record of a failure.
+
+    Homophily predictors come from ``predictors``, which keeps what is trained here for the next
+    cell of the task. The CPU time of a fit includes the training, whichever cell it was done for.
+    """
     started, cpu_started = perf_counter(), process_time()
     parameters: dict[str, Any] = {}
     learned: dict[str, Any] = {}
@@ -31,8 +40,9 @@ def run_cell(cell: Cell, bundle: Bundle, *, run: str) -> Record:
     try:
         calibrator = make_calibrator(cell)
         parameters = constructor_parameters(calibrator)
+        trained_before = _use_shared_predictor(calibrator, predictors)
         fit_quietly(calibrator, bundle)
-        fit_cpu_seconds = process_time() - cpu_started
+        fit_cpu_seconds = process_time() - cpu_started + trained_before
         probs = calibrator.predict_proba(bundle.logits, bundle.graph)
         learned = _fitted_numbers(calibrator)
         measured = measure(probs, bundle)
@@ -48,6 +58,16 @@ def run_cell(cell: Cell, bundle: Bundle, *, run: str) -> Record:
         learned=learned,
         metrics=measured,
     )
+
+
+def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> float:
+    """Replace a predictor to be trained by the task's; the CPU seconds it has taken already."""
+    estimator = getattr(calibrator, "homophily", None)
+    if not isinstance(estimator, TrainedPredictor):
+        return 0.0
+    shared = predictors.setdefault(estimator, Shared(estimator))
+    calibrator.set_params(homophily=shared)
+    return shared.cpu_seconds
 
 
 def fit_quietly(calibrator: Calibrator, bundle: Bundle) -> None:

@@ -139,6 +139,12 @@ def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     return as_json(upgraded) == constructor_parameters(kind(**wanted))
 
 
+def predictor_of(cell: Cell) -> TrainedPredictor | None:
+    """The homophily predictor that a cell trains; equal ones of a task are trained once."""
+    estimator = _recipe(cell)[1].get("homophily")
+    return estimator if isinstance(estimator, TrainedPredictor) else None
+
+
 def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
     """All parameters of the constructor, defaults too, as JSON gives them back."""
     return as_json(calibrator.get_params())

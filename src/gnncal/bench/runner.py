@@ -10,12 +10,13 @@ from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from gnncal.bench.costs import Costs, Step, chunks
 from gnncal.bench.engines import Engine, Workers, workers
 from gnncal.bench.logits import LogitProvider
-from gnncal.bench.measure import run_cell
-from gnncal.bench.plan import Cell, Plan, Task, is_current
+from gnncal.bench.measure import Predictors, run_cell
+from gnncal.bench.plan import Cell, Plan, Task, is_current, predictor_of
 from gnncal.bench.provenance import note_run
 from gnncal.bench.records import Record, append_records, read_records
 
@@ -157,12 +158,18 @@ class _Ledger:
         self._tell()
 
     def units(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """Cells of one task that are run together, without holding much work back."""
-        return [
-            chunk
-            for _, group in groupby(cells, key=lambda cell: cell.task)
-            for chunk in chunks(list(group), self._seconds, SECONDS_AT_ONCE)
-        ]
+        """Cells of one task that are run together, without holding much work back.
+
+        Cells with the same homophily predictor stay together, so that it is trained once.
+        """
+        units = []
+        for _, group in groupby(cells, key=lambda cell: cell.task):
+            blocks: dict[Any, list[Cell]] = {}
+            for cell in group:
+                blocks.setdefault(predictor_of(cell) or cell, []).append(cell)
+            parts = chunks([*blocks.values()], self._block_seconds, SECONDS_AT_ONCE)
+            units += [[cell for block in part for cell in block] for part in parts]
+        return units
 
     def ready(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -182,9 +189,9 @@ class _Ledger:
             self._left.pop(record.cell, None)
         self.ready(record.cell.task for record in records)
 
-    def _seconds(self, cell: Cell) -> float:
-        seconds = self.costs.predict(_step(cell))
-        return UNKNOWN_SECONDS if seconds is None else seconds
+    def _block_seconds(self, cells: list[Cell]) -> float:
+        seconds = [self.costs.predict(_step(cell)) for cell in cells]
+        return sum(UNKNOWN_SECONDS if known is None else known for known in seconds)
 
     def _tell(self) -> None:
         done = self._total - len(self._left)
@@ -216,7 +223,8 @@ def _run_cells(provider: LogitProvider, run: str, cells: list[Cell]) -> list[Rec
         bundle = provider.load(cells[0].task)
     except Exception as error:
         return [_without_logits(cell, run, reason(error)) for cell in cells]
-    return [run_cell(cell, bundle, run=run) for cell in cells]
+    predictors: Predictors = {}
+    return [run_cell(cell, bundle, predictors, run=run) for cell in cells]
 
 
 def _run_apart(work: Work, run: str, each: Workers, cells: list[Cell]) -> list[Record]:

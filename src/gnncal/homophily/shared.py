@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import process_time
 
 import numpy as np
 
@@ -17,6 +18,7 @@ class _Memory:
 
     data: FitData | None = None
     weights: Weights = field(default_factory=dict)
+    cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,17 @@ class Shared(HomophilyEstimator):
     estimator: HomophilyEstimator
     _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
 
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time that learning from the last data took; 0 before anything was learned."""
+        return self._memory.cpu_seconds
+
     def learn(self, data: FitData) -> Weights:
         """What was learned from these data, learned now if they are new."""
         if self._memory.data is None or not _are_same(self._memory.data, data):
+            started = process_time()
             self._memory.weights = self.estimator.learn(data)
+            self._memory.cpu_seconds = process_time() - started
             self._memory.data = data
         return self._memory.weights
 
