@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from gnncal.calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
     from gnncal.calibrators.settings import settings_for as settings_for
     from gnncal.calibrators.spline import SplineCalibration as SplineCalibration
+    from gnncal.calibrators.structural import StructuralLaw as StructuralLaw
+    from gnncal.calibrators.structural_graph import StructuralGraph as StructuralGraph
+    from gnncal.calibrators.structural_remainder import StructuralRemainder as StructuralRemainder
+    from gnncal.calibrators.structural_vector import StructuralVector as StructuralVector
     from gnncal.calibrators.structured import StructuredMatrixScaling as StructuredMatrixScaling
     from gnncal.calibrators.structured import StructuredVectorScaling as StructuredVectorScaling
     from gnncal.calibrators.temperature import TemperatureScaling as TemperatureScaling
@@ -92,6 +96,10 @@ _HOME = {
     "load": "calibrators.persistence",
     "RatioBinnedScaling": "calibrators.ratio_binned",
     "SplineCalibration": "calibrators.spline",
+    "StructuralLaw": "calibrators.structural",
+    "StructuralGraph": "calibrators.structural_graph",
+    "StructuralRemainder": "calibrators.structural_remainder",
+    "StructuralVector": "calibrators.structural_vector",
     "StructuredMatrixScaling": "calibrators.structured",
     "StructuredVectorScaling": "calibrators.structured",
     "CaGCN": "calibrators.neural.cagcn",

@@ -70,7 +70,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
-    fitting: ClassVar[Literal["closed form", "convex", "iterative"]] = "iterative"  # has `protocol`
+    # How a fit is found; those that iterate have a `protocol`.
+    fitting: ClassVar[Literal["closed form", "convex", "posterior", "iterative"]] = "iterative"
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model

@@ -19,6 +19,10 @@ from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.order_invariant import OrderInvariant
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
+from gnncal.calibrators.structural import StructuralLaw
+from gnncal.calibrators.structural_graph import StructuralGraph
+from gnncal.calibrators.structural_remainder import StructuralRemainder
+from gnncal.calibrators.structural_vector import StructuralVector
 from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
@@ -42,6 +46,10 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "histogram": HistogramBinning,
     "spline": SplineCalibration,
     "rbs": RatioBinnedScaling,
+    "structural": StructuralLaw,
+    "structural-remainder": StructuralRemainder,
+    "structural-vector": StructuralVector,
+    "structural-graph": StructuralGraph,
     "hots": HoTS,
     "entropy-only": EntropyOnly,
     "homophily-only": HomophilyOnly,
@@ -52,7 +60,11 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "wats": WATS,
 }
 
-_FITTING = {"closed form": "in closed form", "convex": "convex and solved to its one minimum"}
+_FITTING = {
+    "closed form": "in closed form",
+    "convex": "convex and solved to its one minimum",
+    "posterior": "the most probable one under a prior",
+}
 
 
 def list_calibrators() -> list[str]:

@@ -17,7 +17,7 @@ from gnncal.calibrators.protocols import (
     solve_like_the_paper,
     warn_unless_converged,
 )
-from gnncal.calibrators.solvers import Solution, newton
+from gnncal.calibrators.solvers import Solution, distinct_ends, newton
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning
@@ -28,7 +28,6 @@ N_STARTS = 2  # from there on, only the most promising
 WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
 LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss
-SAME_END = 0.05  # parameters that differ by five percent lead to one minimum
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 
 
@@ -182,7 +181,7 @@ class ParametricTemperature(TemperatureCalibrator):
         n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
         if stride >= LARGE_STRIDE:  # most steps are taken where they are cheap
             warm = follow(starts, stride)
-            starts, n_warm_up = _distinct(warm), max(run.n_iter for run in warm)
+            starts, n_warm_up = distinct_ends(warm), max(run.n_iter for run in warm)
         solution, *others = follow(starts, 1)
         n_iter = n_warm_up + max(run.n_iter for run in (solution, *others))
         self._set_theta(scale.decode(solution.parameters))
@@ -226,15 +225,6 @@ class ParametricTemperature(TemperatureCalibrator):
             message = f"{name} stopped with {'; '.join(found.values())}."
             warnings.warn(message, GnncalWarning, stacklevel=4)
         return tuple(found)
-
-
-def _distinct(runs: list[Solution]) -> FloatArray:
-    """Where the runs ended, without those that ended at the same place."""
-    ends: list[FloatArray] = []
-    for run in runs:
-        if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):
-            ends.append(run.parameters)
-    return np.array(ends)
 
 
 class _Scale:

@@ -18,6 +18,7 @@ GRADIENT_TOLERANCE = 1e-8
 STEP_TOLERANCE = 1e-9
 LONGEST_STEP = 2.0  # parameters are logarithms: a factor of seven at most
 SMALLEST_CURVATURE = 1e-12
+SAME_END = 0.05  # parameters that differ by less lead to one minimum
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,15 @@ def _positive_definite(hessian: FloatArray) -> FloatArray:
 
 def _pairs(chosen: BoolArray) -> BoolArray:
     return chosen[:, :, None] & chosen[:, None, :]
+
+
+def distinct_ends(runs: list[Solution]) -> FloatArray:
+    """Where the runs ended, without those that ended at the same place."""
+    ends: list[FloatArray] = []
+    for run in runs:
+        if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):
+            ends.append(run.parameters)
+    return np.array(ends)
 
 
 def lbfgs(

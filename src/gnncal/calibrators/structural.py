@@ -1,0 +1,115 @@
+"""The structural law: a temperature for each node from its entropy and its neighbourhood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.law import LawPrior, fit_law
+from gnncal.calibrators.protocols import warn_unless_converged
+from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+from gnncal.core.probability import softmax
+from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+
+LEVEL = number(above=0, below=1)
+
+
+@dataclass(frozen=True)
+class TemperatureInterval:
+    """Where each node's temperature and confidence lie, with the chosen probability."""
+
+    level: float
+    temperature_low: FloatArray  # (n_nodes,)
+    temperature_high: FloatArray
+    confidence_low: FloatArray
+    confidence_high: FloatArray
+
+
+class StructuralLaw(LawHolder, TemperatureCalibrator):
+    r"""A temperature for each node from its entropy, its neighbourhood and its predicted class.
+
+    .. math:: T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
+
+    :math:`e_i` is the normalised entropy of softmax(z_i). :math:`s_i` are six numbers about the
+    neighbourhood, centred on the calibration nodes: the support of the predicted class among the
+    neighbours and two hops away, the neighbours' mean entropy, the confidence relative to theirs,
+    and the logarithms of in- and out-degree. Senders and receivers both count as neighbours; a
+    node without any gets the typical value. :math:`o` is an offset for each predicted class.
+
+    The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
+    nodes close to a plain entropy rule; :mod:`gnncal.calibrators.law` has it. Nothing of the
+    graph is remembered, so a fitted law serves any graph with the same classes.
+    """
+
+    needs_graph = True
+    fitting = "posterior"
+    learned: ClassVar = (*LawHolder.law_learned, "covariance_", "converged_", "n_iter_")
+    covariance_: FloatArray  # (8 + n_classes, 8 + n_classes) of (ln T_c, ln T_u, w, o)
+    converged_: bool
+    n_iter_: int
+
+    def _fit(self, data: FitData) -> None:
+        assert data.graph is not None  # checked by fit
+        self._fit_seen(data, describe_neighbourhoods(data.logits, data.graph))
+
+    def _fit_seen(self, data: FitData, seen: Neighbourhood) -> None:
+        """Fit to neighbourhoods that are described already."""
+        centre = centre_of(seen.covariates[data.nodes])
+        rows = law_rows(seen, centre)
+        fit = fit_law(rows.take(data.nodes), data.logits[data.nodes], data.labels, LawPrior())
+        self._hold(fit.law, centre)
+        self.covariance_ = fit.covariance
+        self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
+        warn_unless_converged(self, fit.solution)
+        self.temperature_ = np.exp(fit.law.log_temperature(rows))
+        self.fit_report_ = FitReport.of(data, fit.loss)
+
+    def predict_interval(
+        self, logits: Any, graph: Graph | None = None, *, level: float = 0.9
+    ) -> TemperatureInterval:
+        """Say how well the calibration nodes determine each temperature and confidence.
+
+        The interval holds the node's temperature under the law with probability ``level``
+        (Laplace's approximation to the posterior). It does not know where the law itself is wrong.
+        """
+        LEVEL.check("level", level)
+        checked, graph, _ = self._check_prediction(logits, graph, None)
+        assert graph is not None  # checked just above
+        rows = self._rows(describe_neighbourhoods(checked, graph))
+        log_temperature, jacobian, moves = self._held().derivatives(rows)
+        spread = np.sqrt(self._variance(jacobian, rows.predictions)) * moves
+        half = float(ndtri(0.5 + 0.5 * level)) * spread
+        low, high = np.exp(log_temperature - half), np.exp(log_temperature + half)
+        return TemperatureInterval(
+            level,
+            low,
+            high,
+            softmax(checked, high).max(axis=1),
+            softmax(checked, low).max(axis=1),
+        )
+
+    def _temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        assert graph is not None  # checked by predict_proba
+        return self._temperature_of(describe_neighbourhoods(logits, graph))
+
+    def _temperature_of(self, seen: Neighbourhood) -> FloatArray:
+        return np.exp(self._held().log_temperature(self._rows(seen)))
+
+    def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
+        """Posterior variance of ln T at each row."""
+        p = jacobian.shape[1]
+        own, crossed = self.covariance_[:p, :p], self.covariance_[:p, p:]
+        variance = np.einsum("ip,pq,iq->i", jacobian, own, jacobian)
+        variance += 2.0 * np.einsum("ip,ip->i", jacobian, crossed.T[classes])
+        variance += np.diag(self.covariance_)[p:][classes]
+        return np.maximum(variance, 0.0)

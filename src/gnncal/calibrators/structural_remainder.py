@@ -1,0 +1,101 @@
+"""The structural law's confidence, and a better guess for the other classes."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.structural import StructuralLaw
+from gnncal.calibrators.structural_graph import StructuralGraph
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+from gnncal.core.probability import keep_predictions, log_losses, softmax
+from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+
+PARTS: dict[str, type[StructuralLaw | StructuralGraph]] = {
+    "law": StructuralLaw,
+    "graph": StructuralGraph,
+}
+Part = TypeVar("Part", StructuralLaw, StructuralGraph)
+
+
+class StructuralRemainder(Calibrator):
+    r"""The law's confidence in the predicted class; the rest is divided with bias and neighbours.
+
+    .. math:: p_{i \hat y_i} = c_i, \qquad
+              p_{ik} = (1 - c_i) \frac{q_{ik}}{\sum_{j \ne \hat y_i} q_{ij}}
+              \text{ for } k \ne \hat y_i
+
+    c is the confidence of ``structural`` and q the probabilities of ``structural-graph``. No
+    other class gets more than :math:`c_i`; what is too much goes to the rest. So predictions
+    stay as they are, and only the chances of the other classes differ from ``structural``.
+    """
+
+    preserves_predictions = True
+    needs_graph = True
+    fitting = "posterior"
+    learned: ClassVar = tuple(
+        f"{part}_{name}" for part, kind in PARTS.items() for name in kind.learned
+    )
+
+    def _fit(self, data: FitData) -> None:
+        assert data.graph is not None  # checked by fit
+        seen = describe_neighbourhoods(data.logits, data.graph)
+        for part, kind in PARTS.items():
+            fitted = kind()
+            fitted._fit_seen(data, seen)
+            for name in kind.learned:
+                setattr(self, f"{part}_{name}", getattr(fitted, name))
+        probs = self._probs_of(data.logits, seen)[data.nodes]
+        self.fit_report_ = FitReport.of(data, log_losses(probs, data.labels).mean())
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        assert graph is not None  # checked by predict_proba
+        return self._probs_of(logits, describe_neighbourhoods(logits, graph))
+
+    def _probs_of(self, logits: FloatArray, seen: Neighbourhood) -> FloatArray:
+        law, graph = self._restored(StructuralLaw, "law"), self._restored(StructuralGraph, "graph")
+        confidence = softmax(logits, law._temperature_of(seen)).max(axis=1)
+        probs = divide_rest(graph._probs_of(logits, seen), seen.predictions, confidence)
+        return keep_predictions(probs, seen.predictions)
+
+    def _restored(self, kind: type[Part], part: str) -> Part:
+        """Return one of the two fitted methods, from the attributes that are saved."""
+        calibrator = kind()
+        for name in kind.learned:
+            setattr(calibrator, name, getattr(self, f"{part}_{name}"))
+        return calibrator
+
+
+def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray) -> FloatArray:
+    """Give each predicted class its confidence, and the others the rest, none of them more.
+
+    The rest is divided in proportion to ``probs``. A class that would get more than the
+    confidence gets exactly that, and the others share what is left over.
+    """
+    nodes = np.arange(len(probs))
+    rest = probs.astype(np.float64)
+    rest[nodes, predictions] = 0.0
+    limit = confidence.astype(np.float64)[:, None]
+    rest /= np.maximum(rest.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    share = np.minimum(rest * (1.0 - limit), limit)
+    for _ in range(probs.shape[1]):  # each round fills at least one more class to its limit
+        missing = 1.0 - limit[:, 0] - share.sum(axis=1)
+        short = np.flatnonzero(missing > 1e-12)
+        if short.size == 0:
+            break
+        room = np.where(share[short] < limit[short], rest[short], 0.0)
+        room[nodes[: short.size], predictions[short]] = 0.0
+        empty = room.sum(axis=1) <= 0.0  # nothing left to go by: alike for all with room
+        room[empty] = share[short][empty] < limit[short][empty]
+        room[nodes[: short.size], predictions[short]] = 0.0
+        room *= (missing[short] / np.maximum(room.sum(axis=1), 1e-300))[:, None]
+        share[short] = np.minimum(share[short] + room, limit[short])
+    share[nodes, predictions] = limit[:, 0]
+    share /= share.sum(axis=1, keepdims=True)
+    return share.astype(probs.dtype)

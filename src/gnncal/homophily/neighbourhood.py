@@ -1,0 +1,65 @@
+"""What the neighbours of a node say about its prediction, as a few numbers without a scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph, Side
+from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.homophily.normalised import normalised_homophily
+from gnncal.homophily.share import neighbour_class_share
+
+COVARIATES = (
+    "support",  # normalised mean probability that the neighbours give to the predicted class
+    "two_hop_support",  # the same of the neighbours' neighbours
+    "neighbour_entropy",  # mean entropy of the neighbours' predictions
+    "relative_confidence",  # confidence minus the neighbours' mean confidence
+    "log_in_degree",  # ln(1 + in-degree) / 4
+    "log_out_degree",  # ln(1 + out-degree) / 4
+)
+DEGREE_SCALE = 4.0  # brings the logarithm of a degree to the size of the others
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Every node's prediction and what its neighbours say about it."""
+
+    predictions: IntArray  # (n_nodes,)
+    entropy: FloatArray  # (n_nodes,) normalised entropy of the node's own prediction
+    covariates: FloatArray  # (n_nodes, 6) in the order of COVARIATES; NaN without neighbours
+    mean_probs: FloatArray  # (n_nodes, n_classes) of the neighbours; uniform without neighbours
+
+
+def describe_neighbourhoods(logits: FloatArray, graph: Graph) -> Neighbourhood:
+    """Look at the senders and receivers of each node together.
+
+    One sparse product of size nodes x classes for each direction of the edges, and a pass over
+    the edges for two hops. An undirected graph has one direction.
+    """
+    side: Side = "in" if graph.is_undirected else "both"
+    n_nodes, n_classes = logits.shape
+    nodes = np.arange(n_nodes)
+    probs, predictions = softmax(logits), logits.argmax(axis=1)
+    entropy = normalised_entropy(logits).astype(np.float64)
+    confidence = probs[nodes, predictions].astype(np.float64)
+    mean_probs = graph.neighbour_mean(probs, side=side)
+    isolated = graph.neighbour_counts(side=side) == 0
+    mean_probs[isolated] = 1.0 / n_classes
+    support = mean_probs[nodes, predictions].astype(np.float64)
+    two_hops = neighbour_class_share(graph, predictions, lambda c: mean_probs[:, c], side=side)
+    means = graph.neighbour_mean(np.stack([entropy, confidence], axis=1), side=side)
+    covariates = np.stack(
+        [
+            np.where(isolated, np.nan, normalised_homophily(support, n_classes)),
+            normalised_homophily(two_hops, n_classes),
+            means[:, 0],
+            confidence - means[:, 1],
+            np.log1p(graph.in_degree) / DEGREE_SCALE,
+            np.log1p(graph.out_degree) / DEGREE_SCALE,
+        ],
+        axis=1,
+    )
+    return Neighbourhood(predictions, entropy, covariates, mean_probs)

@@ -1,0 +1,227 @@
+"""The structural law and its relatives: exact derivatives, a second implementation, intervals."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, minimize
+
+import gnncal
+from gnncal.calibrators.law import (
+    Law,
+    LawPrior,
+    LawRows,
+    _posterior_derivatives,
+    fit_law,
+    gamma_mixture_penalty,
+    student_penalty,
+)
+from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.structural_remainder import divide_rest
+from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.homophily.neighbourhood import describe_neighbourhoods
+
+
+def random_rows(n=60, n_classes=3, m=2, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = 2.0 * rng.normal(size=(n, n_classes))
+    labels = np.array([rng.choice(n_classes, p=p) for p in softmax(0.7 * logits)])
+    covariates = rng.normal(size=(n, m))
+    covariates -= covariates.mean(axis=0)
+    rows = LawRows(normalised_entropy(logits), covariates, logits.argmax(axis=1))
+    return rows, logits, labels
+
+
+def planted_graph(seed=0, n=3000, n_classes=4):
+    """Nodes in pairs of neighbours, logits that are too sharp by a known law."""
+    rng = np.random.default_rng(seed)
+    edges = rng.integers(n, size=(2, 4 * n))
+    graph = gnncal.Graph(np.concatenate([edges, edges[::-1]], axis=1), n)
+    honest = 1.5 * rng.normal(size=(n, n_classes))
+    labels = np.array([rng.choice(n_classes, p=p) for p in softmax(honest)])
+    return graph, honest, labels, rng
+
+
+def test_the_posterior_has_exact_derivatives():
+    rows, logits, labels = random_rows()
+    loss, prior = TemperatureLoss(logits, labels), LawPrior()
+    theta = np.array([0.5, -0.4, 0.3, -0.2, 0.1, 0.05, -0.2])
+
+    def value(theta):
+        return _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)[0]
+
+    def gradient(theta):
+        return _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)[1]
+
+    _, first, second = _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)
+    np.testing.assert_allclose(first, approx_fprime(theta, value, 1e-6), atol=1e-5)
+    numeric = approx_fprime(theta, gradient, 1e-6)
+    np.testing.assert_allclose(second, numeric, atol=1e-4)
+
+
+def test_penalties_by_hand():
+    # t with 3 degrees of freedom, scale 1, at x = 1: 2 ln(1 + 1/3), slope 4/4, curvature 4 * 2/16.
+    value, slope, curvature = student_penalty(1.0, 1.0, 3.0)
+    assert (value, slope, curvature) == pytest.approx((2 * np.log(4 / 3), 1.0, 0.5))
+    # Two weights (1, 1), shape 1, rate 1/2: exponent 2, total 3/2, so 2 ln 3 and precision 4/3.
+    value, gradient, _ = gamma_mixture_penalty(np.ones(2), 1.0, 0.5)
+    assert value == pytest.approx(2 * np.log(3))
+    np.testing.assert_allclose(gradient, [4 / 3, 4 / 3])
+
+
+def test_the_fit_agrees_with_a_straight_line_version():
+    rows, logits, labels = random_rows(n=80)
+
+    def negative_log_posterior(theta):
+        a, b, w, o = theta[0], theta[1], theta[2:4], theta[4:]
+        total = 0.0
+        for i in range(len(labels)):
+            e = rows.entropy[i]
+            log_t = np.log(np.exp(a) * (1 - e) + np.exp(b) * e)
+            log_t += rows.covariates[i] @ w + o[rows.predictions[i]]
+            z = logits[i] / np.exp(log_t)
+            total += np.log(np.exp(z - z.max()).sum()) + z.max() - z[labels[i]]
+        total += 2 * np.log1p((a - b - 0.7) ** 2 / 3) + 2 * np.log1p(((a + b) / 2) ** 2 / 0.75)
+        total += 2 * np.log1p(w @ w) + 16 * o @ o  # shape 1, rate 1/2, two weights
+        return total
+
+    by_hand = min(
+        (minimize(negative_log_posterior, [r / 2, -r / 2, 0, 0, 0, 0, 0]) for r in (0.7, 4, -2)),
+        key=lambda run: run.fun,
+    )
+    law = fit_law(rows, logits, labels, LawPrior()).law
+    fitted = np.concatenate([law[:2], law.weights, law.offsets])
+    np.testing.assert_allclose(fitted, by_hand.x, atol=2e-3)
+
+
+def test_neighbourhoods_of_a_path_by_hand():
+    # 0 -> 1 -> 2 and an isolated node 3; two classes.
+    probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5]])
+    seen = describe_neighbourhoods(np.log(probs), gnncal.Graph([[0, 1], [1, 2]], 4))
+    # Node 1 predicts class 0; its neighbours give it (0.9 + 0.2) / 2 = 0.55, normalised 0.1.
+    assert seen.covariates[1, 0] == pytest.approx(0.1)
+    # Their neighbours are only node 1 itself, twice: 0.6, normalised 0.2.
+    assert seen.covariates[1, 1] == pytest.approx(0.2)
+    assert seen.covariates[1, 3] == pytest.approx(0.6 - (0.9 + 0.8) / 2)
+    np.testing.assert_allclose(seen.covariates[0, 4:], [0.0, np.log(2) / 4])
+    assert np.isnan(seen.covariates[3, :4]).all()
+    np.testing.assert_allclose(seen.mean_probs[3], 0.5)
+
+
+def test_an_undirected_graph_is_told_from_a_directed_one():
+    there = np.array([[0, 1, 2], [1, 2, 0]])
+    assert not gnncal.Graph(there, 3).is_undirected  # equal degrees, yet a directed cycle
+    assert gnncal.Graph(np.concatenate([there, there[::-1]], axis=1), 3).is_undirected
+    assert gnncal.Graph(np.empty((2, 0), int), 3).is_undirected
+
+
+def test_on_an_undirected_graph_both_directions_say_the_same():
+    graph, logits, _, _ = planted_graph(n=300)
+    once = describe_neighbourhoods(logits, graph)
+    doubled = gnncal.Graph(np.concatenate([graph.edge_index, graph.edge_index], axis=1), 300)
+    twice = describe_neighbourhoods(logits, doubled)
+    np.testing.assert_allclose(once.covariates[:, :4], twice.covariates[:, :4])
+
+
+def test_a_planted_law_is_recovered():
+    graph, honest, labels, _ = planted_graph(n=20_000)
+    sharp = 2.0 * honest
+    # The law is written in the entropy of the sharp logits; a constant factor is one temperature.
+    law = gnncal.StructuralLaw().fit(sharp, labels, graph, nodes=np.arange(20_000))
+    assert np.median(law.temperature_) == pytest.approx(2.0, rel=0.03)
+    assert np.abs(np.log(law.temperature_ / 2.0)).max() < 0.2
+    assert np.abs(law.weights_).max() < 0.2
+
+
+def test_degree_in_the_temperature_is_found():
+    graph, honest, labels, _ = planted_graph(n=20_000)
+    slope = 1.5
+    factor = np.exp(slope * (np.log1p(graph.in_degree) / 4 - 0.55))
+    law = gnncal.StructuralLaw().fit(
+        honest * factor[:, None], labels, graph, nodes=np.arange(20_000)
+    )
+    by_degree = law.weights_[4] + law.weights_[5]  # in- and out-degree are the same here
+    assert by_degree == pytest.approx(slope, abs=0.25)
+
+
+def test_intervals_hold_the_true_temperature_as_often_as_they_say():
+    held = []
+    for seed in range(30):
+        graph, honest, labels, _ = planted_graph(seed=seed, n=600)
+        law = gnncal.StructuralLaw().fit(1.6 * honest, labels, graph, nodes=np.arange(300))
+        interval = law.predict_interval(1.6 * honest, graph, level=0.8)
+        inside = (interval.temperature_low < 1.6) & (interval.temperature_high > 1.6)
+        held.append(inside[300:].mean())
+    assert 0.7 < np.mean(held) < 0.97  # the prior is right here, so more often is no wonder
+
+
+def test_confidence_intervals_contain_the_confidence():
+    graph, honest, labels, _ = planted_graph(n=400)
+    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=np.arange(200))
+    interval, probs = law.predict_interval(honest, graph), law.predict_proba(honest, graph)
+    confidence = probs.max(axis=1)
+    assert (interval.confidence_low <= confidence).all()
+    assert (interval.confidence_high >= confidence).all()
+    with pytest.raises(gnncal.InputError, match="level is 1"):
+        law.predict_interval(honest, graph, level=1.0)
+
+
+def test_one_calibration_node_moves_temperatures_little():
+    graph, honest, labels, _ = planted_graph(n=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gnncal.GnncalWarning)
+        law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=[7])
+    assert ((law.temperature_ > 0.3) & (law.temperature_ < 4.0)).all()
+
+
+def test_a_fitted_law_serves_a_graph_it_has_not_seen():
+    graph, honest, labels, _ = planted_graph(n=500)
+    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=np.arange(250))
+    half = graph.edge_index[:, (graph.edge_index < 250).all(axis=0)]
+    part = gnncal.Graph(half, 250)
+    assert law.predict_temperature(honest[:250], part).shape == (250,)
+
+
+def test_the_bias_of_a_neglected_class_is_found():
+    graph, honest, labels, _ = planted_graph(n=5000)
+    biased = honest - np.array([1.0, 0.0, 0.0, 0.0])
+    vector = gnncal.StructuralVector().fit(biased, labels, graph, nodes=np.arange(5000))
+    bias = vector.bias_ - vector.bias_[1:].mean()
+    assert bias[0] == pytest.approx(1.0, abs=0.1)
+
+
+def test_neighbours_are_listened_to_where_they_know_more():
+    rng = np.random.default_rng(3)
+    n = 2000
+    labels = np.repeat([0, 1], n // 2)
+    logits = np.where(labels[:, None] == [0, 1], 0.4, 0.0) + rng.normal(size=(n, 2)) * 0.7
+    pairs = np.array([rng.choice(np.flatnonzero(labels == c), (2, 5 * n)) for c in (0, 1)])
+    graph = gnncal.Graph(np.concatenate([*pairs, *pairs[:, ::-1]], axis=1), n)
+    nodes = rng.permutation(n)[: n // 2]
+    test = np.setdiff1d(np.arange(n), nodes)
+    fitted = gnncal.StructuralGraph().fit(logits, labels, graph, nodes=nodes)
+    assert fitted.neighbour_weight_ > 0.5
+    assert fitted.score(logits, labels, graph, nodes=test) > 0.95
+    assert (logits.argmax(axis=1) == labels)[test].mean() < 0.8
+
+
+def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
+    probs = np.array([[0.2, 0.6, 0.2], [0.5, 0.3, 0.2]])
+    divided = divide_rest(probs, np.array([0, 0]), np.array([0.4, 0.6]))
+    # 0.6 is left: 3 : 1 would give 0.45 and 0.15, but class 1 may not pass 0.4.
+    np.testing.assert_allclose(divided[0], [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(divided[1], [0.6, 0.24, 0.16])
+
+
+def test_the_remainder_keeps_the_confidence_of_the_law():
+    graph, honest, labels, _ = planted_graph(n=600)
+    nodes = np.arange(300)
+    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=nodes)
+    remainder = gnncal.StructuralRemainder().fit(honest, labels, graph, nodes=nodes)
+    np.testing.assert_allclose(
+        remainder.predict_proba(honest, graph).max(axis=1),
+        law.predict_proba(honest, graph).max(axis=1),
+        atol=1e-9,
+    )
