@@ -376,7 +376,9 @@ def test_the_papers_protocol_needs_training_nodes(problem):
         with pytest.raises(gnncal.InputError, match="pass train_nodes"):
             calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes)
         with pytest.raises(gnncal.InputError, match="expected 'converged' or 'paper'"):
-            gnncal.get_calibrator(name, protocol="x").fit(logits, sample.labels, sample.graph)
+            gnncal.get_calibrator(name, protocol="x").fit(
+                logits, sample.labels, sample.graph, nodes=nodes
+            )
 
 
 def test_presets_differ_where_text_and_release_differ():

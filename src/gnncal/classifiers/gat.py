@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gnncal.classifiers.inputs import GraphInput
 from gnncal.classifiers.settings import TrainingSettings
-from gnncal.classifiers.sparse import Pattern, SparseProduct
+from gnncal.tensors.sparse import Pattern, SparseProduct
 
 N_HEADS = 2
 

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.classifiers.sparse import Pattern, SparseMatrix, SparseProduct
 from gnncal.core.graph import Graph
+from gnncal.tensors.features import ConstantFeatures
+from gnncal.tensors.sparse import Pattern, SparseMatrix, SparseProduct
 
 Rule = Literal["symmetric", "mean"]
 
@@ -28,7 +29,8 @@ class GraphInput:
         self.pattern = Pattern(features) if sparse.issparse(features) else None
         # dense (n_nodes, n_features), or the (nnz,) entries of the sparse pattern
         self.values = torch.from_numpy(features.data if self.pattern else features)
-        self._carried: dict[Rule, Tensor] = {}
+        self._features = features
+        self._carried: dict[Rule, ConstantFeatures] = {}
 
     @cached_property
     def symmetric(self) -> SparseMatrix:
@@ -55,13 +57,8 @@ class GraphInput:
         return SparseProduct.apply(values, weight, self.pattern)
 
     def carried_times(self, rule: Rule, weight: Tensor) -> Tensor:
-        """P X W for P the ``symmetric`` or the ``mean`` matrix.
-
-        Dense features: P X is computed once. Sparse ones would fill up, so P (X W) is formed.
-        """
-        matrix: SparseMatrix = getattr(self, rule)
-        if self.pattern is not None:
-            return matrix @ self.times(weight)
+        """P X W for P the ``symmetric`` or the ``mean`` matrix."""
         if rule not in self._carried:
-            self._carried[rule] = matrix @ self.values
+            matrix: SparseMatrix = getattr(self, rule)
+            self._carried[rule] = ConstantFeatures(self._features, matrix.pattern.matrix)
         return self._carried[rule] @ weight

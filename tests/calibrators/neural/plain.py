@@ -29,8 +29,21 @@ def gcn_matrix(A, *, add_self_loops=True):
     return A / np.sqrt(np.outer(received, sent))
 
 
-def cagcn(w, z, A, link, add_self_loops=True):
-    P = gcn_matrix(A, add_self_loops=add_self_loops)
+def first_release_matrix(A, *, add_self_loops=True):
+    """Out-degrees on both sides; one more loop at every node."""
+    A = A + np.eye(len(A)) * add_self_loops
+    scale = np.array([1 / np.sqrt(max(sent, 1)) for sent in A.sum(axis=0)])
+    return np.array(
+        [
+            [s * a * r for a, s in zip(row, scale, strict=True)]
+            for row, r in zip(A, scale, strict=True)
+        ]
+    )
+
+
+def cagcn(w, z, A, link, add_self_loops=True, normalisation="in-out"):
+    matrix = {"in-out": gcn_matrix, "out": first_release_matrix}[normalisation]
+    P = matrix(A, add_self_loops=add_self_loops)
     hidden = np.maximum(P @ z @ w["input_weight"] + w["input_bias"], 0)
     t = P @ hidden @ w["output_weight"] + w["output_bias"]
     return 1 / (softplus(t) if link == "softplus" else np.log(np.exp(t) + 1.1))

@@ -36,9 +36,11 @@ def fitted(kind, graph=GRAPH, logits=LOGITS, **params):
 
 @pytest.mark.parametrize("link", ["softplus", "log-shifted"])
 @pytest.mark.parametrize("loops", [True, False])
-def test_cagcn(link, loops):
-    calibrator = fitted(gnncal.CaGCN, link=link, add_self_loops=loops)
-    expected = plain.cagcn(calibrator.weights_, LOGITS, A, link, loops)
+@pytest.mark.parametrize("normalisation", ["in-out", "out"])
+def test_cagcn(link, loops, normalisation):
+    options = {"link": link, "add_self_loops": loops, "normalisation": normalisation}
+    calibrator = fitted(gnncal.CaGCN, **options)
+    expected = plain.cagcn(calibrator.weights_, LOGITS, A, **options)
     found = calibrator.predict_temperature(LOGITS, GRAPH)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import gnncal
 from gnncal.calibrators.neural import base
@@ -158,7 +159,10 @@ def test_bad_settings_are_refused(kind, params, message):
         (gnncal.GATS(base_temperature=0.0), "base_temperature is 0.0"),
         (gnncal.WATS(scale=0.0), "scale is 0.0"),
         (gnncal.WATS(coefficients="haar"), "coefficients is 'haar'"),
-        (gnncal.GETS(experts_per_node=8), "there are 7 experts"),
+        (
+            gnncal.GETS(experts_per_node=8),
+            "experts_per_node is 8; expected a whole number from 1 to 7",
+        ),
         (gnncal.GETS(balance_weight=-0.1), "balance_weight is -0.1"),
     ],
 )
@@ -183,10 +187,11 @@ def test_the_seed_decides_the_result_and_leaves_no_trace(kind):
 
 
 def test_sparse_products_and_attention_pass_gradcheck():
-    from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods, SparseOperator
+    from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods
+    from gnncal.tensors.sparse import SparseMatrix
 
     generator = np.random.default_rng(0)
-    matrix = SparseOperator(sparse.random_array((6, 9), density=0.4, rng=generator).tocsr())
+    matrix = SparseMatrix(sparse.random_array((6, 9), density=0.4, rng=generator).tocsr())
     for shape in ((9,), (9, 3)):
         values = torch.tensor(generator.normal(size=shape), requires_grad=True)
         assert torch.autograd.gradcheck(lambda v: matrix @ v, [values])
@@ -266,6 +271,7 @@ def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
         (gnncal.CaGCN, {}, {"margin_weight": 0.5}),
         (gnncal.CaGCN, {}, {"initial": "uniform"}),
         (gnncal.CaGCN, {}, {"add_self_loops": False}),
+        (gnncal.CaGCN, {}, {"normalisation": "out"}),
         (gnncal.CaGCN, {}, {"dropout": 0.0}),
         (gnncal.GATS, {}, {"heads": 2}),
         (gnncal.GATS, {}, {"positive": False}),
@@ -304,6 +310,37 @@ def test_direction_only_matters_on_directed_graphs():
     ):
         usual, released = kind(max_epochs=4), kind(max_epochs=4, **option)
         np.testing.assert_allclose(probs_of(usual, both_ways), probs_of(released, both_ways))
+
+
+def test_the_first_release_of_cagcn_differs_on_directed_graphs_and_where_there_are_loops_only():
+    others = EDGES[:, EDGES[0] != EDGES[1]]
+    undirected = gnncal.Graph(np.concatenate([others, others[::-1]], axis=1), N, X)
+    usual, released = (gnncal.CaGCN(max_epochs=4, normalisation=n) for n in ("in-out", "out"))
+    np.testing.assert_allclose(probs_of(usual, undirected), probs_of(released, undirected))
+
+
+def test_a_node_at_a_limit_of_the_temperature_gives_no_gradient():
+    from gnncal.calibrators.neural.base import within_range
+
+    values = torch.tensor([1.0, 1e3, 1e-3], requires_grad=True)
+    limited = within_range(values)
+    limited.sum().backward()
+    torch.testing.assert_close(limited, torch.tensor([1.0, np.exp(5), np.exp(-5)]).float())
+    torch.testing.assert_close(values.grad, torch.tensor([1.0, 0.0, 0.0]))
+
+
+@every_method
+def test_training_parameters_are_those_of_every_method_and_shown_only_when_changed(kind):
+    shared = ("protocol", "stop_on", "max_epochs", "patience", "learning_rate", "weight_decay")
+    assert {*shared, "random_state"} < set(kind().get_params())
+    assert repr(kind()) == f"{kind.__name__}()"
+    changed = kind(patience=7, random_state=3)
+    assert repr(changed) == f"{kind.__name__}(patience=7, random_state=3)"
+    assert clone(changed).get_params() == changed.get_params()
+    with pytest.raises(gnncal.InputError, match="patience is 'long'; expected a whole number"):
+        kind(patience="long").fit(LOGITS, LABELS, GRAPH, **SPLIT)
+    with pytest.raises(TypeError, match="unheard_of"):
+        kind(unheard_of=1)
 
 
 def test_initial_temperatures_are_those_of_the_releases():
@@ -405,8 +442,14 @@ def test_a_training_that_diverges_is_refused():
 @pytest.mark.parametrize(
     ("calibrator", "message"),
     [
-        (gnncal.CaGCN(margin_weight=float("nan")), "margin_weight is nan; expected a finite"),
-        (gnncal.GETS(balance_weight=float("inf")), "balance_weight is inf; expected a finite"),
+        (
+            gnncal.CaGCN(margin_weight=float("nan")),
+            "margin_weight is nan; expected a number of at least 0",
+        ),
+        (
+            gnncal.GETS(balance_weight=float("inf")),
+            "balance_weight is inf; expected a number of at least 0",
+        ),
         (gnncal.GATS(learning_rate=float("inf")), "learning_rate is inf; expected a positive"),
         (gnncal.GATS(heads=2.5), "heads is 2.5; expected a whole number"),
         (gnncal.WATS(max_epochs=2.5), "max_epochs is 2.5; expected a whole number"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from gnncal.calibrators import protocols
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_choice, check_count, check_not_negative
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
@@ -23,7 +22,6 @@ from gnncal.core.graph import Graph
 if TYPE_CHECKING:
     from torch import Tensor
 
-StopOn = Literal["held-out", "train", "none"]
 Weights = dict[str, FloatArray]
 Noise = np.random.Generator
 HELD_OUT_SHARE = 0.2  # of the calibration nodes, where they decide when to stop
@@ -31,40 +29,17 @@ FEWEST_HELD_OUT_NODES = 2  # even two keep a network from overfitting a handful 
 LARGEST_LOGIT = 1e6  # beyond it a network sees this value: squares must fit a float32
 
 
-class NeuralCalibrator(Calibrator):
+class NeuralCalibrator(TrainingParameters, Calibrator):
     """A small network, trained by full-batch Adam on the calibration cross-entropy.
 
     A subclass prepares everything constant once (``_inputs``, for the rows where an output is
     wanted and no others), gives its initial weights, and computes scores from both.
-
-    Training parameters, the same for every method:
-
-    protocol : ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say;
-        ``"paper"`` is the common protocol of the GETS, WATS and HoTS papers, at most 1,000 epochs
-        and a patience of 50 on the *training* nodes' loss.
-    stop_on : whose cross-entropy decides which epoch is kept. ``"held-out"``, the default, keeps
-        a fifth of the calibration nodes out of the training for it: the network can overfit the
-        nodes it is trained on, and the classifier has overfitted its training nodes.
-        ``"train"`` watches those nevertheless, as most releases do, and is the fallback with
-        fewer than ten calibration nodes where there are training nodes; ``"none"`` trains on
-        every calibration node for ``max_epochs``.
-    max_epochs, patience, learning_rate, weight_decay : of Adam; weight decay is added to the
-        gradient. :func:`gnncal.settings_for` has what publications used on a data set.
-    random_state : an int seeds initial weights, dropout and the held-out part; a generator does
-        too, but cannot be saved.
     """
 
     needs_graph = True
     needs_torch = True
     learned: ClassVar[tuple[str, ...]] = ("weights_", "n_iter_")
 
-    protocol: Protocol
-    stop_on: StopOn
-    max_epochs: int
-    patience: int
-    learning_rate: float
-    weight_decay: float
-    random_state: Any
     weights_: Weights
     n_iter_: int
 
@@ -104,16 +79,7 @@ class NeuralCalibrator(Calibrator):
         """Whether a weight moves in training; all do by default."""
         return True
 
-    def _check_parameters(self) -> None:
-        check_choice("stop_on", self.stop_on, ("held-out", "train", "none"))
-        check_count("max_epochs", self.max_epochs)
-        check_count("patience", self.patience)
-        check_not_negative("weight_decay", self.weight_decay)
-        if not 0 < self.learning_rate < np.inf:
-            raise InputError(f"learning_rate is {self.learning_rate}; expected a positive number.")
-
     def _fit(self, data: FitData) -> None:
-        self._check_parameters()
         protocols.check_protocol(self.protocol, data)
         require("torch", extra="neural", purpose=type(self).__name__)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -220,7 +186,7 @@ class NeuralCalibrator(Calibrator):
 
 
 class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
-    """A network whose output is one temperature a node, kept within [e^-5, e^5]."""
+    """A network whose output is one temperature for each node, kept within [e^-5, e^5]."""
 
     @abstractmethod
     def _network(self, weights: dict[str, Tensor], inputs: Any, noise: Noise | None) -> Tensor:
@@ -229,7 +195,7 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
     def _scores(
         self, weights: dict[str, Tensor], inputs: Any, logits: Tensor, noise: Noise | None
     ) -> Tensor:
-        temperature = self._network(weights, inputs, noise).clamp(*TEMPERATURE_RANGE)
+        temperature = within_range(self._network(weights, inputs, noise))
         return logits / temperature[:, None]
 
     def _fit(self, data: FitData) -> None:
@@ -248,8 +214,17 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
         inputs = self._inputs(logits, graph, known_labels, rows)
         with torch.no_grad():
             output = self._network(self._tensors(logits.dtype), inputs, None)
-        found: FloatArray = output.clamp(*TEMPERATURE_RANGE).numpy()
+        found: FloatArray = within_range(output).numpy()
         return found
+
+
+def within_range(values: Tensor) -> Tensor:
+    """Temperatures or multipliers kept within [e^-5, e^5].
+
+    A node at a limit gives no gradient. Published numbers were made so; letting gradients pass
+    would change those of CaGCN, GETS and WATS.
+    """
+    return values.clamp(*TEMPERATURE_RANGE)
 
 
 def bounded(logits: FloatArray) -> FloatArray:

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from scipy import sparse
 
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
     Noise,
-    StopOn,
     Weights,
     bounded,
     dropped_out,
     glorot,
     linear,
+    within_range,
 )
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_choice, check_count, check_not_negative, check_share
+from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.calibrators.neural.propagation import SparseOperator
+    from gnncal.tensors.sparse import SparseMatrix
 
 Link = Literal["softplus", "log-shifted"]
 SHIFT = 1.1  # of the original link
@@ -52,10 +52,24 @@ class CaGCN(NeuralTemperature):
     initial : ``"glorot"`` weights and zero biases, so T starts near 1.44; ``"uniform"`` draws
         both within 1 / sqrt(outputs), as the original does, and T starts anywhere.
     add_self_loops : give a loop to each node that has none; ``False`` takes the graph as it is.
-    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
-        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+    normalisation : of :math:`\hat A`. ``"in-out"`` has the in-degree on the receiving and the
+        out-degree on the sending side. ``"out"``, as originally released, has the out-degree on
+        both, and the added loop goes to every node, even where there is one. Both are the same
+        on undirected graphs without loops.
+    training : protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state,
+        see :class:`gnncal.calibrators.neural.parameters.TrainingParameters`.
 
     """
+
+    constraints: ClassVar = TrainingParameters.training_constraints | {
+        "link": choice("softplus", "log-shifted"),
+        "margin_weight": number(at_least=0),
+        "hidden": whole_number(at_least=1),
+        "dropout": number(at_least=0, below=1),
+        "initial": choice("glorot", "uniform"),
+        "add_self_loops": FLAG,
+        "normalisation": choice("in-out", "out"),
+    }
 
     def __init__(
         self,
@@ -66,13 +80,8 @@ class CaGCN(NeuralTemperature):
         dropout: float = 0.5,
         initial: Literal["glorot", "uniform"] = "glorot",
         add_self_loops: bool = True,
-        protocol: Protocol = "converged",
-        stop_on: StopOn = "held-out",
-        max_epochs: int = 1000,
-        patience: int = 50,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        random_state: Any = 0,
+        normalisation: Literal["in-out", "out"] = "in-out",
+        **training: Any,
     ) -> None:
         self.link = link
         self.margin_weight = margin_weight
@@ -80,21 +89,8 @@ class CaGCN(NeuralTemperature):
         self.dropout = dropout
         self.initial = initial
         self.add_self_loops = add_self_loops
-        self.protocol = protocol
-        self.stop_on = stop_on
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("link", self.link, ("softplus", "log-shifted"))
-        check_choice("initial", self.initial, ("glorot", "uniform"))
-        check_count("hidden", self.hidden)
-        check_share("dropout", self.dropout)
-        check_not_negative("margin_weight", self.margin_weight)
+        self.normalisation = normalisation
+        super().__init__(**training)
 
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
         K, h = data.n_classes, self.hidden
@@ -117,15 +113,32 @@ class CaGCN(NeuralTemperature):
     ) -> _Inputs:
         import torch
 
-        from gnncal.calibrators.neural.propagation import SparseOperator, restrict
+        from gnncal.calibrators.neural.propagation import restrict
+        from gnncal.tensors.sparse import SparseMatrix
 
-        adjacency = graph.normalised_adjacency(
-            add_self_loops=self.add_self_loops, dtype=logits.dtype
-        )
+        adjacency = self._adjacency(graph, logits.dtype)
         last, senders = restrict(adjacency, rows)
         first = adjacency if len(senders) == len(logits) else adjacency[senders]
         propagated = first @ bounded(logits)  # Â (Z W) = (Â Z) W, so Â Z is computed once
-        return _Inputs(torch.from_numpy(propagated), SparseOperator(last))
+        return _Inputs(torch.from_numpy(propagated), SparseMatrix(last))
+
+    def _adjacency(self, graph: Graph, dtype: np.dtype[Any]) -> sparse.csr_array:
+        if self.normalisation == "in-out":
+            return graph.normalised_adjacency(add_self_loops=self.add_self_loops, dtype=dtype)
+        loops = sparse.eye_array(graph.n_nodes, dtype=dtype) * self.add_self_loops
+        matrix = sparse.csr_array(graph.adjacency(dtype) + loops)
+        degree = graph.out_degree + int(self.add_self_loops)
+        scale = (1.0 / np.sqrt(np.maximum(degree, 1))).astype(dtype)
+        matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+        matrix.data *= scale[matrix.indices]
+        return matrix
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], learned: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """An older version knew one normalisation."""
+        return {"normalisation": "in-out"} | parameters, learned
 
     def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:
         import torch
@@ -138,7 +151,7 @@ class CaGCN(NeuralTemperature):
             multiplier = softplus(t)
         else:
             multiplier = torch.logaddexp(t, t.new_tensor(np.log(SHIFT)))
-        return 1 / multiplier.clamp(*TEMPERATURE_RANGE)  # before it underflows; same range as T
+        return 1 / within_range(multiplier)  # before it underflows; the same range as T's
 
     def _loss(
         self,
@@ -163,4 +176,4 @@ class CaGCN(NeuralTemperature):
 @dataclass(frozen=True)
 class _Inputs:
     propagated: Tensor  # (n_senders, n_classes) Â Z at the senders of the rows
-    last: SparseOperator  # (n_rows, n_senders)
+    last: SparseMatrix  # (n_rows, n_senders)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
     Noise,
-    StopOn,
     Weights,
     bounded,
     glorot,
 )
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_choice, check_count
+from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph, Side
+from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 
 if TYPE_CHECKING:
@@ -56,8 +54,8 @@ class GATS(NeuralTemperature):
         as they are, as released, with only the guards against division by zero.
     relative_to : ``"in"`` divides :math:`\delta` by the size of the neighbourhood it sums over;
         ``"out"`` by the number of edges that leave i, as released. Equal on undirected graphs.
-    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
-        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+    training : protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state,
+        see :class:`gnncal.calibrators.neural.parameters.TrainingParameters`.
 
     """
 
@@ -65,41 +63,28 @@ class GATS(NeuralTemperature):
     train_nodes_: IntArray  # (m,)
     graph_fingerprint_: str
 
+    constraints: ClassVar = TrainingParameters.training_constraints | {
+        "heads": whole_number(at_least=1),
+        "base_temperature": number(above=0),
+        "positive": FLAG,
+        "relative_to": choice("in", "out"),
+    }
+
     def __init__(
         self,
         *,
         heads: int = 8,
         base_temperature: float = 1.0,
         positive: bool = True,
-        relative_to: Side = "in",
-        protocol: Protocol = "converged",
-        stop_on: StopOn = "held-out",
-        max_epochs: int = 1000,
-        patience: int = 50,
-        learning_rate: float = 0.01,
+        relative_to: Literal["in", "out"] = "in",
         weight_decay: float = 1e-3,
-        random_state: Any = 0,
+        **training: Any,
     ) -> None:
         self.heads = heads
         self.base_temperature = base_temperature
         self.positive = positive
         self.relative_to = relative_to
-        self.protocol = protocol
-        self.stop_on = stop_on
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("heads", self.heads)
-        check_choice("relative_to", self.relative_to, ("in", "out"))
-        if not self.base_temperature > 0:
-            raise InputError(
-                f"base_temperature is {self.base_temperature}; expected a positive number."
-            )
+        super().__init__(weight_decay=weight_decay, **training)
 
     def _remember(self, data: FitData) -> None:
         assert data.graph is not None

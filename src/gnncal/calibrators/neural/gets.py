@@ -11,19 +11,17 @@ from scipy import sparse
 from gnncal.calibrators.neural.base import (
     NeuralCalibrator,
     Noise,
-    StopOn,
     Weights,
     bounded,
     dropped_out,
     glorot,
     linear,
+    within_range,
 )
-from gnncal.calibrators.neural.features import ConstantFeatures
 from gnncal.calibrators.neural.gate import Gates, noisy_top_k
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_count, check_not_negative, check_share
+from gnncal.core.constraints import FLAG, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
@@ -32,7 +30,8 @@ from gnncal.core.probability import softmax
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.calibrators.neural.propagation import SparseOperator
+    from gnncal.tensors.features import ConstantFeatures
+    from gnncal.tensors.sparse import SparseMatrix
 
 EXPERTS = ("l", "f", "d", "lf", "fd", "ld", "lfd")  # which of logits, features, degrees each sees
 
@@ -61,14 +60,25 @@ class GETS(NeuralCalibrator):
     train_degrees : learn the degrees' embeddings; ``False`` leaves them random, as released
         (there they are created after the optimiser, which never sees them).
     add_self_loops : give a loop to each node that has none; ``False`` takes the graph as it is.
-    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
-        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+    training : protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state,
+        see :class:`gnncal.calibrators.neural.parameters.TrainingParameters`.
 
     """
 
     preserves_predictions = False
     learned: ClassVar = (*NeuralCalibrator.learned, "n_node_features_")
     n_node_features_: int  # 0 when the fitted graph had none
+
+    constraints: ClassVar = TrainingParameters.training_constraints | {
+        "hidden": whole_number(at_least=1),
+        "dropout": number(at_least=0, below=1),
+        "experts_per_node": whole_number(at_least=1, at_most=len(EXPERTS)),
+        "feature_width": whole_number(at_least=1),
+        "degree_width": whole_number(at_least=1),
+        "balance_weight": number(at_least=0),
+        "train_degrees": FLAG,
+        "add_self_loops": FLAG,
+    }
 
     def __init__(
         self,
@@ -81,13 +91,7 @@ class GETS(NeuralCalibrator):
         balance_weight: float = 1.0,
         train_degrees: bool = True,
         add_self_loops: bool = True,
-        protocol: Protocol = "converged",
-        stop_on: StopOn = "held-out",
-        max_epochs: int = 1000,
-        patience: int = 50,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        random_state: Any = 0,
+        **training: Any,
     ) -> None:
         self.hidden = hidden
         self.dropout = dropout
@@ -97,24 +101,7 @@ class GETS(NeuralCalibrator):
         self.balance_weight = balance_weight
         self.train_degrees = train_degrees
         self.add_self_loops = add_self_loops
-        self.protocol = protocol
-        self.stop_on = stop_on
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("hidden", "experts_per_node", "feature_width", "degree_width"):
-            check_count(name, getattr(self, name))
-        check_share("dropout", self.dropout)
-        if self.experts_per_node > len(EXPERTS):
-            raise InputError(
-                f"experts_per_node is {self.experts_per_node}; there are {len(EXPERTS)} experts."
-            )
-        check_not_negative("balance_weight", self.balance_weight)
+        super().__init__(**training)
 
     def _remember(self, data: FitData) -> None:
         assert data.graph is not None
@@ -172,7 +159,9 @@ class GETS(NeuralCalibrator):
     ) -> _Inputs:
         import torch
 
-        from gnncal.calibrators.neural.propagation import SparseOperator, restrict
+        from gnncal.calibrators.neural.propagation import restrict
+        from gnncal.tensors.features import ConstantFeatures
+        from gnncal.tensors.sparse import SparseMatrix
 
         self._check_features(graph)
         z = bounded(logits)
@@ -197,8 +186,8 @@ class GETS(NeuralCalibrator):
             if features is None
             else ConstantFeatures(features[far], first),
             reach=torch.from_numpy(np.asarray(first.sum(axis=1))),
-            propagated_degrees=SparseOperator(_by_degree(first, degree, n_degrees)),
-            last=SparseOperator(last),
+            propagated_degrees=SparseMatrix(_by_degree(first, degree, n_degrees)),
+            last=SparseMatrix(last),
         )
 
     def _check_features(self, graph: Graph) -> None:
@@ -265,7 +254,7 @@ class GETS(NeuralCalibrator):
         gated = arrived.view(len(arrived), n_experts, -1) * gates[:, :, None]
         t = torch.einsum("imh,mhk->ik", gated, weights["second_weight"])
         t = t + gates @ weights["second_bias"]
-        return logits * softplus(t).clamp(*TEMPERATURE_RANGE)
+        return logits * within_range(softplus(t))
 
     def _first_layer(self, weights: dict[str, Tensor], inputs: _Inputs) -> Tensor:
         """Â [z, projected x, embedded degree] W + b of every expert, (n_senders, n_experts, h).
@@ -335,5 +324,5 @@ class _Inputs:
     propagated_logits: Tensor  # (n_senders, n_classes) Â Z at the senders of the rows
     propagated_features: ConstantFeatures | None  # Â X there
     reach: Tensor  # (n_senders,) row sums of Â there
-    propagated_degrees: SparseOperator  # (n_senders, n_degrees) Â times one-hot degrees there
-    last: SparseOperator  # (n_rows, n_senders)
+    propagated_degrees: SparseMatrix  # (n_senders, n_degrees) Â times one-hot degrees there
+    last: SparseMatrix  # (n_rows, n_senders)

@@ -1,8 +1,4 @@
-"""Messages along the edges with gradients: sparse products and attention.
-
-Products are SciPy's, on the graph's own compressed rows: for one column they are several times
-faster than torch's, and the transpose of the backward pass needs no second copy of the edges.
-"""
+"""Attention along the edges with gradients, and parts of the graph that a few rows need."""
 
 from __future__ import annotations
 
@@ -22,27 +18,6 @@ from gnncal.core.graph import Graph
 EDGES_PER_BLOCK = 1 << 20  # of attention: bounds its temporaries
 EDGES_PER_PRODUCT = 1 << 16  # of dot products, each over all classes
 NEGATIVE_SLOPE = 0.2  # of the LeakyReLU in the attention scores
-
-
-class SparseOperator:
-    """A constant sparse matrix that multiplies tensors."""
-
-    def __init__(self, matrix: sparse.csr_array) -> None:
-        self.matrix, self.transposed = matrix, matrix.T
-
-    def __matmul__(self, values: Tensor) -> Tensor:
-        return _SparseProduct.apply(self, values)
-
-
-class _SparseProduct(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, operator: SparseOperator, values: Tensor) -> Tensor:
-        ctx.operator = operator
-        return torch.from_numpy(operator.matrix @ values.detach().numpy())
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        return None, torch.from_numpy(ctx.operator.transposed @ gradient.contiguous().numpy())
 
 
 def restrict(matrix: sparse.csr_array, rows: IntArray) -> tuple[sparse.csr_array, IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ive
@@ -11,16 +11,14 @@ from scipy.special import ive
 from gnncal.calibrators.neural.base import (
     NeuralTemperature,
     Noise,
-    StopOn,
     Weights,
     dropped_out,
     linear,
 )
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_choice, check_count, check_share
+from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 if TYPE_CHECKING:
@@ -54,10 +52,19 @@ class WATS(NeuralTemperature):
     normalisation : only matters on directed graphs. ``"in-out"`` sums over senders with the
         in-degree on the receiving and the out-degree on the sending side, which bounds the
         spectrum; ``"in"`` sums over receivers with the in-degree on both sides, as released.
-    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : see
-        :class:`gnncal.calibrators.neural.base.NeuralCalibrator`.
+    training : protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state,
+        see :class:`gnncal.calibrators.neural.parameters.TrainingParameters`.
 
     """
+
+    constraints: ClassVar = TrainingParameters.training_constraints | {
+        "coefficients": choice("heat-kernel", "bessel", "exponential"),
+        "order": whole_number(at_least=1),
+        "scale": number(above=0),
+        "hidden": whole_number(at_least=1),
+        "dropout": number(at_least=0, below=1),
+        "normalisation": choice("in-out", "in"),
+    }
 
     def __init__(
         self,
@@ -68,13 +75,7 @@ class WATS(NeuralTemperature):
         hidden: int = 32,
         dropout: float = 0.4,
         normalisation: Normalisation = "in-out",
-        protocol: Protocol = "converged",
-        stop_on: StopOn = "held-out",
-        max_epochs: int = 1000,
-        patience: int = 50,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        random_state: Any = 0,
+        **training: Any,
     ) -> None:
         self.coefficients = coefficients
         self.order = order
@@ -82,23 +83,7 @@ class WATS(NeuralTemperature):
         self.hidden = hidden
         self.dropout = dropout
         self.normalisation = normalisation
-        self.protocol = protocol
-        self.stop_on = stop_on
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("coefficients", self.coefficients, ("heat-kernel", "bessel", "exponential"))
-        check_choice("normalisation", self.normalisation, ("in-out", "in"))
-        check_count("order", self.order)
-        check_count("hidden", self.hidden)
-        check_share("dropout", self.dropout)
-        if not self.scale > 0:
-            raise InputError(f"scale is {self.scale}; expected a positive number.")
+        super().__init__(**training)
 
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
         n_signals, h = self.order + 1, self.hidden

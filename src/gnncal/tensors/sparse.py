@@ -1,4 +1,8 @@
-"""Products of a sparse and a dense matrix, with gradients of both, on CSR."""
+"""Products of a sparse and a dense matrix, with gradients of both, on CSR.
+
+Products are SciPy's: for one column they are several times faster than torch's, and the transpose
+of the backward pass needs no second copy of the edges.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,10 @@ from torch import Tensor
 
 
 class Pattern:
-    """Where a CSR matrix has its entries, and where each of them goes in the transpose."""
+    """Where a CSR matrix has its entries."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix = matrix
-
-    @cached_property
-    def transposed(self) -> sparse.csr_array:
-        """The transpose; its data says which entry of the matrix stands where."""
-        order = np.arange(self.matrix.nnz, dtype=self.matrix.indices.dtype)
-        return self._fill(self.matrix, order).T.tocsr()
 
     @cached_property
     def rows(self) -> Tensor:
@@ -37,13 +35,11 @@ class Pattern:
 
     def times(self, values: Tensor, dense: Tensor) -> Tensor:
         """The matrix with these values, times ``dense``."""
-        filled = self._fill(self.matrix, values.detach().numpy())
-        return torch.from_numpy(filled @ dense.detach().numpy())
+        return torch.from_numpy(self._filled(values) @ dense.detach().numpy())
 
     def transposed_times(self, values: Tensor, dense: Tensor) -> Tensor:
         """Its transpose, times ``dense``."""
-        filled = self._fill(self.transposed, values.detach().numpy()[self.transposed.data])
-        return torch.from_numpy(filled @ dense.detach().numpy())
+        return torch.from_numpy(self._filled(values).T @ dense.detach().numpy())
 
     def entries_of_product(self, left: Tensor, right: Tensor) -> Tensor:
         """The entries of ``left @ right.T`` that lie in the pattern, and no others."""
@@ -58,9 +54,9 @@ class Pattern:
             )
         return torch.sparse.sampled_addmm(nothing, left, right.T).values()
 
-    @staticmethod
-    def _fill(matrix: sparse.csr_array, data: Any) -> sparse.csr_array:
-        return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    def _filled(self, values: Tensor) -> sparse.csr_array:
+        parts = values.detach().numpy(), self.matrix.indices, self.matrix.indptr
+        return sparse.csr_array(parts, shape=self.matrix.shape)
 
 
 class SparseProduct(torch.autograd.Function):
@@ -68,8 +64,8 @@ class SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
-        """Remember both factors for the gradients."""
-        ctx.save_for_backward(values, dense)
+        """Remember what the gradients need; ``dense`` only where that of the values is wanted."""
+        ctx.save_for_backward(values, dense if ctx.needs_input_grad[0] else None)
         ctx.pattern = pattern
         return pattern.times(values, dense)
 

@@ -1,0 +1,80 @@
+"""The training parameters that every neural calibrator has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+from gnncal.calibrators.protocols import Protocol
+from gnncal.core.constraints import SEED, Constraint, choice, number, whole_number
+
+StopOn = Literal["held-out", "train", "none"]
+
+
+class TrainingParameters:
+    """How a network is trained; a subclass takes these as ``**training`` in its constructor.
+
+    Parameters
+    ----------
+    protocol : ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say;
+        ``"paper"`` is the common protocol of the GETS, WATS and HoTS papers, at most 1,000 epochs
+        and a patience of 50 on the *training* nodes' loss.
+    stop_on : whose cross-entropy decides which epoch is kept. ``"held-out"``, the default, keeps
+        a fifth of the calibration nodes out of the training for it: the network can overfit the
+        nodes it is trained on, and the classifier has overfitted its training nodes.
+        ``"train"`` watches those nevertheless, as most releases do, and is the fallback with
+        fewer than ten calibration nodes where there are training nodes; ``"none"`` trains on
+        every calibration node for ``max_epochs``.
+    max_epochs, patience, learning_rate, weight_decay : of Adam; weight decay is added to the
+        gradient. :func:`gnncal.settings_for` has what publications used on a data set.
+    random_state : an int seeds initial weights, dropout and the held-out part; a generator does
+        too, but cannot be saved.
+
+    """
+
+    training_constraints: ClassVar[dict[str, Constraint]] = {
+        "protocol": choice("converged", "paper"),
+        "stop_on": choice("held-out", "train", "none"),
+        "max_epochs": whole_number(at_least=1),
+        "patience": whole_number(at_least=1),
+        "learning_rate": number(above=0),
+        "weight_decay": number(at_least=0),
+        "random_state": SEED,
+    }
+
+    def __init__(
+        self,
+        *,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
+    ) -> None:
+        self.protocol = protocol
+        self.stop_on = stop_on
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__.__signature__ = _spelt_out(cls.__init__)  # type: ignore[attr-defined]
+
+
+def _spelt_out(constructor: Callable[..., None]) -> inspect.Signature:
+    """The signature with the training parameters in place of ``**training``.
+
+    scikit-learn reads a constructor's signature to list, show and clone its parameters.
+    """
+    own = dict(inspect.signature(constructor).parameters)
+    own.pop("training")
+    shared = inspect.signature(TrainingParameters.__init__).parameters
+    added = [parameter for name, parameter in shared.items() if name not in own]
+    return inspect.Signature([*own.values(), *added], return_annotation=None)

@@ -1,0 +1,1 @@
+"""What calibrators and classifiers share that needs torch; nothing here is loaded without it."""
