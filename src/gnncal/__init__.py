@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.ablations import EntropyOnly as EntropyOnly
     from gnncal.calibrators.ablations import HomophilyOnly as HomophilyOnly
     from gnncal.calibrators.ablations import HoTSAlphaOne as HoTSAlphaOne
+    from gnncal.calibrators.auto import Auto as Auto
     from gnncal.calibrators.base import Calibrator as Calibrator
     from gnncal.calibrators.base import FitReport as FitReport
     from gnncal.calibrators.base import TemperatureCalibrator as TemperatureCalibrator
@@ -79,6 +80,7 @@ _HOME = {
     "EntropyOnly": "calibrators.ablations",
     "HomophilyOnly": "calibrators.ablations",
     "HoTSAlphaOne": "calibrators.ablations",
+    "Auto": "calibrators.auto",
     "Calibrator": "calibrators.base",
     "FitReport": "calibrators.base",
     "TemperatureCalibrator": "calibrators.base",

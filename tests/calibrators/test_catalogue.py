@@ -10,7 +10,7 @@ from gnncal.calibrators.catalogue import CALIBRATORS
 def test_whether_predictions_are_preserved_is_visible_from_the_class():
     changing = {name for name, kind in CALIBRATORS.items() if not kind.preserves_predictions}
     affine = {"vs", "svs", "sms", "dirichlet", "structural-vector", "structural-graph"}
-    assert changing == affine | {"isotonic", "histogram", "spline", "gets"}
+    assert changing == affine | {"isotonic", "histogram", "spline", "gets", "auto"}
     assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
 
 

@@ -71,7 +71,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
     # How a fit is found; those that iterate have a `protocol`.
-    fitting: ClassVar[Literal["closed form", "convex", "posterior", "iterative"]] = "iterative"
+    fitting: ClassVar[Literal["closed form", "convex", "posterior", "choice", "iterative"]] = (
+        "iterative"
+    )
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model

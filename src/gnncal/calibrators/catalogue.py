@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnncal.calibrators.ablations import EntropyOnly, HomophilyOnly, HoTSAlphaOne
+from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
@@ -50,6 +51,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "structural-remainder": StructuralRemainder,
     "structural-vector": StructuralVector,
     "structural-graph": StructuralGraph,
+    "auto": Auto,
     "hots": HoTS,
     "entropy-only": EntropyOnly,
     "homophily-only": HomophilyOnly,
@@ -64,6 +66,7 @@ _FITTING = {
     "closed form": "in closed form",
     "convex": "convex and solved to its one minimum",
     "posterior": "the most probable one under a prior",
+    "choice": "a choice among fits",
 }
 
 

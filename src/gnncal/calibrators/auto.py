@@ -1,0 +1,133 @@
+"""A choice among calibrators by cross-validated log loss on the calibration nodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import Constraint, whole_number
+from gnncal.core.data import FitData
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import log_losses, normalised_entropy
+
+KEEPING = ("ts", "hts", "structural", "structural-remainder")
+DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
+
+
+class Auto(Calibrator):
+    """The simplest of some calibrators whose cross-validated log loss is about the lowest.
+
+    Calibration nodes are dealt out to folds in the order of their entropy, so nothing is random.
+    Each candidate is fitted without a fold and judged on it. The first candidate whose mean loss
+    lies within one standard error of the lowest (paired, over nodes) is fitted on all
+    calibration nodes. ``reason_`` says which one that is and why.
+
+    Parameters
+    ----------
+    candidates : names of calibrators, the simplest first. The default ones keep predictions;
+        with others, predictions may change.
+    n_folds : number of folds; no more than there are calibration nodes.
+
+    """
+
+    preserves_predictions = False  # it depends on the candidates
+    needs_graph = True
+    fitting = "choice"
+    constraints: ClassVar = {
+        "candidates": Constraint(
+            "a list of calibrators' names, the simplest first",
+            lambda value: (
+                isinstance(value, list | tuple)
+                and len(value) > 0
+                and all(isinstance(name, str) for name in value)
+            ),
+        ),
+        "n_folds": whole_number(at_least=2),
+    }
+    learned: ClassVar = ("chosen_", "reason_", "losses_", "chosen_state_")
+    chosen_: str  # name of the chosen candidate
+    reason_: str  # why it was chosen
+    losses_: FloatArray  # (n_candidates,) cross-validated mean log loss
+    chosen_state_: dict[str, Any]  # what the chosen calibrator learned
+
+    def __init__(self, *, candidates: Sequence[str] = KEEPING, n_folds: int = 5) -> None:
+        self.candidates = candidates
+        self.n_folds = n_folds
+
+    def _fit(self, data: FitData) -> None:
+        made = {name: self._make(name) for name in self.candidates}
+        folds = _folds(data, self.n_folds)
+        losses = np.array([_held_out_losses(each, data, folds) for each in made.values()])
+        self.losses_ = losses.mean(axis=1)
+        self.chosen_, self.reason_ = _choose(list(made), losses)
+        calibrator = made[self.chosen_]
+        calibrator._fit(data)
+        self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
+        self.fit_report_ = calibrator.fit_report_
+
+    def _predict(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        calibrator = self._make(self.chosen_)
+        for name, value in self.chosen_state_.items():
+            setattr(calibrator, name, value)
+        return calibrator._predict(logits, graph, known_labels)
+
+    def _make(self, name: str) -> Calibrator:
+        from gnncal.calibrators.catalogue import get_calibrator  # which lists this class too
+
+        calibrator = get_calibrator(name)
+        if isinstance(calibrator, Auto):
+            raise InputError("candidates contains 'auto' itself; name the methods to choose from.")
+        return calibrator
+
+
+def _folds(data: FitData, n_folds: int) -> IntArray:
+    """The fold of each calibration node; every fold has certain and uncertain ones."""
+    entropy = np.round(normalised_entropy(data.logits[data.nodes]), DIGITS)
+    folds = np.empty(data.nodes.size, dtype=np.int64)
+    folds[np.argsort(entropy, kind="stable")] = np.arange(data.nodes.size) % n_folds
+    return folds
+
+
+def _held_out_losses(calibrator: Calibrator, data: FitData, folds: IntArray) -> FloatArray:
+    """Log loss of each calibration node, by a fit that has not seen its label; (n,).
+
+    A single node cannot be held out, so it is judged without calibration.
+    """
+    losses = np.zeros(data.nodes.size)
+    for fold in np.unique(folds) if data.nodes.size > 1 else ():
+        held_out = folds == fold
+        rest = replace(data, nodes=data.nodes[~held_out], labels=data.labels[~held_out])
+        with warnings.catch_warnings():  # what matters here shows in the loss
+            warnings.simplefilter("ignore", GnncalWarning)
+            calibrator._fit(rest)
+        probs = calibrator._predict(data.logits, data.graph, None)[data.nodes[held_out]]
+        losses[held_out] = log_losses(probs, data.labels[held_out])
+    return losses
+
+
+def _choose(names: list[str], losses: FloatArray) -> tuple[str, str]:
+    """The first candidate that is about as good as the best, and the reason in words."""
+    means = losses.mean(axis=1)
+    best = int(means.argmin())
+    if losses.shape[1] == 1:
+        return names[0], f"{names[0]}: one calibration node cannot tell candidates apart."
+    more = losses - losses[best]  # (n_candidates, n)
+    error = more.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+    first = int(np.flatnonzero(more.mean(axis=1) <= error)[0])
+    if first == best:
+        reason = f"has the lowest cross-validated log loss ({means[best]:.4f}); no simpler one"
+        return names[best], f"{names[best]} {reason} is within one standard error."
+    return names[first], (
+        f"{names[first]} is the simplest candidate within one standard error of the lowest "
+        f"cross-validated log loss: {means[first]:.4f} against {means[best]:.4f} "
+        f"({names[best]}), standard error of the difference {error[first]:.4f}."
+    )

@@ -1,0 +1,45 @@
+"""The choice among calibrators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.calibrators.auto import _choose
+from tests.calibrators.test_structural import planted_graph
+
+
+def test_where_one_temperature_is_the_truth_temperature_scaling_is_chosen():
+    graph, honest, labels, _ = planted_graph(n=800)
+    auto = gnncal.Auto().fit(2.0 * honest, labels, graph, nodes=np.arange(400))
+    assert auto.chosen_ == "ts"
+    assert auto.reason_.startswith("ts ")
+
+
+def test_where_the_degree_matters_the_law_is_chosen():
+    graph, honest, labels, _ = planted_graph(n=4000)
+    factor = np.exp(3.0 * (np.log1p(graph.in_degree) / 4 - 0.55))
+    logits = honest * factor[:, None]
+    auto = gnncal.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
+    assert auto.chosen_ == "structural"
+    alone = gnncal.StructuralLaw().fit(logits, labels, graph, nodes=np.arange(2000))
+    np.testing.assert_array_equal(
+        auto.predict_proba(logits, graph), alone.predict_proba(logits, graph)
+    )
+
+
+def test_the_choice_by_hand():
+    # b is lower on average by 0.1 with a standard error of 0.1: a is within it, and simpler.
+    losses = np.array([[1.0, 1.2, 1.4], [1.1, 1.1, 1.1]])
+    assert _choose(["a", "b"], losses)[0] == "a"
+    # The same difference on every node has no error.
+    assert _choose(["a", "b"], np.array([[1.2, 1.3, 1.4], [1.1, 1.2, 1.3]]))[0] == "b"
+
+
+def test_choosing_from_itself_is_refused():
+    graph, honest, labels, _ = planted_graph(n=50)
+    with pytest.raises(gnncal.InputError, match="contains 'auto' itself"):
+        gnncal.Auto(candidates=["ts", "auto"]).fit(honest, labels, graph, nodes=np.arange(20))
+    with pytest.raises(gnncal.InputError, match="there is no calibrator 'tss'"):
+        gnncal.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
