@@ -28,7 +28,11 @@ def _cases():
     yield (
         "cagcn, original",
         lambda: gnncal.CaGCN(
-            link="log-shifted", margin_weight=0.5, initial="uniform", protocol="paper"
+            link="log-shifted",
+            margin_weight=0.5,
+            initial="uniform",
+            normalisation="out",
+            protocol="paper",
         ),
     )
     yield "gats, released", lambda: gnncal.GATS(positive=False, max_epochs=EPOCHS)

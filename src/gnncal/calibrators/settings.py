@@ -1,4 +1,4 @@
-"""The settings that publications used on each data set: one table, nothing else knows them."""
+"""The settings that publications used on each data set, in one table for each method."""
 
 from __future__ import annotations
 

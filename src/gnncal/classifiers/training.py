@@ -19,7 +19,7 @@ from gnncal.core.graph import Graph
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """A classifier whose weights are final."""
+    """A trained classifier, ready to give logits on its graph or another."""
 
     backbone: str
     settings: TrainingSettings
@@ -83,7 +83,7 @@ def train(
 
 
 def training_loss(logits: Tensor, labels: Tensor, settings: TrainingSettings) -> Tensor:
-    """Mean over the training nodes."""
+    """Mean loss of the training nodes."""
     if settings.loss == "cross-entropy":
         return F.cross_entropy(logits, labels)
     log_p = logits.log_softmax(dim=1).gather(1, labels[:, None])
@@ -91,7 +91,7 @@ def training_loss(logits: Tensor, labels: Tensor, settings: TrainingSettings) ->
 
 
 def validation_score(logits: Tensor, labels: Tensor, settings: TrainingSettings) -> float:
-    """Smaller is better."""
+    """The loss of the validation nodes, or minus their accuracy: smaller is better."""
     if settings.stop_on == "loss":
         return F.cross_entropy(logits, labels).item()
     return -(logits.argmax(dim=1) == labels).float().mean().item()

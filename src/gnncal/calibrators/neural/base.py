@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Weights = dict[str, FloatArray]
 Noise = np.random.Generator
-HELD_OUT_SHARE = 0.2  # of the calibration nodes, where they decide when to stop
+HELD_OUT_SHARE = 0.2  # share of the calibration nodes held out for early stopping
 FEWEST_HELD_OUT_NODES = 2  # even two keep a network from overfitting a handful of nodes
 LARGEST_LOGIT = 1e6  # beyond it a network sees this value: squares must fit a float32
 

@@ -107,7 +107,7 @@ class Attention:
     .. math:: o_i = \sum_j \alpha_{ij} v_j, \quad
         \alpha_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle z_i, z_j \rangle r_i r_j)
 
-    The dot products are constant and cost four bytes an edge; everything else of the size of the
+    The dot products are constant and cost four bytes for each edge; everything else of the size of the
     edges lives for one block, and the backward pass computes the weights anew.
     """
 
@@ -156,7 +156,7 @@ class _Block:
         return scores
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """One value a row, repeated for its edges."""
+        """The value of each row, repeated for its edges."""
         return np.repeat(values, np.diff(self.indptr), axis=0)
 
     def matrix(self, data: FloatArray) -> sparse.csr_array:

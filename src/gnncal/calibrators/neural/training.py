@@ -13,7 +13,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """How a run ended."""
+    """How many epochs a training took and which of them was kept."""
 
     n_epochs: int
     best_epoch: int  # whose weights are kept; the last one without a monitor
