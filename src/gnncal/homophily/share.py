@@ -25,8 +25,8 @@ def neighbour_class_share(
     ``column(c)`` is (n_nodes,): how much each node counts for class c. ``counted`` restricts the
     mean to some neighbours. NaN where no neighbour counts or the class is -1.
 
-    Each edge is touched once for each side, for the one class that matters at its receiver: the cost is
-    that of a sparse matrix-vector product, whatever the number of classes.
+    Each edge is touched once for each side, for the one class that matters at its receiver: the
+    cost is that of a sparse matrix-vector product, whatever the number of classes.
     """
     sums = _neighbour_sums(graph, classes, column, side)
     if counted is None:

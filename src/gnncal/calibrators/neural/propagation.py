@@ -107,8 +107,8 @@ class Attention:
     .. math:: o_i = \sum_j \alpha_{ij} v_j, \quad
         \alpha_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle z_i, z_j \rangle r_i r_j)
 
-    The dot products are constant and cost four bytes for each edge; everything else of the size of the
-    edges lives for one block, and the backward pass computes the weights anew.
+    The dot products are constant and cost four bytes for each edge; everything else of the size of
+    the edges lives for one block, and the backward pass computes the weights anew.
     """
 
     def __init__(self, neighbourhoods: Neighbourhoods, values: FloatArray) -> None:
