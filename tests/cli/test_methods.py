@@ -58,6 +58,8 @@ def test_descriptions_are_plain_text(name):
     described = describe(name)
     texts = [described.summary, *(entry.note for entry in described.parameters)]
     assert not any(mark in text for text in texts for mark in ("``", ":math:", ":class:", "\n"))
+    assert all(texts), "every method and every parameter has an explanation"
+    assert "\\" not in described.summary
 
 
 def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():

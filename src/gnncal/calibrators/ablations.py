@@ -20,7 +20,10 @@ from gnncal.core.probability import concentration, normalised_entropy
 
 
 class EntropyOnly(ParametricTemperature):
-    r"""HoTS without homophily: :math:`T_i = T_\text{base} + \beta \sqrt{2 K \ln K (1 - e_i)}`."""
+    r"""HoTS without homophily: a temperature for each node from its entropy alone.
+
+    .. math:: T_i = T_\text{base} + \beta \sqrt{2 K \ln K (1 - e_i)}
+    """
 
     parameters = (BASE_TEMPERATURE, BETA)
     base_temperature_: float
@@ -50,7 +53,7 @@ class EntropyOnly(ParametricTemperature):
 
 
 class HomophilyOnly(HomophilyTemperature):
-    r"""HoTS without the entropy term.
+    r"""HoTS without the entropy term: a temperature from local homophily alone.
 
     .. math:: T_i = T_\text{base} + \beta / (|\tilde h_i| + \epsilon)^\alpha
 
@@ -84,7 +87,7 @@ class HomophilyOnly(HomophilyTemperature):
 
 
 class HoTSAlphaOne(HomophilyTemperature):
-    r"""HoTS with the oracle exponent :math:`\alpha = 1` of the model it is derived from.
+    r"""HoTS with the exponent fixed at one, as in the model that it is derived from.
 
     Parameters are those of :class:`gnncal.HoTS`.
     """

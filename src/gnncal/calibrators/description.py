@@ -11,6 +11,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import CALIBRATORS, find_name
 
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
+REFERENCE = re.compile(r"Parameters are (?:those of|described in) :class:`gnncal\.(\w+)`")
 ENTRY = re.compile(r"(\w+(?:, \w+)*) : (.*)")
 
 
@@ -57,11 +58,24 @@ def describe(name: str) -> MethodDescription:
 
 def _notes(kind: type[Calibrator]) -> dict[str, str]:
     """Return the documentation of each parameter, from the nearest class that explains it."""
-    documented = [_documented_parameters(parent) for parent in kind.__mro__]
+    documented = [_documented_parameters(explained) for explained in _explained_in(kind)]
     return {
         name: next((notes[name] for notes in documented if name in notes), "")
         for name in inspect.signature(kind).parameters
     }
+
+
+def _explained_in(kind: type[Calibrator]) -> list[type]:
+    """Return the classes that may explain parameters: parents, and classes they refer to."""
+    references = {
+        name
+        for parent in kind.__mro__
+        for name in REFERENCE.findall(" ".join((parent.__dict__.get("__doc__") or "").split()))
+    }
+    return [
+        *kind.__mro__,
+        *(other for other in CALIBRATORS.values() if other.__name__ in references),
+    ]
 
 
 def _documented_parameters(kind: type) -> dict[str, str]:

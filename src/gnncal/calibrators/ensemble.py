@@ -25,6 +25,12 @@ class EnsembleTemperatureScaling(Calibrator):
 
     T comes from temperature scaling, w on the simplex from a convex fit. Every part is monotone
     in z and w_1 + w_2 > 0, so predictions never change although there is no single temperature.
+
+    Parameters
+    ----------
+    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
+        the training nodes' loss, as in the HoTS paper.
+
     """
 
     preserves_predictions = True

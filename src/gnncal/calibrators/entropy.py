@@ -16,7 +16,7 @@ RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
 
 
 class EntropyScaling(ParametricTemperature):
-    r"""HTS, linear in the entropy, as the HoTS paper writes it.
+    r"""A temperature linear in the entropy of the node: HTS as the HoTS paper writes it.
 
     .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
 
@@ -61,7 +61,7 @@ class EntropyScaling(ParametricTemperature):
 
 
 class LogEntropyScaling(ParametricTemperature):
-    r"""HTS as its authors define it (Balanya, Maronas, Ramos 2024).
+    r"""A temperature from the log entropy: HTS of its authors (Balanya, Maronas, Ramos 2024).
 
     .. math:: T_i = \mathrm{softplus}(w \ln e_i + b)
     """

@@ -22,6 +22,11 @@ class HistogramBinning(Calibrator):
     The edges are quantiles of p_c on the calibration nodes, each the lowest p of its bin. An
     empty bin keeps p, and so does a row in which every frequency is zero. Frequencies of exactly
     0 and 1 are what the method says.
+
+    Parameters
+    ----------
+    n_bins : number of bins of each class's probability.
+
     """
 
     preserves_predictions = False

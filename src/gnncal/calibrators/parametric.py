@@ -57,8 +57,14 @@ class ParametricTemperature(TemperatureCalibrator):
     """T_i = T(theta, covariates of node i), theta fitted on the calibration cross-entropy.
 
     A subclass names its parameters, computes covariates from logits and graph once, and gives
-    the formula with its derivatives by theta. Covariates have one row a node, so that a fit works
-    on the calibration rows alone.
+    the formula with its derivatives by theta. Covariates have one row for each node, so that a
+    fit works on the calibration rows alone.
+
+    Parameters
+    ----------
+    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
+        the training nodes' loss, as in the HoTS paper.
+
     """
 
     protocol: Protocol

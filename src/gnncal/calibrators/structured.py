@@ -75,14 +75,21 @@ class StructuredScaling(AffineCalibrator):
 
 
 class StructuredVectorScaling(StructuredScaling):
-    r"""SVS: :math:`\mathrm{softmax}((1 + v) \odot x + b)`, ridge K/n on v and b."""
+    r"""Scale and shift each class after temperature scaling, shrunk where nodes are few (SVS).
+
+    .. math:: p = \mathrm{softmax}((1 + v) \odot x + b)
+
+    The ridge is K/n on v and b.
+    """
 
     def _penalty(self, n_classes: int) -> FloatArray:
         return np.full(n_classes, float(n_classes))
 
 
 class StructuredMatrixScaling(StructuredScaling):
-    r"""SMS: :math:`\mathrm{softmax}(x + \Delta x + b)`.
+    r"""Mix the classes linearly after temperature scaling, shrunk where nodes are few (SMS).
+
+    .. math:: p = \mathrm{softmax}(x + \Delta x + b)
 
     The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n beside the diagonal.
     """

@@ -12,7 +12,7 @@ from gnncal.core.graph import Graph
 
 
 class Uncalibrated(TemperatureCalibrator):
-    """T = 1 everywhere."""
+    """Softmax of the logits, unchanged: T = 1 everywhere."""
 
     fitting = "closed form"
 

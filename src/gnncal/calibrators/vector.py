@@ -32,7 +32,13 @@ class VectorScaling(Calibrator):
 
     .. math:: p_i = \mathrm{softmax}(w \odot z_i + b)
 
-    ``bias=False`` leaves b at zero, which is what the GATS, GETS and WATS releases call VS.
+    Parameters
+    ----------
+    bias : whether b is fitted. ``False`` leaves it at zero, which is what the GATS, GETS and WATS
+        releases call VS.
+    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
+        the training nodes' loss, as in the HoTS paper.
+
     """
 
     preserves_predictions = False
