@@ -147,6 +147,7 @@ def test_unusable_labels_or_probabilities_are_named(metric, labels, probs, messa
     [
         ({"n_bins": 0}, "n_bins is 0"),
         ({"n_bins": -3}, "n_bins is -3"),
+        ({"n_bins": 2.5}, "n_bins is 2.5; expected a whole number"),
         ({"strategy": "equal"}, "strategy is 'equal'"),
     ],
 )

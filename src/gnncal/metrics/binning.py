@@ -14,6 +14,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_probs, check_used_labels
+from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, count, number
 
@@ -84,8 +85,7 @@ def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, Flo
 
 def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
     """Edges over [0, 1]: equally wide, or holding equally many values (ties merge bins)."""
-    if n_bins < 1:
-        raise InputError(f"n_bins is {n_bins}; expected at least 1.")
+    whole_number(at_least=1).check("n_bins", n_bins)
     if strategy == "uniform":
         return np.arange(n_bins + 1) / n_bins
     if strategy == "quantile":

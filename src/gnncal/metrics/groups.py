@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import IntArray, as_numpy
+from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell
 from gnncal.metrics.binning import Cells, combine, confidence_and_correctness, fill_cells
@@ -45,8 +46,7 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
-    if n_blocks < 1:
-        raise InputError(f"n_blocks is {n_blocks}; expected at least 1.")
+    whole_number(at_least=1).check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
     return rank // -(-degree.size // n_blocks)

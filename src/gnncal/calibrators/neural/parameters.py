@@ -26,8 +26,10 @@ class TrainingParameters:
         ``"train"`` watches those nevertheless, as most releases do, and is the fallback with
         fewer than ten calibration nodes where there are training nodes; ``"none"`` trains on
         every calibration node for ``max_epochs``.
-    max_epochs, patience, learning_rate, weight_decay : of Adam; weight decay is added to the
-        gradient. :func:`gnncal.settings_for` has what publications used on a data set.
+    max_epochs : largest number of epochs.
+    patience : epochs without a lower loss after which training ends.
+    learning_rate : step size of Adam. :func:`gnncal.settings_for` has what publications used.
+    weight_decay : multiple of the weights that is added to their gradient.
     random_state : an int seeds initial weights, dropout and the held-out part; a generator does
         too, but cannot be saved.
 
