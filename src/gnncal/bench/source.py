@@ -17,6 +17,7 @@ FUNCTIONS = {
     "classifiers.catalogue": ("train_classifier", "_make"),
     "datasets.splits": ("random_split",),
 }
+FOLLOWED = ("classifiers", "tensors")  # packages whose imports are followed
 SETTINGS = "classifiers.settings"  # those of a training are in the key of cached logits themselves
 
 
@@ -52,7 +53,7 @@ def training_source(backbone: str) -> str:
 
 
 def training_modules(backbone: str) -> list[str]:
-    """The modules of classifiers that train a backbone: its own, the loop, what these import."""
+    """The modules that train a backbone: its own, the loop, and what these import."""
     found: set[str] = set()
     waiting = {"classifiers.training", f"classifiers.{backbone}"}
     while waiting:
@@ -62,13 +63,10 @@ def training_modules(backbone: str) -> list[str]:
 
 
 def _imports(module: str) -> set[str]:
-    """Modules of classifiers that a module imports from."""
-    names = {n.module or "" for n in ast.walk(_parse(module)) if isinstance(n, ast.ImportFrom)}
-    return {
-        name.removeprefix(f"{PACKAGE}.")
-        for name in names
-        if name.startswith(f"{PACKAGE}.classifiers.")
-    }
+    """Modules of the followed packages that a module imports from."""
+    nodes = [node for node in ast.walk(_parse(module)) if isinstance(node, ast.ImportFrom)]
+    names = {(node.module or "").removeprefix(f"{PACKAGE}.") for node in nodes}
+    return {name for name in names if name.partition(".")[0] in FOLLOWED and "." in name}
 
 
 def _parse(module: str) -> ast.Module:
