@@ -38,7 +38,7 @@ MORE = ("in_support", "agreement", "entropy_of_mean", "logit_gap", "support_squa
 PRIORS = [
     LawPrior(ratio=ratio, level_scale=level, weight_rate=rate, offset_precision=precision)
     for ratio, level, rate, precision in product(
-        (0.35, 0.7, 1.2), (0.3, 0.5, 1.0), (0.25, 0.5, 1.0), (16.0, 32.0, 64.0)
+        (0.35, 0.7, 1.2, 1.7), (0.3, 0.5, 1.0), (0.5, 1.0, 2.0), (32.0, 64.0)
     )
 ]
 ABLATED_PRIORS = {

@@ -48,15 +48,26 @@ def test_holm_leaves_out_tests_that_were_not_made():
 def test_paired_comparison_by_hand_and_by_scipy():
     reference = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     method = np.array([0.5, 2.0, 2.0, 4.5, 3.5, 4.0])
-    graphs = ["a", "a", "b", "b", "c", "c"]
-    found = compare_paired(method, reference, graphs)
-    assert found.n_rows == 6
-    assert found.mean_difference == pytest.approx((-0.5 + 0 - 1 + 0.5 - 1.5 - 2) / 6)
-    assert found.win_rate == pytest.approx(4.5 / 6)
-    assert found.p_value == stats.wilcoxon(method, reference).pvalue
-    # Graphs win 1.5, 1 and 2 of their two rows: the worst draw has b three times, the best c.
-    assert found.win_rate_low == pytest.approx(0.5)
-    assert found.win_rate_high == pytest.approx(1.0)
+    found = compare_paired(method, reference, ["a", "a", "b", "b", "c", "c"])
+    # Graph means: a (-0.5 + 0) / 2, b (-1 + 0.5) / 2, c (-1.5 - 2) / 2.
+    graphs = np.array([-0.25, -0.25, -1.75])
+    assert found.n_graphs == 3
+    assert found.mean_difference == pytest.approx(-0.75)
+    assert found.win_rate == 1.0
+    assert found.p_value == stats.wilcoxon(graphs).pvalue
+    # The worst draw has only a and b, the best c three times.
+    assert (found.low, found.high) == pytest.approx((-1.75, -0.25))
+
+
+def test_two_backbones_of_one_graph_are_one_unit():
+    once = compare_paired(np.arange(6.0), np.ones(6), list("abcdef"))
+    twice = compare_paired(np.repeat(np.arange(6.0), 2), np.ones(12), list("aabbccddeeff"))
+    assert once == twice
+
+
+def test_texas_and_cornell_are_one_unit():
+    found = compare_paired(np.array([1.0, 3.0, 0.0]), np.zeros(3), ["Texas", "Cornell", "Cora"])
+    assert (found.n_graphs, found.mean_difference) == (2, 1.0)
 
 
 def test_the_bootstrap_is_determined_by_its_seed():
@@ -65,15 +76,15 @@ def test_the_bootstrap_is_determined_by_its_seed():
     graphs = [f"g{i // 2}" for i in range(40)]
     first = compare_paired(method, reference, graphs, seed=3)
     assert first == compare_paired(method, reference, graphs, seed=3)
-    assert first.win_rate_low < first.win_rate < first.win_rate_high
+    assert first.low < first.mean_difference < first.high
 
 
 def test_equal_methods_tie_and_pairs_without_partner_are_left_out():
     values = np.array([1.0, 2.0, NAN])
     found = compare_paired(values, np.array([1.0, 2.0, 3.0]), ["a", "b", "c"])
-    assert (found.n_rows, found.p_value, found.win_rate) == (2, 1.0, 0.5)
+    assert (found.n_graphs, found.p_value, found.win_rate) == (2, 1.0, 0.5)
     nothing = compare_paired(np.array([NAN]), np.array([1.0]), ["a"])
-    assert nothing.n_rows == 0
+    assert nothing.n_graphs == 0
     assert np.isnan(nothing.p_value)
     with pytest.raises(InputError, match="pass pairs"):
         compare_paired(values, values, ["a"])

@@ -50,42 +50,58 @@ def holm(p_values: FloatArray) -> FloatArray:
     return adjusted
 
 
+# Graphs whose files share labels and features count as one.
+SAME_UNIT = {"Texas": "Texas and Cornell", "Cornell": "Texas and Cornell"}
+
+
+def unit_means(values: FloatArray, graphs: Sequence[str]) -> FloatArray:
+    """Average rows of one graph: (n_rows, ...) becomes (n_units, ...), NaN entries left out.
+
+    Backbones of one graph are not independent of each other, so a graph is the unit of every
+    test and interval. Texas and Cornell are one unit, because their files share all labels.
+    """
+    units = np.array([SAME_UNIT.get(graph, graph) for graph in graphs])
+    table = values[:, None] if values.ndim == 1 else values
+    means = np.array([average_present(table[units == unit]) for unit in dict.fromkeys(units)])
+    means = means.reshape(-1, table.shape[1])
+    return means[:, 0] if values.ndim == 1 else means
+
+
 @dataclass(frozen=True)
 class PairedComparison:
-    """A method against a reference over the same rows; negative differences favour the method."""
+    """A method against a reference over the same graphs; negative differences favour the method."""
 
-    n_rows: int
+    n_graphs: int
     mean_difference: float
-    p_value: float  # Wilcoxon's signed ranks, two-sided; NaN with nothing to compare
-    win_rate: float  # of the method; a tie is half a win
-    win_rate_low: float  # 95 % bootstrap over graphs; NaN of a single one
-    win_rate_high: float
+    low: float  # 95 % bootstrap interval of the mean over graphs; NaN of a single one
+    high: float
+    p_value: float  # Wilcoxon's signed ranks over graphs, two-sided; NaN with nothing to compare
+    win_rate: float  # share of graphs on which the method is lower; a tie is half a win
 
 
 def compare_paired(
     method: FloatArray, reference: FloatArray, graphs: Sequence[str], *, seed: int = 0
 ) -> PairedComparison:
-    """Compare means of a method and a reference, one pair for each graph and backbone.
+    """Compare a method with a reference, given one pair of means for each graph and backbone.
 
-    Lower is better. Rows of one graph are not independent, so the bootstrap draws whole graphs.
+    Lower is better. Graphs are the units: see :func:`unit_means`.
     """
     if not len(method) == len(reference) == len(graphs):
         raise InputError(
             f"got {len(method)} and {len(reference)} values for {len(graphs)} graphs; pass pairs."
         )
-    both = ~np.isnan(method) & ~np.isnan(reference)
-    difference = method[both] - reference[both]
+    difference = unit_means(method - reference, graphs)
+    difference = difference[~np.isnan(difference)]
     if not difference.size:
         return PairedComparison(0, *[float("nan")] * 5)
-    wins = np.where(difference < 0, 1.0, np.where(difference == 0, 0.5, 0.0))
-    low, high = _bootstrap_share(wins, np.asarray(graphs)[both], seed)
+    low, high = _bootstrap_mean(difference, seed)
     return PairedComparison(
-        n_rows=len(difference),
+        n_graphs=len(difference),
         mean_difference=float(difference.mean()),
+        low=low,
+        high=high,
         p_value=_signed_rank(difference),
-        win_rate=float(wins.mean()),
-        win_rate_low=low,
-        win_rate_high=high,
+        win_rate=float(np.where(difference < 0, 1.0, 0.5 * (difference == 0)).mean()),
     )
 
 
@@ -95,16 +111,12 @@ def _signed_rank(difference: FloatArray) -> float:
     return float(stats.wilcoxon(difference).pvalue)
 
 
-def _bootstrap_share(wins: FloatArray, graphs: FloatArray, seed: int) -> tuple[float, float]:
-    names, graph = np.unique(graphs, return_inverse=True)
-    if len(names) < 2:
+def _bootstrap_mean(values: FloatArray, seed: int) -> tuple[float, float]:
+    if len(values) < 2:
         return float("nan"), float("nan")
-    won = np.bincount(graph, weights=wins)
-    rows = np.bincount(graph)
     generator = np.random.default_rng(seed)
-    drawn = generator.integers(len(names), size=(N_RESAMPLES, len(names)))
-    shares = won[drawn].sum(axis=1) / rows[drawn].sum(axis=1)
-    low, high = np.quantile(shares, [0.025, 0.975])
+    drawn = generator.integers(len(values), size=(N_RESAMPLES, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
 
 

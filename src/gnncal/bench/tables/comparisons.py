@@ -15,6 +15,7 @@ from gnncal.bench.summary import (
     critical_difference,
     holm,
     mean_ranks,
+    unit_means,
 )
 from gnncal.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row
 from gnncal.core.arrays import FloatArray
@@ -95,12 +96,12 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
                 Entry(value)
                 for value in (
                     metric_of(metric).scale * comparison.mean_difference,
+                    metric_of(metric).scale * comparison.low,
+                    metric_of(metric).scale * comparison.high,
                     comparison.p_value,
                     float(p_holm),
                     100 * comparison.win_rate,
-                    100 * comparison.win_rate_low,
-                    100 * comparison.win_rate_high,
-                    float(comparison.n_rows),
+                    float(comparison.n_graphs),
                 )
             ),
         )
@@ -108,17 +109,18 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
     ]
     return ResultTable(
         f"against_{reference}_{metric}",
-        f"{metric_of(metric).heading} against {reference}, paired over graph × backbone means "
-        f"({results.pooled_names})",
-        ("difference", "p", "p (Holm)", "wins %", "low", "high", "pairs"),
+        f"{metric_of(metric).heading} against {reference}, paired over graphs "
+        f"({results.pooled_names} averaged)",
+        ("difference", "low", "high", "p", "p (Holm)", "wins %", "graphs"),
         tuple(rows),
-        decimals=(3 if metric_of(metric).unit == "%" else 4, 4, 4, 0, 0, 0, 0),
+        decimals=(*[3 if metric_of(metric).unit == "%" else 4] * 3, 4, 4, 0, 0),
         corner="method",
         note=(
             f"Difference: method less {reference} over the seeds that both have, negative is "
-            "better. p: Wilcoxon's signed ranks, two-sided, Holm over the methods of this table. "
-            "Wins: share of pairs in which the method is lower, with a 95 % bootstrap interval "
-            "over graphs."
+            "better, with a 95 % bootstrap interval over graphs. p: Wilcoxon's signed ranks over "
+            "graphs, two-sided, Holm over the methods of this table. Wins: share of graphs on "
+            "which the method is lower. Texas and Cornell, whose files share labels and "
+            "features, count as one graph."
         ),
     )
 
@@ -130,7 +132,7 @@ def ranks(results: Results, metric: str) -> ResultTable:
     has_gap = np.isnan(means).any(axis=0)
     left_out = [methods[i] for i in np.flatnonzero(has_gap)]
     methods = [method for method in methods if method not in left_out]
-    found = critical_difference(means[:, ~has_gap])
+    found = critical_difference(unit_means(means[:, ~has_gap], results.graphs))
     order = np.argsort(found.mean_rank, kind="stable")
     best = found.mean_rank[order[0]] if len(order) else NAN
     rows = [
@@ -155,7 +157,8 @@ def ranks(results: Results, metric: str) -> ResultTable:
         decimals=(2, 2, 0),
         corner="method",
         note=(
-            f"Over {len(results.pairs)} graph × backbone pairs ({results.pooled_names}).{absent} "
+            f"Over {found.n_rows} graphs ({results.pooled_names} averaged; Texas and Cornell are "
+            f"one).{absent} "
             "Nemenyi's critical difference at 5 %: methods closer than that are not told apart. "
             "Equal ranks: Friedman's test."
         ),
@@ -180,18 +183,19 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
             *(metric_of(metric).scale * average_present(np.stack([before, after], axis=1))),
             metric_of(metric).scale * comparison.mean_difference,
             comparison.p_value,
-            float(comparison.n_rows),
+            float(comparison.n_graphs),
         )
         rows.append(Row(method, tuple(Entry(value) for value in values)))
     return ResultTable(
         f"protocols_{metric}",
         f"{metric_of(metric).heading} fitted like the paper and to convergence",
-        ("paper", "converged", "difference", "p", "pairs"),
+        ("paper", "converged", "difference", "p", "graphs"),
         tuple(rows),
         decimals=(3, 3, 3, 4, 0) if metric_of(metric).unit == "%" else (4, 4, 4, 4, 0),
         corner="method",
         note=(
-            "Difference: converged less paper. p: Wilcoxon's signed ranks, not corrected. hots, "
+            "Difference: converged less paper. p: Wilcoxon's signed ranks over graphs, not "
+            "corrected. hots, "
             "homophily-only and hots-alpha1 estimate homophily with the paper's predictor under "
             "its protocol and by support when converged; hots-predictor is hots with the "
             "predictor in both."
