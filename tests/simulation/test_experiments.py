@@ -417,3 +417,56 @@ def test_auc_is_the_share_of_ordered_pairs():
     values, positive = np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, True, False, True])
     # pairs: (.4, .1) and (.9, .1), (.9, .4) ordered, (.4, .4) half
     assert auc(values, positive) == pytest.approx(3.5 / 4)
+
+
+# --- limit: what could be known at all
+
+
+def test_limit_no_method_is_below_the_posterior_given_everything(records):
+    for world in records["limit"].worlds.values():
+        lowest = world.nll["posterior given the whole graph"].value
+        assert all(lowest < loss.value for name, loss in world.nll.items() if "whole" not in name)
+
+
+def test_limit_no_temperature_is_below_the_best_temperature_given_everything(records):
+    temperatures = ("ts", "rbs", "structural", "best temperature by true h")
+    for world in records["limit"].worlds.values():
+        lowest = world.nll["best temperature given the whole graph"].value
+        assert all(lowest < world.nll[name].value for name in temperatures)
+
+
+def test_limit_falls_with_every_step_that_is_seen(records):
+    for world in records["limit"].worlds.values():
+        for kind in ("posterior", "best temperature"):
+            steps = [
+                float(world.nll[f"{kind} given {name}"].value)
+                for name in ("1 step", "2 steps", "the whole graph")
+            ]
+            assert steps == sorted(steps, reverse=True)
+
+
+def test_limit_temperatures_keep_the_predictions(records):
+    for world in records["limit"].worlds.values():
+        kept = [name for name in world.accuracy if "temperature" in name or name == "structural"]
+        for name in kept:
+            assert world.accuracy[name].value == world.accuracy["ts"].value
+
+
+def test_limit_shares_are_of_the_gap_to_the_best_temperature_by_level(records):
+    for world in records["limit"].worlds.values():
+        np.testing.assert_allclose(world.closed["best temperature by true h"].value, 1.0)
+
+
+def test_limit_the_law_knows_more_than_the_homophily_of_a_node(records):
+    for world in records["limit"].worlds.values():
+        assert world.closed["structural"].value > 1.5
+        assert world.closed["structural"].value > world.closed["hots, support of senders"].value
+        assert world.reached["structural-graph"].value > 0.4
+
+
+def test_limit_both_sides_are_one_on_undirected_graphs(records):
+    worlds = records["limit"].worlds
+    for name, same in (("undirected", True), ("directed", False)):
+        nll = worlds[f"{name}, template scores"].nll
+        senders, both = (nll[f"hots, support of {side}"] for side in ("senders", "both sides"))
+        assert (senders.value == pytest.approx(both.value, rel=1e-4)) == same

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gnncal.report.csbm.experiment import Experiment
 
 # Each name is a file of this folder that defines EXPERIMENT.
-NAMES = ("posterior", "necessity", "sweep", "attenuation", "entropy", "kl", "hots", "leak")
+NAMES = ("posterior", "necessity", "sweep", "attenuation", "entropy", "kl", "hots", "leak", "limit")
 
 
 def get_experiment(name: str) -> Experiment:

@@ -145,11 +145,7 @@ def _losses(task: _Task) -> dict[str, tuple[float, float]]:
     temperatures = {name: _fitted_temperature(m, task)[test] for name, m in methods.items()}
     if task.bayes_temperature is not None:
         temperatures["bayes temperature"] = task.bayes_temperature[test]
-    best = np.empty(test.size)
-    for level in np.unique(groups):
-        rows = groups == level
-        best[rows] = fit_temperature(task.logits[test][rows], labels[rows])[0]
-    temperatures["best"] = best
+    temperatures["best"] = best_by_level(task.logits[test], labels, groups)
     found = {}
     for name, temperature in temperatures.items():
         probs = softmax(task.logits[test], temperature)
@@ -157,6 +153,15 @@ def _losses(task: _Task) -> dict[str, tuple[float, float]]:
         found[name] = (negative_log_likelihood(labels, probs), gap)
     correct = task.logits[test].argmax(axis=1) == labels
     return {**found, "accuracy": (float(correct.mean()), 0.0)}
+
+
+def best_by_level(logits: FloatArray, labels: IntArray, levels: FloatArray) -> FloatArray:
+    """The temperature with the lowest log loss on all nodes of the same level, for each node."""
+    best = np.empty(len(labels))
+    for level in np.unique(levels):
+        rows = levels == level
+        best[rows] = fit_temperature(logits[rows], labels[rows])[0]
+    return best
 
 
 def _fitted_temperature(method: TemperatureCalibrator, task: _Task) -> FloatArray:
