@@ -1,7 +1,9 @@
 """A saved calibrator is the calibrator; any other file is refused."""
 
+import hashlib
 import json
 import os
+import re
 import struct
 
 import numpy as np
@@ -200,6 +202,15 @@ def test_every_truncation_is_refused(tmp_path):
         refused(path, whole[:length], "damaged or no safetensors file")
 
 
+def signed(content):
+    """The same file with the checksum that its content now has."""
+    found = re.search(rb'checksum\\": \\"([0-9a-f]{64})', content)
+    if found is None:
+        return content
+    digest = hashlib.sha256(content.replace(found[1], b"0" * 64)).hexdigest()
+    return content.replace(found[1], digest.encode())
+
+
 @pytest.fixture
 def edited(tmp_path):
     """Write a saved cross-fitted HoTS again with its header or tensors changed."""
@@ -212,25 +223,34 @@ def edited(tmp_path):
     def write(text=None, *, drop=None, **changes):
         tensors = {name: t for name, t in read_tensors(whole).items() if name != drop}
         kept = {key: v for key, v in (header | changes).items() if v is not ...}
-        return path, to_bytes(tensors, metadata={"gnncal": text or json.dumps(kept)})
+        return path, signed(to_bytes(tensors, metadata={"gnncal": text or json.dumps(kept)}))
 
     return write, header
 
 
 def test_newer_files_and_unknown_calibrators_ask_for_an_upgrade(edited):
     write, _ = edited
-    refused(*write(format=2), "format is 2, newer than this gnncal's 1; upgrade")
+    refused(*write(format=3), "format is 3, newer than this gnncal's 2; upgrade")
     refused(*write(calibrator="magic"), "holds a 'magic', which this gnncal does not know")
+
+
+def test_files_without_a_checksum_are_those_of_the_first_format(edited):
+    write, _ = edited
+    path, content = write(format=1, checksum=...)
+    path.write_bytes(content)
+    assert isinstance(gnncal.load(path), gnncal.HoTS)
+    refused(*write(checksum=...), "damaged")
+    for version in (0, -5, float("nan"), 1.0, True, "1", None):
+        refused(*write(format=version, checksum=...), "which no gnncal writes")
 
 
 def test_damaged_headers_are_refused(edited):
     write, header = edited
-    for text in ("", "{", "[]", "7", "null", '"hots"'):
+    for text in ("", "{", "[]", "7", "null", '"hots"', "[" * 10**5, '{"format":' * 10**5):
         refused(*write(text or " "), "damaged")
     for key in header:
         refused(*write(**{key: ...}), "damaged")
-        refused(*write(**{key: {"unheard": "of"}}), "damaged|names for 4 classes")
-    refused(*write(format="one"), "damaged")
+        refused(*write(**{key: {"unheard": "of"}}), "damaged|class_names is|n_classes is")
     refused(*write(calibrator=["hots"]), "damaged")
     refused(*write(drop="learned.homophily_weights_.input_weight"), "damaged")
     parts = header["learned"]["dict"]
@@ -238,3 +258,76 @@ def test_damaged_headers_are_refused(edited):
     refused(*write(learned={"dict": missing}), "damaged")
     refused(*write(learned={"dict": parts | {"predict_proba": 1}}), "damaged")
     refused(*write(params={"dict": {"unheard": 1}}), "no parameter 'unheard'")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"alpha_": -1.0}, "alpha_ is -1.0; expected a number in"),
+        ({"alpha_": float("nan")}, "alpha_ is nan"),
+        ({"beta_": "x"}, "beta_ is 'x'"),
+        ({"beta_": True}, "beta_ is True"),
+        ({"base_temperature_": 10**400}, "base_temperature_ is 1000"),
+        ({"converged_": 1}, "converged_ is 1; expected True or False"),
+        ({"n_iter_": -1}, "n_iter_ is -1"),
+        ({"isolated_homophily_": 1.5}, "isolated_homophily_ is 1.5"),
+        ({"graph_fingerprint_": 3}, "graph_fingerprint_ is 3; expected text"),
+        ({"homophily_method_": "magic"}, "homophily_method_|homophily is"),
+        ({"homophily_weights_": {"dict": {}}}, r"homophily_weights_ holds \[\] instead of"),
+    ],
+)
+def test_learned_values_that_no_fit_finds_are_refused(edited, changes, message):
+    write, header = edited
+    refused(*write(learned={"dict": header["learned"]["dict"] | changes}), message)
+
+
+def test_the_number_of_classes_must_fit_the_rest_before_anything_is_allocated(edited):
+    write, _ = edited
+    for n_classes in (2 * 10**9, 3, 1, -1, 4.0, "4"):
+        refused(*write(n_classes=n_classes), "n_classes is")
+
+
+@pytest.mark.parametrize("name", gnncal.list_calibrators())
+def test_tensors_of_another_shape_or_with_nan_are_refused_at_load(tmp_path, name):
+    path = tmp_path / "c"
+    fitted(name, **({"homophily": "cross-fitted"} if name == "hots" else {})).save(path)
+    whole = path.read_bytes()
+    (size,) = struct.unpack("<Q", whole[:8])
+    text = json.loads(whole[8 : 8 + size])["__metadata__"]["gnncal"]
+    for key, array in read_tensors(whole).items():
+        longer = np.concatenate([array, array[:1]])
+        variants = [longer, array.reshape(-1)[None, None], array.astype(bool)]
+        if array.dtype.kind == "f" and key != "learned.frequencies_":
+            variants.append(np.full_like(array, np.nan))
+        for variant in variants:
+            tensors = read_tensors(whole) | {key: variant}
+            if variant is longer and key in MAY_BE_LONGER:
+                continue
+            refused(path, signed(to_bytes(tensors, metadata={"gnncal": text})), "has|is|does not")
+
+
+MAY_BE_LONGER = (  # their length depends on the fitted graph or on the data
+    "learned.bin_temperatures_",
+    "learned.train_nodes_",
+    "learned.clamped_labels_",
+)
+
+
+@pytest.mark.parametrize("case", ["ts", "vs", "hots cross-fitted", "gats"])
+def test_every_single_bit_flip_is_detected(tmp_path, case):
+    name, params = CASES[case]
+    path = tmp_path / "c"
+    fitted(name, **params).save(path, class_names=["a", "b", "ç", "d"])
+    whole = path.read_bytes()
+    bits = np.random.default_rng(0).permutation(8 * len(whole))[:1200]
+    for bit in bits:
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(bytes(flipped))
+        with pytest.raises(gnncal.InputError):
+            gnncal.load(path)
+
+
+def test_saving_to_a_folder_says_so(tmp_path):
+    with pytest.raises(gnncal.InputError, match="is a folder; pass the file to write"):
+        fitted("ts").save(tmp_path)

@@ -14,6 +14,7 @@ from gnncal.calibrators.solvers import lbfgs
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 
 SMALLEST_NORMAL = np.finfo(np.float32).tiny  # a probability whose logarithm is -87.3
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
@@ -30,7 +31,7 @@ class AffineCalibrator(Calibrator):
 
     preserves_predictions = False
     fitting = "convex"
-    learned: ClassVar[tuple[str, ...]] = ("weight_", "bias_", "converged_", "n_iter_")
+    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
     weight_: FloatArray
     bias_: FloatArray
     converged_: bool

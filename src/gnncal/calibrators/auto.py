@@ -15,6 +15,7 @@ from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
+from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
 from gnncal.core.probability import log_losses, normalised_entropy
 
 KEEPING = ("ts", "hts", "structural", "structural-remainder")
@@ -51,7 +52,12 @@ class Auto(Calibrator):
         ),
         "n_folds": whole_number(at_least=2),
     }
-    learned: ClassVar = ("chosen_", "reason_", "losses_", "chosen_state_")
+    learned: ClassVar = {
+        "chosen_": TEXT,
+        "reason_": TEXT,
+        "losses_": Array("candidates", low=0),
+        "chosen_state_": Constraint("a dict", lambda value: isinstance(value, dict)),
+    }
     chosen_: str  # name of the chosen candidate
     reason_: str  # why it was chosen
     losses_: FloatArray  # (n_candidates,) cross-validated mean log loss
@@ -75,10 +81,23 @@ class Auto(Calibrator):
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
+        return self._restored()._predict(logits, graph, known_labels)
+
+    def _learned_table(self) -> LearnedTable:
+        TEXT.check("chosen_", self.chosen_)
+        self.learned["chosen_state_"].check("chosen_state_", self.chosen_state_)
+        chosen = self._restored()
+        chosen.classes_ = self.classes_
+        sizes = sizes_of(chosen.get_params(deep=False), len(self.classes_))
+        check_learned(chosen._learned_table(), self.chosen_state_, sizes, where="chosen_state_")
+        return {**self.learned, "losses_": Array(str(len(self.candidates)), low=0)}
+
+    def _restored(self) -> Calibrator:
+        """Return the chosen calibrator, from what is saved."""
         calibrator = self._make(self.chosen_)
         for name, value in self.chosen_state_.items():
             setattr(calibrator, name, value)
-        return calibrator._predict(logits, graph, known_labels)
+        return calibrator
 
     def _make(self, name: str) -> Calibrator:
         from gnncal.calibrators.catalogue import get_calibrator  # which lists this class too

@@ -29,6 +29,7 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import scaled_probabilities
 from gnncal.core.tabular import Table, Tabular, listed, number, text
 
@@ -76,7 +77,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     )
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
-    learned: ClassVar[tuple[str, ...]] = ()  # attributes that make up the fitted model
+    learned: ClassVar[LearnedTable] = {}  # what each attribute that makes up the model may be
 
     of_fitted_graph: ClassVar[tuple[str, ...]] = ()  # attributes that are not saved
 
@@ -191,6 +192,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         from gnncal.calibrators.persistence import save
 
         save(self, path, class_names=class_names)
+
+    def _learned_table(self) -> LearnedTable:
+        """``learned`` of this very fit; a hook for methods where it depends on the data."""
+        return self.learned
 
     @abstractmethod
     def _fit(self, data: FitData) -> None: ...

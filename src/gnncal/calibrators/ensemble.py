@@ -11,8 +11,10 @@ from gnncal.calibrators.protocols import Protocol
 from gnncal.calibrators.solvers import Derivatives, Solution, newton
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, softmax
 
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
@@ -34,7 +36,11 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     preserves_predictions = True
-    learned: ClassVar = ("base_temperature_", "weights_", "converged_", "n_iter_")
+    learned: ClassVar = {
+        "base_temperature_": number(above=0),
+        "weights_": Array("3", low=0, high=1, total=1),
+        **SOLVER_TABLE,
+    }
     base_temperature_: float
     weights_: FloatArray  # (3,)
     converged_: bool

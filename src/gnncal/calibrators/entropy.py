@@ -8,7 +8,9 @@ from scipy.special import expit
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
 from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.graph import Graph
+from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import normalised_entropy
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
@@ -43,6 +45,11 @@ class EntropyScaling(ParametricTemperature):
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         certain, uncertain = theta
         return certain * covariates[:, 0] + uncertain * covariates[:, 1], covariates
+
+    def _learned_table(self) -> LearnedTable:
+        if self.protocol == "converged":
+            return self.learned
+        return {**self.learned, "uncertain_temperature_": number()}  # T is kept above the floor
 
     def _clamp(self, temperature: FloatArray) -> FloatArray:
         if self.protocol == "converged":

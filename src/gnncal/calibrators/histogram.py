@@ -11,6 +11,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array
 from gnncal.core.probability import log_losses, softmax
 
 
@@ -31,7 +32,10 @@ class HistogramBinning(Calibrator):
 
     preserves_predictions = False
     fitting = "closed form"
-    learned: ClassVar = ("edges_", "frequencies_")
+    learned: ClassVar = {
+        "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
+        "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),
+    }
     edges_: FloatArray  # (n_classes, n_bins - 1), inner edges
     frequencies_: FloatArray  # (n_classes, n_bins), NaN where a bin is empty
 

@@ -15,9 +15,18 @@ from gnncal.core.constraints import NONE, choice, number, number_range
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
+from gnncal.core.learned import TEXT, LearnedTable
 from gnncal.core.probability import concentration, normalised_entropy
-from gnncal.homophily import HomophilyEstimator, Predictor, Support, make_estimator, name_of
+from gnncal.homophily import (
+    ESTIMATORS,
+    HomophilyEstimator,
+    Predictor,
+    Support,
+    make_estimator,
+    name_of,
+)
 from gnncal.homophily.base import CannotLearnError, Situation, Weights
+from gnncal.homophily.clamping import CLAMPED_LABELS
 from gnncal.homophily.normalised import homophily_of, normalised_homophily
 from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 
@@ -72,13 +81,13 @@ class HomophilyTemperature(ParametricTemperature):
     """
 
     needs_graph = True
-    also_learned = (
-        *ParametricTemperature.also_learned,
-        "homophily_method_",
-        "homophily_weights_",
-        "isolated_homophily_",
-        "graph_fingerprint_",
-    )
+    also_learned: ClassVar[LearnedTable] = {
+        **ParametricTemperature.also_learned,
+        "homophily_method_": choice(*ESTIMATORS, "given"),
+        "homophily_weights_": {},
+        "isolated_homophily_": number(at_least=0, at_most=1),
+        "graph_fingerprint_": TEXT,
+    }
     of_fitted_graph = (*ParametricTemperature.of_fitted_graph, "homophily_")
     constraints: ClassVar = {
         "protocol": choice("converged", "paper"),
@@ -144,6 +153,15 @@ class HomophilyTemperature(ParametricTemperature):
             recalled = {"clamped_labels": learned["clamped_labels_"]}
             state["homophily_weights_"] = learned["homophily_weights_"] | recalled
         return kept | {"homophily": from_older(homophily, parameters)}, state
+
+    def _learned_table(self) -> LearnedTable:
+        recalled = {"clamped_labels": CLAMPED_LABELS}  # where training labels were clamped
+        weights = dict(self._estimator.learned)
+        if isinstance(self.homophily_weights_, dict) and set(recalled) & set(
+            self.homophily_weights_
+        ):
+            weights |= recalled
+        return {**self.learned, "homophily_weights_": weights}
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None

@@ -11,8 +11,10 @@ from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array, OneEachClass
 from gnncal.core.probability import keep_predictions, log_losses, softmax
 
+STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
 
 
@@ -27,7 +29,7 @@ class IsotonicCalibration(Calibrator):
 
     preserves_predictions = False
     fitting = "closed form"
-    learned: ClassVar = ("steps_",)
+    learned: ClassVar = {"steps_": OneEachClass(STEPS)}
     steps_: tuple[FloatArray, ...]  # of each class, (2, n_steps): p and g(p)
 
     def _fit(self, data: FitData) -> None:
@@ -56,7 +58,7 @@ class MultiClassIsotonic(Calibrator):
 
     preserves_predictions = True
     fitting = "closed form"
-    learned: ClassVar = ("steps_",)
+    learned: ClassVar = {"steps_": STEPS}
     steps_: FloatArray  # (2, n_steps): p and g(p)
 
     def _fit(self, data: FitData) -> None:

@@ -19,9 +19,11 @@ from gnncal.calibrators.solvers import lbfgs
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import keep_predictions, log_losses, softmax
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
@@ -51,15 +53,14 @@ class OrderInvariant(Calibrator):
     """
 
     preserves_predictions = True
-    learned: ClassVar = (
-        "offset_",
-        "hidden_weight_",
-        "hidden_bias_",
-        "output_weight_",
-        "output_bias_",
-        "converged_",
-        "n_iter_",
-    )
+    learned: ClassVar = {
+        "offset_": number(),
+        "hidden_weight_": Array("K K"),
+        "hidden_bias_": Array("K"),
+        "output_weight_": Array("K K-1"),
+        "output_bias_": Array("K-1"),
+        **SOLVER_TABLE,
+    }
     offset_: float  # a
     hidden_weight_: FloatArray  # (K, K)
     hidden_bias_: FloatArray  # (K,)

@@ -19,9 +19,11 @@ from gnncal.calibrators.protocols import (
 )
 from gnncal.calibrators.solvers import Solution, distinct_ends, newton
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import Constraint, number
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, LearnedTable
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising
@@ -43,6 +45,13 @@ class Parameter:
     upper: float
     meaning_of_lower: str  # what it says about the data when the fit ends there
     meaning_of_upper: str = "the search stops here; the true optimum lies beyond"
+
+    @property
+    def constraint(self) -> Constraint:
+        """What a saved value may be; early stopping can end a little outside the bounds."""
+        if self.lower > 0:
+            return number(above=0, at_most=10 * self.upper)
+        return number(at_least=10 * self.lower, at_most=10 * self.upper)
 
     def bound_hit(self, value: float) -> str | None:
         """What it means that the fit ended at a bound, if it did."""
@@ -69,14 +78,15 @@ class ParametricTemperature(TemperatureCalibrator):
 
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
-    also_learned: ClassVar[tuple[str, ...]] = ("converged_", "n_iter_")
+    also_learned: ClassVar[LearnedTable] = SOLVER_TABLE
     converged_: bool
     n_iter_: int
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "parameters" in vars(cls):
-            cls.learned = (*(f"{p.name}_" for p in cls.parameters), *cls.also_learned)
+            found = {f"{p.name}_": p.constraint for p in cls.parameters}
+            cls.learned = {**found, **cls.also_learned}
 
     @abstractmethod
     def _covariates(

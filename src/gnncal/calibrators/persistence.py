@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,32 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, name_of
 from gnncal.core.arrays import as_numpy
-from gnncal.core.errors import InputError
+from gnncal.core.constraints import Constraint, number, whole_number
+from gnncal.core.errors import InputError, MissingExtraError, shown
 from gnncal.core.files import write_atomically
+from gnncal.core.learned import check_learned, sizes_of
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
-FORMAT_VERSION = 1
+ReadTensor = Callable[[str], np.ndarray[Any, Any]]
+FORMAT_VERSION = 2  # 1 had no checksum
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
+NO_CHECKSUM = "0" * 64  # stands in the file while its checksum is computed
+UNREADABLE = (
+    *(SafetensorError, OSError, RecursionError),
+    *(AttributeError, KeyError, OverflowError, TypeError, ValueError),
+)
+IN_REPORT = {  # what a field of a report may be, by its annotation
+    "float": number(),
+    "tuple[str, ...]": Constraint(
+        "a tuple of texts",
+        lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
+    ),
+    "tuple[int, ...]": Constraint(
+        "a tuple of counts",
+        lambda value: isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value),
+    ),
+}
 
 
 def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
@@ -32,11 +53,14 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
             f"{type(calibrator).__name__} is not one of gnncal's calibrators, so load() would not "
             f"find it; those that can be saved are {', '.join(CALIBRATORS)}."
         )
+    if Path(path).is_dir():
+        raise InputError(f"{path} is a folder; pass the file to write, such as {path}/calibrator.")
     n_classes = len(calibrator.classes_)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     learned = {name: getattr(calibrator, name) for name in calibrator.learned}
     header = {
         "format": FORMAT_VERSION,
+        "checksum": NO_CHECKSUM,
         "calibrator": name_of(calibrator),
         "n_classes": n_classes,
         "class_names": _check_class_names(calibrator, class_names, n_classes),
@@ -44,7 +68,9 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "learned": _pack(learned, "learned", tensors),
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
     }
-    write_atomically(Path(path), to_bytes(tensors, metadata={HEADER: json.dumps(header)}))
+    content = to_bytes(tensors, metadata={HEADER: json.dumps(header)})
+    digest = _checksum(content, NO_CHECKSUM)
+    write_atomically(Path(path), content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
 
 
 def load(path: str | Path) -> Calibrator:
@@ -53,13 +79,15 @@ def load(path: str | Path) -> Calibrator:
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass one written by calibrator.save().")
     try:
+        content = path.read_bytes()
         with safe_open(path, framework="numpy") as file:
-            header = _read_header(file.metadata() or {})
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        return _rebuild(header, tensors)
+            header = _read_header(file.metadata() or {}, content)
+            return _rebuild(header, file.get_tensor)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except MissingExtraError:
+        raise
+    except UNREADABLE as error:
         raise InputError(
             f"{path} is damaged or no safetensors file ({type(error).__name__}: {error}); save the "
             "calibrator again."
@@ -71,6 +99,8 @@ def _check_class_names(
 ) -> list[str] | None:
     if class_names is None:
         class_names = getattr(calibrator, "class_names_", None)  # those of a loaded calibrator
+    if isinstance(class_names, str | dict):
+        raise InputError(f"class_names is {shown(class_names)}; pass a list of names.")
     if class_names is not None and len(class_names) != n_classes:
         raise InputError(
             f"class_names has {len(class_names)} names for {n_classes} classes; pass one a class."
@@ -78,39 +108,63 @@ def _check_class_names(
     return None if class_names is None else [str(name) for name in class_names]
 
 
-def _read_header(metadata: dict[str, str]) -> dict[str, Any]:
+def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
     if HEADER not in metadata:
         raise InputError("this was not written by gnncal; pass a file of calibrator.save().")
     header: dict[str, Any] = json.loads(metadata[HEADER])
-    if header["format"] > FORMAT_VERSION:
+    version = header["format"]
+    if type(version) is not int or version < 1:
+        raise InputError(f"its format is {shown(version)}, which no gnncal writes; it is damaged.")
+    if version > FORMAT_VERSION:
         raise InputError(
-            f"its format is {header['format']}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
+            f"its format is {version}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
             "gnncal to read it."
         )
+    if version > 1 and header["checksum"] != _checksum(content, header["checksum"]):
+        raise InputError("its checksum does not match its content; it is damaged, so save again.")
     if header["calibrator"] not in CALIBRATORS:
         raise InputError(
-            f"it holds a {header['calibrator']!r}, which this gnncal does not know; upgrade "
+            f"it holds a {shown(header['calibrator'])}, which this gnncal does not know; upgrade "
             "gnncal to read it."
         )
     return header
 
 
-def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Calibrator:
+def _checksum(content: bytes, written: str) -> str:
+    """The digest of a whole file in which zeros stand for the checksum it has."""
+    return sha256(content.replace(written.encode(), NO_CHECKSUM.encode(), 1)).hexdigest()
+
+
+def _rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
+    """The calibrator of a header; every value is checked before anything is made of it."""
+    report = _read_report(_unpack(header["fit_report"], tensor))
+    K = header["n_classes"]
+    whole_number(at_least=2).check("n_classes", K)
+    if len(report.nodes_per_class) != K:
+        raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
     params, learned = CALIBRATORS[header["calibrator"]].upgraded(
-        _unpack(header["params"], tensors), _unpack(header["learned"], tensors)
+        _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
     )
     calibrator = get_calibrator(header["calibrator"], **params)
-    calibrator.classes_ = np.arange(header["n_classes"])
-    calibrator.n_features_in_ = header["n_classes"]
+    calibrator.classes_ = np.arange(K)
+    calibrator.n_features_in_ = K
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
     for name, value in learned.items():
         setattr(calibrator, name, value)
-    calibrator.fit_report_ = FitReport(**_unpack(header["fit_report"], tensors))
-    names = _check_class_names(calibrator, header["class_names"], header["n_classes"])
+    check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
+    calibrator.fit_report_ = report
+    names = _check_class_names(calibrator, header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names
     return calibrator
+
+
+def _read_report(values: dict[str, Any]) -> FitReport:
+    for field in fields(FitReport):
+        if field.name in values:  # files from before a field was added lack it
+            IN_REPORT[str(field.type)].check(field.name, values[field.name])
+    return FitReport(**values)
 
 
 def _pack(value: Any, key: str, tensors: dict[str, Any]) -> Any:
@@ -123,7 +177,7 @@ def _pack(value: Any, key: str, tensors: dict[str, Any]) -> Any:
         return {"dict": {name: _pack(v, f"{key}.{name}", tensors) for name, v in value.items()}}
     if isinstance(value, HomophilyEstimator):
         return {"estimator": _pack(to_plain(value), key, tensors)}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) or (isinstance(value, list) and _are_texts(value)):
         return {"tuple": [_pack(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
     if isinstance(value, np.ndarray | list) or hasattr(value, "detach"):
         array = as_numpy(value)
@@ -137,15 +191,21 @@ def _pack(value: Any, key: str, tensors: dict[str, Any]) -> Any:
     )
 
 
-def _unpack(packed: Any, tensors: dict[str, Any]) -> Any:
+def _are_texts(values: list[Any]) -> bool:
+    return len(values) > 0 and all(isinstance(value, str) for value in values)
+
+
+def _unpack(packed: Any, tensor: ReadTensor) -> Any:
     """The reverse of :func:`_pack`."""
     if not isinstance(packed, dict):
         return packed
     ((kind, content),) = packed.items()
     if kind == "tensor":
-        return tensors[content]
+        return tensor(content)
     if kind == "estimator":
-        return from_plain(_unpack(content, tensors))
+        return from_plain(_unpack(content, tensor))
     if kind == "dict":
-        return {name: _unpack(value, tensors) for name, value in content.items()}
-    return tuple(_unpack(value, tensors) for value in content)
+        return {name: _unpack(value, tensor) for name, value in content.items()}
+    if kind == "tuple" and isinstance(content, list):
+        return tuple(_unpack(value, tensor) for value in content)
+    raise ValueError(f"there is no kind {shown(kind)} of values")

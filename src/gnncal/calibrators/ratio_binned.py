@@ -15,6 +15,7 @@ from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph, Side
+from gnncal.core.learned import Array
 from gnncal.core.probability import softmax
 from gnncal.homophily.share import neighbour_class_share
 
@@ -42,7 +43,9 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     needs_graph = True
     fitting = "convex"
-    learned: ClassVar = ("bin_temperatures_",)
+    learned: ClassVar = {
+        "bin_temperatures_": Array("n_bins", low=NARROW_RANGE[0], high=NARROW_RANGE[1])
+    }
     bin_temperatures_: FloatArray  # (B,)
 
     def __init__(self, *, n_bins: int | None = None) -> None:

@@ -12,6 +12,7 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_count
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array
 from gnncal.core.probability import log_losses, softmax
 
 
@@ -36,7 +37,7 @@ class SplineCalibration(Calibrator):
 
     preserves_predictions = False
     fitting = "closed form"
-    learned: ClassVar = ("curve_",)
+    learned: ClassVar = {"curve_": Array("2 *", rising="first row")}
     curve_: FloatArray  # (2, n): s and c'(s)
 
     def __init__(self, *, n_knots: int = 7) -> None:

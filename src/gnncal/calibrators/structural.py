@@ -16,6 +16,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import softmax
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 
@@ -51,7 +52,11 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
     needs_graph = True
     fitting = "posterior"
-    learned: ClassVar = (*LawHolder.law_learned, "covariance_", "converged_", "n_iter_")
+    learned: ClassVar = {
+        **LawHolder.law_learned,
+        "covariance_": Array("K+8 K+8"),
+        **SOLVER_TABLE,
+    }
     covariance_: FloatArray  # (8 + n_classes, 8 + n_classes) of (ln T_c, ln T_u, w, o)
     converged_: bool
     n_iter_: int

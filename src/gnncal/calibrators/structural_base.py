@@ -8,19 +8,21 @@ import numpy as np
 
 from gnncal.calibrators.law import Law, LawRows
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import number
+from gnncal.core.learned import Array, LearnedTable
 from gnncal.homophily.neighbourhood import Neighbourhood
 
 
 class LawHolder:
     """Keeps a fitted law in attributes that are saved, and reads it from them."""
 
-    law_learned: ClassVar[tuple[str, ...]] = (
-        "certain_temperature_",
-        "uncertain_temperature_",
-        "weights_",
-        "class_offsets_",
-        "centre_",
-    )
+    law_learned: ClassVar[LearnedTable] = {
+        "certain_temperature_": number(above=0, at_most=1e6),
+        "uncertain_temperature_": number(above=0, at_most=1e6),
+        "weights_": Array("6"),
+        "class_offsets_": Array("K"),
+        "centre_": Array("6"),
+    }
     certain_temperature_: float  # T_c, at entropy 0 in a typical neighbourhood
     uncertain_temperature_: float  # T_u, at entropy 1
     weights_: FloatArray  # (6,) w, in the order of gnncal.homophily.COVARIATES

@@ -37,9 +37,11 @@ class StructuralRemainder(Calibrator):
     preserves_predictions = True
     needs_graph = True
     fitting = "posterior"
-    learned: ClassVar = tuple(
-        f"{part}_{name}" for part, kind in PARTS.items() for name in kind.learned
-    )
+    learned: ClassVar = {
+        f"{part}_{name}": entry
+        for part, kind in PARTS.items()
+        for name, entry in kind.learned.items()
+    }
 
     def _fit(self, data: FitData) -> None:
         assert data.graph is not None  # checked by fit

@@ -20,8 +20,10 @@ from gnncal.calibrators.protocols import warn_unless_converged
 from gnncal.calibrators.solvers import Solution, lbfgs
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import log_losses, softmax
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 
@@ -62,13 +64,12 @@ class StructuralScores(LawHolder, Calibrator):
     needs_graph = True
     fitting = "posterior"
     listens: ClassVar[bool]  # whether the neighbours' probabilities are added
-    learned: ClassVar = (
-        *LawHolder.law_learned,
-        "bias_",
-        "neighbour_weight_",
-        "converged_",
-        "n_iter_",
-    )
+    learned: ClassVar = {
+        **LawHolder.law_learned,
+        "bias_": Array("K"),
+        "neighbour_weight_": number(),
+        **SOLVER_TABLE,
+    }
     bias_: FloatArray  # (n_classes,) b
     neighbour_weight_: float  # gamma; 0 where the neighbours are not listened to
     converged_: bool

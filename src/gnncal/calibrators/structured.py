@@ -13,8 +13,10 @@ from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array, LearnedTable
 from gnncal.core.probability import log_losses, softmax
 
 
@@ -29,7 +31,11 @@ class StructuredScaling(AffineCalibrator):
     finite and is not felt otherwise.
     """
 
-    learned: ClassVar = ("base_temperature_", "uniform_weight_", *AffineCalibrator.learned)
+    learned: ClassVar[LearnedTable] = {
+        "base_temperature_": number(above=0),
+        "uniform_weight_": number(at_least=0, at_most=1),
+        **AffineCalibrator.learned,
+    }
     base_temperature_: float  # T; 1 with two classes
     uniform_weight_: float  # 1 / (n + 1); 0 with two classes
     weight_: FloatArray  # with two classes (w_1, w_2)
@@ -38,6 +44,11 @@ class StructuredScaling(AffineCalibrator):
     @abstractmethod
     def _penalty(self, n_classes: int) -> FloatArray:
         """The ridge on W - I, times n; its shape is that of W."""
+
+    def _learned_table(self) -> LearnedTable:
+        if len(self.classes_) > 2:
+            return self.learned
+        return {**self.learned, "weight_": Array("2"), "bias_": Array("1")}
 
     def _fit(self, data: FitData) -> None:
         logits, n_nodes = data.logits[data.nodes], data.nodes.size
@@ -81,6 +92,8 @@ class StructuredVectorScaling(StructuredScaling):
 
     The ridge is K/n on v and b.
     """
+
+    learned: ClassVar = {**StructuredScaling.learned, "weight_": Array("K")}
 
     def _penalty(self, n_classes: int) -> FloatArray:
         return np.full(n_classes, float(n_classes))

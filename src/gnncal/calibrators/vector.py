@@ -21,6 +21,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import softmax
 
 RIDGE = 1e-6  # towards w = 1, b = 0: makes the optimum unique even for separable nodes
@@ -42,7 +43,7 @@ class VectorScaling(Calibrator):
     """
 
     preserves_predictions = False
-    learned: ClassVar = ("weight_", "bias_", "converged_", "n_iter_")
+    learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_TABLE}
     weight_: FloatArray  # (n_classes,)
     bias_: FloatArray  # (n_classes,)
     converged_: bool

@@ -12,6 +12,7 @@ A calibrator lists them by parameter name, and ``fit`` checks all of them before
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -113,7 +114,10 @@ def _is_whole(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         return False
-    return bool(np.isfinite(float(value)))
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # a whole number beyond any float
+        return False
 
 
 def _describe(

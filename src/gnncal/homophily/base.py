@@ -13,6 +13,7 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.learned import LearnedTable
 
 Weights = dict[str, npt.NDArray[Any]]
 
@@ -39,6 +40,7 @@ class HomophilyEstimator(ABC):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each field may be
+    learned: ClassVar[LearnedTable] = {}  # names and shapes of the weights
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]

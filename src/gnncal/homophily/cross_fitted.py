@@ -10,6 +10,7 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.data import FitData
+from gnncal.core.learned import Array, check_recalled_nodes
 from gnncal.homophily.base import CannotLearnError, Situation, Weights
 from gnncal.homophily.network import Propagation
 from gnncal.homophily.predictor import TrainedPredictor, masked_targets
@@ -30,6 +31,14 @@ class CrossFitted(TrainedPredictor):
     n_folds: int = 5
 
     constraints: ClassVar = TrainedPredictor.constraints | {"n_folds": whole_number(at_least=2)}
+    learned: ClassVar = {
+        "input_weight": Array("folds features hidden"),
+        "input_bias": Array("folds hidden"),
+        "output_weight": Array("folds hidden"),
+        "output_bias": Array("folds 1"),
+        "nodes": Array("calibration_nodes", low=0, whole=True),
+        "folds": Array("calibration_nodes", low=0, high="folds-1", whole=True),
+    }
 
     def learn(self, data: FitData) -> Weights:
         """Train the fold predictors; remember which node sits in which fold."""
@@ -64,5 +73,6 @@ class CrossFitted(TrainedPredictor):
         estimates = np.mean(runs, axis=0)
         if situation.is_fitted_graph:
             nodes, folds = weights["nodes"], weights["folds"]
+            check_recalled_nodes(nodes, len(estimates))
             estimates[nodes] = np.stack(runs)[folds, nodes]
         return estimates

@@ -39,4 +39,10 @@ class Given(HomophilyEstimator):
                 "homophily was given as an array for the fitted graph, and this is another graph; "
                 "fit with homophily='support' for predictions on new graphs."
             )
-        return as_numpy(self.values).astype(np.float64)
+        values = as_numpy(self.values).astype(np.float64)
+        if len(values) != len(situation.logits):
+            raise InputError(
+                f"homophily has shape {values.shape} but there are {len(situation.logits)} nodes; "
+                "the saved file is damaged, so fit and save it again."
+            )
+        return values

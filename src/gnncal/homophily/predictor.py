@@ -14,6 +14,7 @@ from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_numb
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
+from gnncal.core.learned import Array
 from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Situation, Weights
 from gnncal.homophily.network import Network, Propagation
 from gnncal.homophily.share import neighbour_class_share
@@ -110,6 +111,13 @@ class Predictor(TrainedPredictor):
     not. :class:`CrossFitted` removes that difference. Parameters are those of
     :class:`TrainedPredictor`.
     """
+
+    learned: ClassVar = {
+        "input_weight": Array("features hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
+    }
 
     def learn(self, data: FitData) -> Weights:
         """Train on every observed label."""

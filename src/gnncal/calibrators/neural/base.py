@@ -15,9 +15,11 @@ from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.calibrators.parametric import TEMPERATURE_RANGE
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
+from gnncal.core.learned import LearnedTable
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +40,8 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
 
     needs_graph = True
     needs_torch = True
-    learned: ClassVar[tuple[str, ...]] = ("weights_", "n_iter_")
+    weight_table: ClassVar[LearnedTable]  # names and shapes of the weights
+    learned: ClassVar[LearnedTable] = {"weights_": {}, "n_iter_": whole_number(at_least=0)}
 
     weights_: Weights
     n_iter_: int
@@ -71,6 +74,9 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
         from torch.nn.functional import cross_entropy
 
         return cross_entropy(self._scores(weights, inputs, logits, noise), labels)
+
+    def _learned_table(self) -> LearnedTable:
+        return {**self.learned, "weights_": self.weight_table}
 
     def _remember(self, data: FitData) -> None:
         """Keep what predictions on the fitted graph need besides weights; nothing by default."""

@@ -23,6 +23,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,6 +70,12 @@ class CaGCN(NeuralTemperature):
         "initial": choice("glorot", "uniform"),
         "add_self_loops": FLAG,
         "normalisation": choice("in-out", "out"),
+    }
+    weight_table: ClassVar = {
+        "input_weight": Array("K hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
     }
 
     def __init__(

@@ -19,6 +19,7 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import TEXT, Array, check_recalled_nodes
 from gnncal.core.probability import softmax
 
 if TYPE_CHECKING:
@@ -59,7 +60,18 @@ class GATS(NeuralTemperature):
 
     """
 
-    learned: ClassVar = (*NeuralTemperature.learned, "train_nodes_", "graph_fingerprint_")
+    weight_table: ClassVar = {
+        "theta": Array("K heads"),
+        "omega": Array("1"),
+        "base_temperature": Array("1"),
+        "train_factor": Array("1"),
+        "neighbour_factor": Array("1"),
+    }
+    learned: ClassVar = {
+        **NeuralTemperature.learned,
+        "train_nodes_": Array("m", low=0, whole=True, may_be_empty=True),
+        "graph_fingerprint_": TEXT,
+    }
     train_nodes_: IntArray  # (m,)
     graph_fingerprint_: str
 
@@ -130,6 +142,7 @@ class GATS(NeuralTemperature):
             return known_labels >= 0
         is_train = np.zeros(graph.n_nodes, dtype=bool)
         if graph.fingerprint == self.graph_fingerprint_:
+            check_recalled_nodes(self.train_nodes_, graph.n_nodes)
             is_train[self.train_nodes_] = True
         return is_train
 

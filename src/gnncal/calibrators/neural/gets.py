@@ -25,6 +25,7 @@ from gnncal.core.constraints import FLAG, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array, LearnedTable
 from gnncal.core.probability import softmax
 
 if TYPE_CHECKING:
@@ -66,7 +67,10 @@ class GETS(NeuralCalibrator):
     """
 
     preserves_predictions = False
-    learned: ClassVar = (*NeuralCalibrator.learned, "n_node_features_")
+    learned: ClassVar = {
+        **NeuralCalibrator.learned,
+        "n_node_features_": whole_number(at_least=0),
+    }
     n_node_features_: int  # 0 when the fitted graph had none
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
@@ -110,6 +114,29 @@ class GETS(NeuralCalibrator):
 
     def _is_trained(self, name: str) -> bool:
         return self.train_degrees or name != "degree_embedding"
+
+    def _learned_table(self) -> LearnedTable:
+        K, F, f = len(self.classes_), self.n_node_features_, self.feature_width
+        seeing, experts, gate_width = len(self._seeing("l")), len(self._experts), K + f * bool(F)
+        table = {
+            "logit_weight": Array(f"{seeing} K hidden"),
+            "degree_embedding": Array(f"{seeing} * degree_width"),
+            "degree_weight": Array(f"{seeing} degree_width hidden"),
+            "first_bias": Array(f"{experts} hidden"),
+            "second_weight": Array(f"{experts} hidden K"),
+            "second_bias": Array(f"{experts} K"),
+            "gate_weight": Array(f"{gate_width} {experts}"),
+            "noise_weight": Array(f"{gate_width} {experts}"),
+        }
+        if F:
+            table |= {
+                "feature_projection": Array(f"{seeing} {F} {f}"),
+                "feature_bias": Array(f"{seeing} {f}"),
+                "feature_weight": Array(f"{seeing} {f} hidden"),
+                "gate_projection": Array(f"{F} {f}"),
+                "gate_bias": Array(f"{f}"),
+            }
+        return {**self.learned, "weights_": table}
 
     @property
     def _experts(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.core.learned import Array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,6 +65,12 @@ class WATS(NeuralTemperature):
         "hidden": whole_number(at_least=1),
         "dropout": number(at_least=0, below=1),
         "normalisation": choice("in-out", "in"),
+    }
+    weight_table: ClassVar = {
+        "input_weight": Array("order+1 hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
     }
 
     def __init__(

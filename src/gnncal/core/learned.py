@@ -1,0 +1,139 @@
+"""What a fit learns, as a table by attribute that a saved file is checked against.
+
+Shapes are written as words: ``Array("K hidden")`` has one row for each class and as many columns
+as the parameter ``hidden`` says. ``K`` is the number of classes; a name that is no parameter
+stands for one size, the same wherever it occurs; ``*`` stands for any size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.core.arrays import IntArray
+from gnncal.core.constraints import FLAG, Constraint, whole_number
+from gnncal.core.errors import InputError, shown
+
+Sizes = dict[str, int]
+LARGEST_VALUE = 1e30  # no fit gets near it, and its products with logits still fit a float32
+TOTAL_TOLERANCE = 1e-6
+TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
+
+TEXT = Constraint("text", lambda value: isinstance(value, str))
+SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of numbers: its shape, the range of its entries, what else must hold."""
+
+    shape: str
+    low: float = -LARGEST_VALUE
+    high: float | str = LARGEST_VALUE  # a word such as "K-1" depends on the sizes
+    whole: bool = False
+    may_be_empty: bool = False
+    may_be_nan: bool = False
+    rising: Literal["rows", "first row"] | None = None  # the first row rises strictly
+    total: float | None = None  # what the entries sum to
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value fits; sizes that occur for the first time are remembered."""
+        kinds = "iu" if self.whole else "f"
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+            what = "whole numbers" if self.whole else "numbers"
+            raise InputError(f"{name} is {shown(value)}; expected an array of {what}.")
+        self._check_shape(name, value, sizes)
+        self._check_entries(name, value, sizes)
+
+    def _check_shape(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
+        terms = self.shape.split()
+        if value.ndim == len(terms):
+            for term, size in zip(terms, value.shape, strict=True):
+                if term.isidentifier() and term not in sizes and (size or self.may_be_empty):
+                    sizes[term] = size
+        expected = tuple(_size(term, sizes) for term in terms)
+        fits = value.ndim == len(terms) and all(
+            size == wanted or (wanted is None and size > 0)
+            for size, wanted in zip(value.shape, expected, strict=True)
+        )
+        if not fits:
+            words = ", ".join("any" if size is None else str(size) for size in expected)
+            raise InputError(f"{name} has shape {value.shape}; expected ({words}).")
+
+    def _check_entries(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
+        high = _size(self.high, sizes) if isinstance(self.high, str) else self.high
+        inside = (value >= self.low) & (value <= (np.inf if high is None else high))
+        if self.may_be_nan:
+            inside |= np.isnan(value)
+        if not inside.all():
+            raise InputError(
+                f"{name} has entries that are not within {self.low:g} to {high:g}, such as "
+                f"{shown(value[~inside][0])}."
+            )
+        if self.rising == "rows" and (np.diff(value, axis=-1) < 0).any():
+            raise InputError(f"{name} has rows that do not rise.")
+        if self.rising == "first row" and (np.diff(value[0]) <= 0).any():
+            raise InputError(f"the first row of {name} does not rise.")
+        if self.total is not None and abs(float(value.sum()) - self.total) > TOTAL_TOLERANCE:
+            raise InputError(f"{name} sums to {float(value.sum()):g}; expected {self.total:g}.")
+
+
+@dataclass(frozen=True)
+class OneEachClass:
+    """A tuple with one array for each class; their free sizes may differ."""
+
+    array: Array
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Raise unless the value fits."""
+        if not isinstance(value, tuple) or len(value) != sizes["K"]:
+            raise InputError(f"{name} is {shown(value)}; expected {sizes['K']} arrays.")
+        for c, part in enumerate(value):
+            self.array.check(f"{name}[{c}]", part, dict(sizes))
+
+
+LearnedTable = Mapping[str, Any]  # of Constraint, Array, OneEachClass or LearnedTable
+
+
+def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
+    """The sizes that are known before any array is seen: whole parameters and the classes."""
+    whole = {name: value for name, value in parameters.items() if type(value) is int}
+    return {**whole, "K": n_classes}
+
+
+def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str = "it") -> None:
+    """Raise unless the values have the table's names and each of them fits its entry."""
+    if not isinstance(values, dict) or set(values) != set(table):
+        held = sorted(values) if isinstance(values, dict) else shown(values)
+        raise InputError(f"{where} holds {held} instead of {sorted(table)}.")
+    for name, expected in table.items():
+        if isinstance(expected, Mapping):
+            check_learned(expected, values[name], sizes, where=name)
+        elif isinstance(expected, Constraint):
+            expected.check(name, values[name])
+        else:
+            expected.check(name, values[name], sizes)
+
+
+def _size(term: str, sizes: Sizes) -> int | None:
+    """The size that a word stands for; None if it may be any."""
+    if term.isdigit():
+        return int(term)
+    match = TERM.fullmatch(term)
+    if match is None or match[1] not in sizes:
+        return None
+    return sizes[match[1]] + int(match[2] or 0)
+
+
+def check_recalled_nodes(nodes: IntArray, n_nodes: int) -> None:
+    """Raise unless the nodes that a saved calibrator recalls from its fit exist in that graph."""
+    if nodes.size and nodes.max() >= n_nodes:
+        raise InputError(
+            f"the calibrator recalls node {int(nodes.max())} of the graph of its fit, but that "
+            f"graph has {n_nodes} nodes; the saved file is damaged, so fit and save it again."
+        )
