@@ -46,8 +46,11 @@ KINDS = ("plain", "float32", "sharp", "tied", "constant", "extreme")
 
 
 @st.composite
-def tasks(draw, kinds=KINDS, smallest=12, largest=40, max_classes=5):
-    """Directed multigraphs with self-loops and isolated nodes; any split with two parts."""
+def tasks(draw, kinds=KINDS, smallest=12, largest=40, max_classes=5, fewest=1):
+    """Directed multigraphs with self-loops and isolated nodes; any split with two parts.
+
+    There are at least ``fewest`` calibration nodes.
+    """
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_nodes = draw(st.integers(smallest, largest))
     n_classes = draw(st.integers(2, max_classes))
@@ -55,7 +58,7 @@ def tasks(draw, kinds=KINDS, smallest=12, largest=40, max_classes=5):
     n_edges = draw(st.integers(0, 4 * n_nodes))
     logits = _logits(kind, generator, (n_nodes, n_classes))
     noisy = logits + np.abs(logits).mean() * generator.gumbel(size=logits.shape)
-    n_train, n_val = n_nodes // 4, draw(st.integers(1, n_nodes // 2))
+    n_train, n_val = n_nodes // 4, draw(st.integers(fewest, n_nodes // 2))
     order = generator.permutation(n_nodes)
     return Task(
         logits=logits,
@@ -64,4 +67,18 @@ def tasks(draw, kinds=KINDS, smallest=12, largest=40, max_classes=5):
         features=generator.normal(size=(n_nodes, 3)),
         nodes=np.sort(order[n_train : n_train + n_val]),
         train_nodes=np.sort(order[:n_train]),
+    )
+
+
+def small_task(n_nodes=60, n_classes=3, *, noise=3.0):
+    """A task of fixed numbers; without noise in the labels every prediction is right."""
+    generator = np.random.default_rng(7)
+    logits = 2 * generator.normal(size=(n_nodes, n_classes))
+    return Task(
+        logits=logits,
+        labels=(logits + noise * generator.normal(size=logits.shape)).argmax(axis=1),
+        edges=generator.integers(0, n_nodes, size=(2, 4 * n_nodes)),
+        features=generator.normal(size=(n_nodes, 4)),
+        nodes=np.arange(n_nodes // 2),
+        train_nodes=np.arange(n_nodes // 2, 3 * n_nodes // 4),
     )

@@ -13,6 +13,8 @@ from tests.strategies import tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 DISTINCT = ("plain", "sharp", "float32")  # no ties: the order of classes decides nothing
+# Two or three nodes leave a valley of equally good parameters, in which rounding decides.
+DETERMINED = {"kinds": DISTINCT, "smallest": 24, "fewest": 8}
 
 
 @every()
@@ -67,7 +69,7 @@ def test_renumbering_nodes_commutes_with_prediction(make, task):
 
 
 @every("the order of nodes and classes decides nothing")
-@given(task=tasks(kinds=DISTINCT, smallest=24))
+@given(task=tasks(**DETERMINED))
 def test_renumbering_nodes_commutes_with_fitting(make, task):
     order = np.random.default_rng(1).permutation(len(task.labels))
     place = np.argsort(order)
@@ -85,7 +87,7 @@ def test_renumbering_nodes_commutes_with_fitting(make, task):
 
 
 @every("the order of nodes and classes decides nothing")
-@given(task=tasks(kinds=DISTINCT, smallest=24))
+@given(task=tasks(**DETERMINED))
 def test_relabelling_classes_commutes(make, task):
     order = np.random.default_rng(2).permutation(task.logits.shape[1])
     expected = task.fit(make()).predict_proba(task.logits, task.graph)[:, order]
