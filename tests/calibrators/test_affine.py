@@ -135,6 +135,6 @@ def test_two_separable_classes_stay_finite():
 def test_a_bound_is_reported_where_nodes_are_separable():
     logits, _ = draw(100, 3, 1)
     logits = np.sign(logits - logits.max(axis=1, keepdims=True) + 1e-9) * 1e-3
-    with pytest.warns(gnncal.GnncalWarning, match="DirichletCalibration stopped with weight"):
+    with pytest.warns(gnncal.GnncalWarning, match="DirichletCalibration is not determined"):
         calibrator = gnncal.DirichletCalibration().fit(logits, logits.argmax(axis=1))
     assert calibrator.fit_report_.bounds_hit == ("weight",)

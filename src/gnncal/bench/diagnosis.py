@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.bench.logits import LogitProvider
-from gnncal.bench.measure import fit_quietly, ordered_test_nodes
+from gnncal.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.bench.plan import Task
 from gnncal.bench.provenance import note_run
 from gnncal.bench.records import SCHEMA, append_lines, read_lines
@@ -129,7 +129,7 @@ def _sampled_nodes(
     correction shown uses the true homophily instead.
     """
     hots = HoTS.paper(random_state=seed)
-    fit_quietly(hots, bundle)
+    fit_bundle(hots, bundle)
     generator = np.random.default_rng(0)
     chosen = np.sort(generator.permutation(ordered_test_nodes(bundle))[:SAMPLED_NODES])
     logits, h = bundle.logits[chosen], normalised_homophily[chosen]

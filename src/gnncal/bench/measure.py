@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from time import perf_counter, process_time
 from typing import Any
 
@@ -13,7 +12,7 @@ from gnncal import metrics
 from gnncal.bench.plan import Cell, constructor_parameters, make_calibrator
 from gnncal.bench.records import Record
 from gnncal.bundles.bundle import Bundle
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.base import Calibrator, fit_quietly
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.homophily import HomophilyEstimator, Shared
 from gnncal.homophily.predictor import TrainedPredictor
@@ -41,7 +40,7 @@ def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) ->
         calibrator = make_calibrator(cell)
         parameters = constructor_parameters(calibrator)
         trained_before = _use_shared_predictor(calibrator, predictors)
-        fit_quietly(calibrator, bundle)
+        fit_bundle(calibrator, bundle)
         fit_cpu_seconds = process_time() - cpu_started + trained_before
         probs = calibrator.predict_proba(bundle.logits, bundle.graph)
         learned = _fitted_numbers(calibrator)
@@ -70,17 +69,16 @@ def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> flo
     return shared.cpu_seconds
 
 
-def fit_quietly(calibrator: Calibrator, bundle: Bundle) -> None:
+def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> None:
     """Fit on the validation nodes without warnings: records show what a user is warned of."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        calibrator.fit(
-            bundle.logits,
-            bundle.labels,
-            bundle.graph,
-            nodes=bundle.nodes,
-            train_nodes=bundle.train_nodes,
-        )
+    fit_quietly(
+        calibrator,
+        bundle.logits,
+        bundle.labels,
+        bundle.graph,
+        nodes=bundle.nodes,
+        train_nodes=bundle.train_nodes,
+    )
 
 
 def ordered_test_nodes(bundle: Bundle) -> IntArray:

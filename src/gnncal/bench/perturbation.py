@@ -16,7 +16,7 @@ import numpy as np
 
 from gnncal.bench.engines import workers
 from gnncal.bench.logits import load_dataset
-from gnncal.bench.measure import fit_quietly, measure
+from gnncal.bench.measure import fit_bundle, measure
 from gnncal.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal.bench.provenance import note_run
 from gnncal.bench.records import SCHEMA, append_lines, read_lines
@@ -143,7 +143,7 @@ def _calibrators() -> dict[tuple[str, str], Calibrator]:
 
 
 def _fitted_metrics(calibrator: Calibrator, bundle: Bundle) -> dict[str, float]:
-    fit_quietly(calibrator, bundle)
+    fit_bundle(calibrator, bundle)
     measured = measure(calibrator.predict_proba(bundle.logits, bundle.graph), bundle)
     return {name: measured[name] for name in METRICS}
 

@@ -1,24 +1,23 @@
-"""Affine maps of log-probabilities pulled towards the identity: what dirichlet, svs and sms fit."""
+"""Affine maps of scores pulled towards the identity: the base of vs, svs, sms and dirichlet."""
 
 from __future__ import annotations
 
-import warnings
 from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.base import Calibrator, FitReport, Fitting
 from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.protocols import warn_unless_converged
-from gnncal.calibrators.solvers import lbfgs
+from gnncal.calibrators.solvers import Solution, lbfgs
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import GnncalWarning
+from gnncal.core.data import FitData
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 
 SMALLEST_NORMAL = np.finfo(np.float32).tiny  # a probability whose logarithm is -87.3
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
-BOUND = 50.0  # of every change; only separable nodes get there
+BOUND = 50.0  # of every weight and bias; only separable nodes get there
 
 
 class AffineCalibrator(Calibrator):
@@ -26,54 +25,68 @@ class AffineCalibrator(Calibrator):
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
-    W is (K, K), or (K,) where it is diagonal. Convex, so L-BFGS finds the one minimum.
+    W is (K, K), or (K,) where it is diagonal. The loss is convex, so L-BFGS finds the one minimum.
     """
 
     preserves_predictions = False
-    fitting = "convex"
+    erases_missing_classes = True
+    fitting: ClassVar[Fitting] = "convex"
     learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
     weight_: FloatArray
     bias_: FloatArray
     converged_: bool
     n_iter_: int
 
-    def _fit_affine(
-        self, x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float
-    ) -> tuple[str, ...]:
-        """Fit W, of the penalty's shape, and b to log-probabilities x (n, K); the bounds hit."""
-        n_classes = x.shape[1]
+    def _fit_affine(self, x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float) -> None:
+        """Fit W, of the penalty's shape, and b to scores x (n, K)."""
         objective = affine_objective(x, labels, penalty, mu)
-        theta = self._minimise(objective, np.zeros(penalty.size + n_classes))
-        identity = np.ones(n_classes) if penalty.ndim == 1 else np.eye(n_classes)
-        change, self.bias_ = np.split(theta, [penalty.size])
-        self.weight_ = identity + change.reshape(penalty.shape)
-        return self._report_bounds(weight=change, bias=self.bias_)
+        identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
+        solution = self._minimise(objective, -BOUND - identity, BOUND - identity)
+        self._set_affine(solution, penalty.shape)
 
-    def _minimise(self, objective: Objective, start: FloatArray) -> FloatArray:
-        solution = lbfgs(objective, start, BOUND)
-        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+    def _minimise(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> Solution:
+        solution = lbfgs(objective, np.zeros(len(lower)), lower, upper)
         warn_unless_converged(self, solution)
-        return solution.parameters
+        return solution
 
-    def _report_bounds(self, **changes: FloatArray) -> tuple[str, ...]:
-        hit = tuple(name for name, values in changes.items() if np.abs(values).max() > BOUND - 1e-6)
-        if hit:
-            warnings.warn(
-                f"{type(self).__name__} stopped with {' and '.join(hit)} at a bound of "
-                f"±{BOUND:g}: the calibration nodes can be separated without a mistake.",
-                GnncalWarning,
-                stacklevel=5,
-            )
-        return hit
+    def _set_affine(self, solution: Solution, shape: tuple[int, ...]) -> None:
+        change, self.bias_ = np.split(solution.parameters, [int(np.prod(shape))])
+        self.weight_ = _identity(shape) + change.reshape(shape)
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+
+    def _report(
+        self, data: FitData, loss: float, weight: FloatArray, *, has_free_weights: bool
+    ) -> FitReport:
+        """The report, with what the labels left open.
+
+        ``weight`` and the biases are what the bounds hold for. Weights are free where no more
+        than the tiny ridge acts on them; without a mistake they then grow to whatever it allows.
+        """
+        hit = (*_at_bound("weight", weight), *_at_bound("bias", self.bias_))
+        probs = self._predict(data.logits[data.nodes], None, None)
+        reasons = []
+        if has_free_weights and (probs.argmax(axis=1) == data.labels).all():
+            reasons.append("the fitted map predicts every calibration node correctly")
+        if hit and np.unique(data.labels).size == data.n_classes:  # a missing class is told apart
+            reasons.append(f"{' and '.join(hit)} reached the bound of ±{BOUND:g}")
+        return FitReport.of(data, loss, hit, undetermined=tuple(reasons))
 
     def _affine_scores(self, x: FloatArray) -> FloatArray:
-        """W x + b of each row, in the precision of x."""
+        """W x + b of each row, finite and in the precision of x."""
         weight, bias = self.weight_.astype(x.dtype), self.bias_.astype(x.dtype)
-        return (weight * x if weight.ndim == 1 else x @ weight.T) + bias
+        with np.errstate(over="ignore"):
+            scores = (weight * x if weight.ndim == 1 else x @ weight.T) + bias
+        limit = np.finfo(scores.dtype).max
+        return np.clip(scores, -limit, limit, out=scores)
 
 
-def affine_objective(x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float) -> Objective:
-    """The penalised loss of theta = (W - I, b), flattened, and its gradient."""
+def affine_objective(
+    x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float, *, has_bias: bool = True
+) -> Objective:
+    """The penalised loss of theta = (W - I, b), flattened, and its gradient.
+
+    Without a bias the gradient by b is zero, so that b stays where it starts.
+    """
     x = x.astype(np.float64)
     weights = np.append(penalty.ravel(), np.full(x.shape[1], mu))
 
@@ -83,7 +96,20 @@ def affine_objective(x: FloatArray, labels: IntArray, penalty: FloatArray, mu: f
         moved = change * x if change.ndim == 1 else x @ change.T
         loss, residual = loss_and_residual(x + moved + bias, labels)
         by_change = (residual * x).sum(axis=0) if change.ndim == 1 else residual.T @ x
-        gradient = np.append(by_change.ravel(), residual.sum(axis=0))
+        by_bias = residual.sum(axis=0) if has_bias else np.zeros_like(bias)
+        gradient = np.append(by_change.ravel(), by_bias)
         return loss + float(weights @ theta**2), gradient + 2.0 * weights * theta
 
     return objective
+
+
+def _identity(shape: tuple[int, ...]) -> FloatArray:
+    return np.ones(shape) if len(shape) == 1 else np.eye(shape[0])
+
+
+def _at_bound(name: str, values: FloatArray) -> tuple[str, ...]:
+    """The entries of a vector that reached the bound, or a matrix that has such entries."""
+    reached = np.abs(values) >= BOUND - 1e-6
+    if values.ndim == 1:
+        return tuple(f"{name}[{c}]" for c in np.flatnonzero(reached))
+    return (name,) if reached.any() else ()

@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gnncal.calibrators.evidence import (
+    common_reasons,
+    missing_classes_message,
+    undetermined_message,
+)
 from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -27,7 +33,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
-from gnncal.core.errors import InputError
+from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import scaled_probabilities
@@ -42,9 +48,19 @@ class FitReport(Tabular):
     loss_after: float  # the same after calibration
     bounds_hit: tuple[str, ...]  # parameters that ended at a bound of their range
     nodes_per_class: tuple[int, ...]  # calibration nodes of each class
+    notes: tuple[str, ...] = ()  # where parameters ended at a bound, and what that means
+    undetermined: tuple[str, ...] = ()  # why the labels do not determine the fit; `fit` warns
 
     @classmethod
-    def of(cls, data: FitData, loss_after: float, bounds_hit: tuple[str, ...] = ()) -> Self:
+    def of(
+        cls,
+        data: FitData,
+        loss_after: float,
+        bounds_hit: tuple[str, ...] = (),
+        *,
+        notes: tuple[str, ...] = (),
+        undetermined: tuple[str, ...] = (),
+    ) -> Self:
         """The report of a fit that ended with this mean cross-entropy."""
         return cls(
             loss_before=TemperatureLoss(data.logits[data.nodes], data.labels).value(
@@ -53,6 +69,8 @@ class FitReport(Tabular):
             loss_after=float(loss_after),
             bounds_hit=bounds_hit,
             nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
+            notes=notes,
+            undetermined=undetermined,
         )
 
     def _tables(self) -> Sequence[Table]:
@@ -61,9 +79,15 @@ class FitReport(Tabular):
             [text("loss_after", "mean log loss after"), number(self.loss_after, 4)],
             [text("bounds_hit", "parameters at a bound"), listed(self.bounds_hit)],
             [text("nodes_per_class", "nodes of each class"), listed(self.nodes_per_class)],
+            [text("notes", "what the bounds mean"), listed(self.notes)],
+            [text("undetermined", "not determined because"), listed(self.undetermined)],
         ]
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
         return [Table(title, ("quantity", "value"), rows)]
+
+
+Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
+AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -72,11 +96,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
     # How a fit is found; those that iterate have a `protocol`.
-    fitting: ClassVar[Literal["closed form", "convex", "posterior", "choice", "iterative"]] = (
-        "iterative"
-    )
+    fitting: ClassVar[Fitting] = "iterative"
     needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
     constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
+    erases_missing_classes: ClassVar[bool] = False  # those without calibration nodes
     learned: ClassVar[LearnedTable] = {}  # what each attribute that makes up the model may be
 
     of_fitted_graph: ClassVar[tuple[str, ...]] = ()  # attributes that are not saved
@@ -127,6 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._fit(data)
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
+        self._warn_of_weak_evidence(data)
         return self
 
     @classmethod
@@ -135,6 +159,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Constructor parameters and learned attributes of an older version, as in this one."""
         return parameters, learned
+
+    def _warn_of_weak_evidence(self, data: FitData) -> None:
+        """Say where the calibration labels do not determine the fit, and note it in the report."""
+        name = type(self).__name__
+        if self.learned:
+            reasons = common_reasons(data) or self.fit_report_.undetermined
+            self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
+            if reasons:
+                warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=3)
+        if self.erases_missing_classes:
+            message = missing_classes_message(name, self.fit_report_.nodes_per_class)
+            if message is not None:
+                warnings.warn(message, GnncalWarning, stacklevel=3)
 
     def check_params(self) -> None:
         """Raise an InputError that names the first constructor parameter that cannot be used."""
@@ -252,3 +289,18 @@ class TemperatureCalibrator(Calibrator):
     def _temperature(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray: ...
+
+
+def fit_quietly(
+    calibrator: AnyCalibrator,
+    logits: Any,
+    labels: Any,
+    graph: Graph | None = None,
+    *,
+    nodes: Any = None,
+    train_nodes: Any = None,
+) -> AnyCalibrator:
+    """``fit`` without warnings, for fits whose outcome the caller judges by other means."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
-from gnncal.calibrators.base import FitReport
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import NONE, Constraint, number
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import log_losses, softmax
 
@@ -28,6 +29,7 @@ class DirichletCalibration(AffineCalibrator):
 
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = {"penalty": number(at_least=0) | NONE}
     weight_: FloatArray  # (n_classes, n_classes)
     bias_: FloatArray  # (n_classes,)
 
@@ -38,15 +40,13 @@ class DirichletCalibration(AffineCalibrator):
         n_classes, penalty = data.n_classes, self.penalty
         if penalty is None:
             penalty = PENALTIES[n_classes > FEW_CLASSES]
-        if not penalty >= 0:
-            raise InputError(f"penalty is {penalty}; expected a number that is not negative.")
         weights = np.full((n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + RIDGE)
         np.fill_diagonal(weights, RIDGE)
         logits = data.logits[data.nodes]
         mu = penalty / n_classes + RIDGE
-        hit = self._fit_affine(_log_probabilities(logits), data.labels, weights, mu)
+        self._fit_affine(_log_probabilities(logits), data.labels, weights, mu)
         loss = log_losses(self._predict(logits, None, None), data.labels).mean()
-        self.fit_report_ = FitReport.of(data, loss, hit)
+        self.fit_report_ = self._report(data, loss, self.weight_, has_free_weights=True)
 
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.protocols import PROTOCOLS, Protocol
 from gnncal.calibrators.solvers import Derivatives, Solution, newton
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import number
+from gnncal.core.constraints import Constraint, number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
@@ -36,6 +37,7 @@ class EnsembleTemperatureScaling(Calibrator):
     """
 
     preserves_predictions = True
+    constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     learned: ClassVar = {
         "base_temperature_": number(above=0),
         "weights_": Array("3", low=0, high=1, total=1),
@@ -58,7 +60,7 @@ class EnsembleTemperatureScaling(Calibrator):
         solution = _mixture_weights(at_label)
         self.weights_ = solution.parameters
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        self.fit_report_ = FitReport.of(data, solution.loss, scaling.fit_report_.bounds_hit)
+        self.fit_report_ = replace(scaling.fit_report_, loss_after=solution.loss)
 
     def _parts(self, logits: FloatArray) -> FloatArray:
         uniform = np.full_like(logits, 1.0 / logits.shape[1])

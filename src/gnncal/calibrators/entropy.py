@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number

@@ -8,7 +8,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_count
+from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
@@ -31,7 +31,9 @@ class HistogramBinning(Calibrator):
     """
 
     preserves_predictions = False
+    erases_missing_classes = True
     fitting = "closed form"
+    constraints: ClassVar[dict[str, Constraint]] = {"n_bins": whole_number(at_least=1)}
     learned: ClassVar = {
         "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
         "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),
@@ -43,7 +45,6 @@ class HistogramBinning(Calibrator):
         self.n_bins = n_bins
 
     def _fit(self, data: FitData) -> None:
-        check_count("n_bins", self.n_bins)
         probs = softmax(data.logits[data.nodes]).astype(np.float64)
         shares = np.arange(1, self.n_bins) / self.n_bins
         # Edges that are data: an interpolated one may round to either side of a node.
@@ -52,8 +53,12 @@ class HistogramBinning(Calibrator):
         self.frequencies_ = np.stack(
             [self._frequencies(c, p, data.labels == c) for c, p in enumerate(probs.T)]
         )
-        calibrated = self._predict(data.logits[data.nodes], None, None)
-        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+        loss = log_losses(self._predict(data.logits[data.nodes], None, None), data.labels).mean()
+        few = data.nodes.size < 2 * self.n_bins
+        reason = (
+            f"{data.nodes.size} calibration nodes in {self.n_bins} bins are fewer than two each"
+        )
+        self.fit_report_ = FitReport.of(data, loss, undetermined=(reason,) if few else ())
 
     def _frequencies(self, c: int, probs: FloatArray, is_label: FloatArray) -> FloatArray:
         bins = np.digitize(probs, self.edges_[c])

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import NONE, choice, number, number_range
@@ -33,12 +34,24 @@ from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 FEW_CALIBRATION_NODES = 50  # below, one temperature generalises better than a structural law
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 
-# The paper's floors, softplus(raw) + floor, as lower bounds.
+# The paper's floors, softplus(raw) + floor, as lower bounds. At one of them the formula is simpler.
 BASE_TEMPERATURE = Parameter(
-    "base_temperature", 0.1, TEMPERATURE_RANGE[1], "the correction term sets the temperature alone"
+    "base_temperature",
+    0.1,
+    TEMPERATURE_RANGE[1],
+    "the correction term sets the temperature alone",
+    simpler_at_lower=True,
 )
-BETA = Parameter("beta", 0.01, TEMPERATURE_RANGE[1], "no correction helps beyond one temperature")
-ALPHA = Parameter("alpha", 0.01, 10.0, "homophily does not change the temperature here")
+BETA = Parameter(
+    "beta",
+    0.01,
+    TEMPERATURE_RANGE[1],
+    "no correction helps beyond one temperature",
+    simpler_at_lower=True,
+)
+ALPHA = Parameter(
+    "alpha", 0.01, 10.0, "homophily does not change the temperature here", simpler_at_lower=True
+)
 
 
 def softplus_link(

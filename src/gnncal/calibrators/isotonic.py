@@ -28,6 +28,7 @@ class IsotonicCalibration(Calibrator):
     """
 
     preserves_predictions = False
+    erases_missing_classes = True
     fitting = "closed form"
     learned: ClassVar = {"steps_": OneEachClass(STEPS)}
     steps_: tuple[FloatArray, ...]  # of each class, (2, n_steps): p and g(p)

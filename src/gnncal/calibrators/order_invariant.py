@@ -10,6 +10,7 @@ from scipy.special import expit
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.protocols import (
+    PROTOCOLS,
     Protocol,
     check_protocol,
     solve_like_the_paper,
@@ -19,9 +20,8 @@ from gnncal.calibrators.solvers import lbfgs
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import number
+from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import keep_predictions, log_losses, softmax
@@ -53,6 +53,11 @@ class OrderInvariant(Calibrator):
     """
 
     preserves_predictions = True
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "weight_decay": number(at_least=0),
+        "protocol": PROTOCOLS,
+        "random_state": whole_number(at_least=0),
+    }
     learned: ClassVar = {
         "offset_": number(),
         "hidden_weight_": Array("K K"),
@@ -82,8 +87,6 @@ class OrderInvariant(Calibrator):
 
     def _fit(self, data: FitData) -> None:
         check_protocol(self.protocol, data)
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay is {self.weight_decay}; expected at least 0.")
         logits, n_classes = data.logits[data.nodes], data.n_classes
         rows = canonical_rows(logits, data.labels)
         start = _initial_weights(n_classes, self.random_state)
@@ -96,7 +99,7 @@ class OrderInvariant(Calibrator):
         else:
             self.offset_ = _softplus_inverse(1.0 / best_temperature(*rows))
             objective = self._objective(*rows, self.weight_decay)
-            solution = lbfgs(objective, start, BOUND, loss_tolerance=LOSS_TOLERANCE)
+            solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=LOSS_TOLERANCE)
             warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter

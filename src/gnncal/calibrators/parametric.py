@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.evidence import LARGEST_ERROR, temperature_error
 from gnncal.calibrators.losses import TemperatureLoss
+from gnncal.calibrators.parameters import Parameter, Scale
 from gnncal.calibrators.protocols import (
+    PROTOCOLS,
     Protocol,
     check_protocol,
     solve_like_the_paper,
@@ -19,9 +20,8 @@ from gnncal.calibrators.protocols import (
 )
 from gnncal.calibrators.solvers import Solution, distinct_ends, newton
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import Constraint, number
+from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, LearnedTable
 
@@ -30,36 +30,8 @@ N_STARTS = 2  # from there on, only the most promising
 WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
 LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss
-TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One fitted number; ``name`` with a trailing underscore is the learned attribute.
-
-    Numbers that must be positive are searched on a logarithmic scale.
-    """
-
-    name: str
-    lower: float
-    upper: float
-    meaning_of_lower: str  # what it says about the data when the fit ends there
-    meaning_of_upper: str = "the search stops here; the true optimum lies beyond"
-
-    @property
-    def constraint(self) -> Constraint:
-        """What a saved value may be; early stopping can end a little outside the bounds."""
-        if self.lower > 0:
-            return number(above=0, at_most=10 * self.upper)
-        return number(at_least=10 * self.lower, at_most=10 * self.upper)
-
-    def bound_hit(self, value: float) -> str | None:
-        """What it means that the fit ended at a bound, if it did."""
-        if value <= self.lower + 1e-5 * abs(self.lower):
-            return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
-        if value >= self.upper - 1e-5 * abs(self.upper):
-            return f"{self.name} = {value:.4g} at its upper bound ({self.meaning_of_upper})"
-        return None
+FLAT = 1e-4  # curvature of the summed loss below which a parameter is not determined
+SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
 
 
 class ParametricTemperature(TemperatureCalibrator):
@@ -76,6 +48,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     """
 
+    constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
     also_learned: ClassVar[LearnedTable] = SOLVER_TABLE
@@ -137,11 +110,11 @@ class ParametricTemperature(TemperatureCalibrator):
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         if self.protocol == "paper":
             loss_after = self._fit_like_the_paper(data, covariates, loss)
+            self.fit_report_ = FitReport.of(data, loss_after)
         else:
             loss_after = self._fit_to_convergence(covariates[data.nodes], loss)
-        bounds_hit = self._report_bounds() if self.protocol == "converged" else ()
+            self.fit_report_ = self._report(data, covariates[data.nodes], loss, loss_after)
         self.temperature_ = self._clamped_formula(covariates)
-        self.fit_report_ = FitReport.of(data, loss_after, bounds_hit)
 
     def _temperature(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
@@ -175,7 +148,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
         """Set the parameters; returns the loss."""
-        scale = _Scale(self.parameters)
+        scale = Scale(self.parameters)
         starts = scale.encode(np.array(self._starts()))
 
         def follow(starts: FloatArray, stride: int) -> list[Solution]:
@@ -233,38 +206,56 @@ class ParametricTemperature(TemperatureCalibrator):
         for parameter, value in zip(self.parameters, theta, strict=True):
             setattr(self, f"{parameter.name}_", float(value))
 
-    def _report_bounds(self) -> tuple[str, ...]:
-        hits = {p.name: p.bound_hit(v) for p, v in zip(self.parameters, self._theta(), strict=True)}
-        found = {name: message for name, message in hits.items() if message is not None}
-        if found:
-            name = type(self).__name__
-            message = f"{name} stopped with {'; '.join(found.values())}."
-            warnings.warn(message, GnncalWarning, stacklevel=4)
-        return tuple(found)
+    def _report(
+        self, data: FitData, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
+    ) -> FitReport:
+        """The report of a converged fit: bounds, their meaning, and what the labels left open."""
+        theta = self._theta()
+        fitted = list(zip(self.parameters, theta.tolist(), strict=True))
+        ends = {p.name: end for p, v in fitted if (end := p.bound_hit(v)) is not None}
+        hessian, slopes = self._curvature(theta, covariates, loss)
+        if (loss.at_label == 0).all():  # no mistakes: the loss is flat before a bound is reached
+            flat = np.diag(hessian) < FLAT
+            ends |= {
+                p.name: f"{p.name} = {v:.4g}, where the loss no longer changes"
+                for (p, v), is_flat in zip(fitted, flat, strict=True)
+                if is_flat and p.name not in ends
+            }
+        reasons = [ends[p.name] for p, v in fitted if p.name in ends and not p.is_harmless(v)]
+        reasons += self._level_reasons(covariates, loss, loss_after) if ends else []
+        if len(covariates) < len(theta):
+            reasons.append(f"{len(theta)} parameters meet {len(covariates)} calibration nodes")
+        free = np.array([p.name not in ends for p, _ in fitted])
+        error = temperature_error(hessian[np.ix_(free, free)], slopes[:, free])
+        if error > LARGEST_ERROR:
+            reasons.append(f"the labels leave ln T open by ±{error:.2g}, one standard error")
+        return FitReport.of(
+            data,
+            loss_after,
+            tuple(name for name in (p.name for p in self.parameters) if name in ends),
+            notes=tuple(ends.values()),
+            undetermined=tuple(reasons),
+        )
 
-
-class _Scale:
-    """The solver's coordinates: logarithms of the parameters that must be positive."""
-
-    def __init__(self, parameters: tuple[Parameter, ...]) -> None:
-        self.logarithmic = np.array([p.lower > 0 for p in parameters])
-        self.lower = self.encode(np.array([p.lower for p in parameters]))
-        self.upper = self.encode(np.array([p.upper for p in parameters]))
-
-    def encode(self, theta: FloatArray) -> FloatArray:
-        """Coordinates (..., p) of parameters."""
-        return np.log(theta, out=theta.astype(np.float64), where=self.logarithmic)
-
-    def decode(self, code: FloatArray) -> FloatArray:
-        """Parameters (..., p) of coordinates."""
-        return np.exp(code, out=code.copy(), where=self.logarithmic)
-
-    def by_code(
-        self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray
+    def _curvature(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
     ) -> tuple[FloatArray, FloatArray]:
-        """Derivatives by the parameters turned into derivatives by the coordinates."""
-        scale = np.where(self.logarithmic, theta, 1.0)  # dtheta/dcode
-        gradient = gradient * scale
-        hessian = hessian * scale[:, None, :] * scale[:, :, None]
-        diagonal = np.eye(len(self.lower)) * self.logarithmic
-        return gradient, hessian + gradient[:, None, :] * diagonal
+        """Hessian (p, p) of the summed loss and d ln T (n, p), both by the solver's coordinates."""
+        scale = Scale(self.parameters)
+        _, gradient, hessian = self._derivatives(theta[:, None, None], covariates, loss)
+        _, hessian = scale.by_code(theta[None], gradient, hessian)
+        temperature, jacobian = self._formula(theta, covariates)
+        by_code = jacobian * np.where(scale.logarithmic, theta, 1.0)
+        return hessian[0] * len(covariates), by_code / temperature[:, None]
+
+    def _level_reasons(
+        self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
+    ) -> list[str]:
+        """Whether the bounds, and not the labels, stopped the temperatures from moving on."""
+        temperature = self._clamped_formula(covariates)
+        needed = loss_after * (1.0 - SMALLEST_GAIN)
+        return [
+            f"the loss still falls when every temperature is {change}, so a bound decided"
+            for factor, change in ((0.5, "halved"), (2.0, "doubled"))
+            if loss.value(factor * temperature) < needed
+        ]

@@ -11,10 +11,12 @@ import numpy as np
 from gnncal.calibrators.solvers import Solution
 from gnncal.core.adam import Objective, adam
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import choice
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
 
 Protocol = Literal["converged", "paper"]
+PROTOCOLS = choice("converged", "paper")  # what the parameter may be
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum

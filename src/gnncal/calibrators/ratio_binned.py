@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +11,8 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_count
+from gnncal.core.constraints import NONE, Constraint, whole_number
 from gnncal.core.data import FitData
-from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
 from gnncal.core.probability import softmax
@@ -43,6 +42,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     needs_graph = True
     fitting = "convex"
+    constraints: ClassVar[dict[str, Constraint]] = {"n_bins": whole_number(at_least=1) | NONE}
     learned: ClassVar = {
         "bin_temperatures_": Array("n_bins", low=NARROW_RANGE[0], high=NARROW_RANGE[1])
     }
@@ -52,8 +52,6 @@ class RatioBinnedScaling(TemperatureCalibrator):
         self.n_bins = n_bins
 
     def _fit(self, data: FitData) -> None:
-        if self.n_bins is not None:
-            check_count("n_bins", self.n_bins)
         assert data.graph is not None  # checked by fit
         ratio = same_class_ratio(data.logits, data.graph)
         logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]
@@ -61,19 +59,14 @@ class RatioBinnedScaling(TemperatureCalibrator):
         self.bin_temperatures_ = _fit_bins(logits, data.labels, _bins(on_nodes, n_bins), n_bins)
         self.temperature_ = self.bin_temperatures_[_bins(ratio, n_bins)]
         loss = TemperatureLoss(logits, data.labels).value(self.temperature_[data.nodes])
-        self.fit_report_ = FitReport.of(data, loss, self._report_bounds())
-
-    def _report_bounds(self) -> tuple[str, ...]:
         at_bound = np.isin(self.bin_temperatures_, NARROW_RANGE)
-        hit = tuple(f"bin_temperatures[{b}]" for b in np.flatnonzero(at_bound))
-        if hit:
-            warnings.warn(
-                f"RatioBinnedScaling stopped with {', '.join(hit)} at a bound of {NARROW_RANGE}: "
-                "the calibration nodes of that bin are almost all correct, or wrong at random.",
-                GnncalWarning,
-                stacklevel=4,
-            )
-        return hit
+        bins = _bins(on_nodes, n_bins)
+        self.fit_report_ = FitReport.of(
+            data,
+            loss,
+            tuple(f"bin_temperatures[{b}]" for b in np.flatnonzero(at_bound)),
+            undetermined=tuple(_weak_bins(logits, data.labels, bins, self.bin_temperatures_)),
+        )
 
     def _temperature(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
@@ -107,6 +100,21 @@ def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int)
         rows = bins == b
         temperatures[b] = np.clip(best_temperature(logits[rows], labels[rows]), *NARROW_RANGE)
     return temperatures
+
+
+def _weak_bins(
+    logits: FloatArray, labels: IntArray, bins: IntArray, temperatures: FloatArray
+) -> Iterator[str]:
+    """What is wrong with each bin whose calibration nodes do not determine its temperature."""
+    correct = logits.argmax(axis=1) == labels
+    for b in np.unique(bins):
+        n_nodes, named = int((bins == b).sum()), f"bin_temperatures[{b}] = {temperatures[b]:.4g}"
+        if n_nodes == 1:
+            yield f"{named} rests on one calibration node"
+        elif correct[bins == b].all():
+            yield f"{named} rests on {n_nodes} calibration nodes without a mistake"
+        elif temperatures[b] in NARROW_RANGE:
+            yield f"{named} is at a bound of {NARROW_RANGE[0]:g} to {NARROW_RANGE[1]:g}"
 
 
 def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int:

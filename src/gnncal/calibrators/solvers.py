@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from gnncal.core.adam import Objective
 from gnncal.core.arrays import BoolArray, FloatArray
@@ -130,9 +130,14 @@ def distinct_ends(runs: list[Solution]) -> FloatArray:
 
 
 def lbfgs(
-    objective: Objective, start: FloatArray, bound: float, *, loss_tolerance: float = 0.0
+    objective: Objective,
+    start: FloatArray,
+    lower: FloatArray | float,
+    upper: FloatArray | float,
+    *,
+    loss_tolerance: float = 0.0,
 ) -> Solution:
-    """L-BFGS for losses of many parameters, each within -bound..bound.
+    """L-BFGS for losses of many parameters, each within its bounds.
 
     It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
     """
@@ -141,7 +146,7 @@ def lbfgs(
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-bound, bound)] * len(start),
+        bounds=Bounds(lower, upper),
         options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": 10_000, "maxcor": 20},
     )
     # Without a tolerance on the loss, rounding may end the line search at the very minimum.

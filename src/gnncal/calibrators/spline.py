@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_count
+from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
@@ -37,6 +37,7 @@ class SplineCalibration(Calibrator):
 
     preserves_predictions = False
     fitting = "closed form"
+    constraints: ClassVar[dict[str, Constraint]] = {"n_knots": whole_number(at_least=2)}
     learned: ClassVar = {"curve_": Array("2 *", rising="first row")}
     curve_: FloatArray  # (2, n): s and c'(s)
 
@@ -44,7 +45,6 @@ class SplineCalibration(Calibrator):
         self.n_knots = n_knots
 
     def _fit(self, data: FitData) -> None:
-        check_count("n_knots", self.n_knots, at_least=2)
         logits = data.logits[data.nodes]
         correct = logits.argmax(axis=1) == data.labels
         confidence = softmax(logits).max(axis=1).astype(np.float64)

@@ -120,7 +120,7 @@ def fit_scores(
         listens,
     )
     start = np.concatenate([law[:2], law.weights, law.offsets, np.zeros(n_classes + listens)])
-    solution = lbfgs(objective, start, BOUND, loss_tolerance=1e-10)
+    solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
     return _unpack(solution.parameters, m, n_classes), solution
 
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
-from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.affine import BOUND, RIDGE, SMALLEST_NORMAL, AffineCalibrator
 from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.adam import Objective
@@ -54,22 +53,27 @@ class StructuredScaling(AffineCalibrator):
         logits, n_nodes = data.logits[data.nodes], data.nodes.size
         if data.n_classes == 2:
             self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
-            hit = self._fit_quadratic(_log_odds(logits), data.labels)
+            bounded = self._fit_quadratic(_log_odds(logits), data.labels)
         else:
             self.base_temperature_ = best_temperature(logits, data.labels)
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
             penalty, mu = self._penalty(data.n_classes) / n_nodes, data.n_classes / n_nodes
-            hit = self._fit_affine(self._mixed_logs(logits), data.labels, penalty, mu)
+            self._fit_affine(self._mixed_logs(logits), data.labels, penalty, mu)
+            bounded = self.weight_
         loss = log_losses(self._predict(logits, None, None), data.labels).mean()
-        self.fit_report_ = FitReport.of(data, loss, hit)
+        is_free = data.n_classes == 2
+        self.fit_report_ = self._report(data, loss, bounded, has_free_weights=is_free)
 
-    def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> tuple[str, ...]:
+    def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> FloatArray:
+        """Fit b, w_1 and w_2; returns the weights of the standardised s, which are bounded."""
         s = log_odds.astype(np.float64)
         scale = np.sqrt(np.mean(s**2)) or 1.0
-        theta = self._minimise(quadratic_objective(s / scale, labels), np.zeros(3))
-        self.bias_, standardised = np.split(theta, [1])
+        bound = np.full(3, BOUND)
+        solution = self._minimise(quadratic_objective(s / scale, labels), -bound, bound)
+        self.bias_, standardised = np.split(solution.parameters, [1])
         self.weight_ = standardised / np.array([scale, scale**2])
-        return self._report_bounds(weight=standardised, bias=self.bias_)
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        return standardised
 
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE, Parameter, ParametricTemperature
+from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 
 
@@ -54,6 +53,4 @@ class TemperatureScaling(ParametricTemperature):
 
 def best_temperature(logits: FloatArray, labels: IntArray) -> float:
     """T of temperature scaling on these rows; what a bound of it means is the caller's to say."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GnncalWarning)
-        return TemperatureScaling().fit(logits, labels).base_temperature_
+    return fit_quietly(TemperatureScaling(), logits, labels).base_temperature_

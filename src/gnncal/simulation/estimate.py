@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import t as student
 
+from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError
 from gnncal.core.probability import softmax
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
@@ -69,9 +69,7 @@ def log_slope(x: FloatArray, y: FloatArray) -> float:
 
 def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]:
     """Temperature scaling's T on these rows, and its mean log loss; quiet about bounds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GnncalWarning)
-        fitted = TemperatureScaling().fit(logits, labels)
+    fitted = fit_quietly(TemperatureScaling(), logits, labels)
     return fitted.base_temperature_, fitted.fit_report_.loss_after
 
 

@@ -13,7 +13,7 @@ from gnncal.calibrators import protocols
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE
+from gnncal.calibrators.parameters import TEMPERATURE_RANGE
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.data import FitData

@@ -67,6 +67,7 @@ class GETS(NeuralCalibrator):
     """
 
     preserves_predictions = False
+    erases_missing_classes = True
     learned: ClassVar = {
         **NeuralCalibrator.learned,
         "n_node_features_": whole_number(at_least=0),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gnncal.calibrators.ablations import HomophilyOnly
-from gnncal.calibrators.base import TemperatureCalibrator
+from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 from gnncal.homophily import CrossFitted
@@ -165,15 +163,14 @@ def best_by_level(logits: FloatArray, labels: IntArray, levels: FloatArray) -> F
 
 
 def _fitted_temperature(method: TemperatureCalibrator, task: _Task) -> FloatArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GnncalWarning)
-        method.fit(
-            task.logits,
-            task.labels,
-            task.graph,
-            nodes=task.split.val,
-            train_nodes=task.split.train,
-        )
+    fit_quietly(
+        method,
+        task.logits,
+        task.labels,
+        task.graph,
+        nodes=task.split.val,
+        train_nodes=task.split.train,
+    )
     return method.temperature_
 
 

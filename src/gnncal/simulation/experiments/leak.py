@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
 from gnncal.calibrators.ablations import EntropyOnly
-from gnncal.calibrators.base import TemperatureCalibrator
+from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.errors import GnncalWarning
 from gnncal.homophily import CrossFitted, HomophilyEstimator, Predictor, Support
 from gnncal.metrics import (
     expected_calibration_error,
@@ -116,11 +114,9 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     }
     losses = {}
     for name, method in methods.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GnncalWarning)
-            method.fit(
-                logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
-            )
+        fit_quietly(
+            method, logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
+        )
         probs = method.predict_proba(logits, sample.graph)
         losses[name] = {
             part: (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.calibrators.parametric import TEMPERATURE_RANGE
+from gnncal.calibrators.parameters import TEMPERATURE_RANGE
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import InputError
 from gnncal.homophily.normalised import normalised_homophily

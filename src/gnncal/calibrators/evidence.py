@@ -1,0 +1,60 @@
+"""What the calibration labels cannot tell: reasons why they do not determine a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.data import FitData
+
+LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
+SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
+
+
+def common_reasons(data: FitData) -> tuple[str, ...]:
+    """Reasons that hold for every method, found in the logits and labels alone."""
+    logits = data.logits[data.nodes]
+    highest = logits.max(axis=1)
+    if len(logits) == 1:
+        return ("there is only one calibration node",)
+    if (logits.min(axis=1) == highest).all():
+        return ("the logits of each calibration node are equal for all classes",)
+    if (logits[np.arange(len(logits)), data.labels] == highest).all():
+        return (
+            f"all {len(logits)} calibration nodes are predicted correctly, so they set no limit to "
+            "the confidence, which can be far too high on other nodes",
+        )
+    return ()
+
+
+def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
+    """The warning about a fit that the labels do not determine: what, what it means, what to do."""
+    return (
+        f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
+        "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
+        "keep the model's own probabilities ('uncalibrated')."
+    )
+
+
+def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
+    """The warning of a method that takes all probability from classes it has not seen."""
+    missing = [str(c) for c, count in enumerate(nodes_per_class) if count == 0]
+    if not missing:
+        return None
+    named = f"class {missing[0]}" if len(missing) == 1 else f"classes {', '.join(missing)}"
+    return (
+        f"no calibration node has {named}, so {method} pushes the probability of "
+        f"{'it' if len(missing) == 1 else 'them'} towards zero on every node. Add calibration "
+        "nodes of each class, or use a method that treats all classes alike, such as 'ts'."
+    )
+
+
+def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:
+    """Root mean square over nodes of the standard error of ln T.
+
+    ``hessian`` (p, p) is that of the loss summed over nodes, ``slopes`` (n, p) are d ln T_i by
+    the same parameters. A flat loss gives a large error.
+    """
+    curvature, directions = np.linalg.eigh(hessian)
+    variance = (slopes @ directions) ** 2 / np.maximum(curvature, SMALLEST_CURVATURE)
+    return float(np.sqrt(variance.sum(axis=1).mean()))
