@@ -3,9 +3,10 @@
     python benchmarks/choose_structural.py --cache LOGITS --data RAW --seeds 4
 
 For every candidate, graph and number of calibration nodes (30, 100, all) the law is fitted and its
-log loss is measured on the other nodes. A family's candidate is the one with the lowest loss on
-the *other* families; what it then gives on the family itself is the honest figure. The package
-has the candidate with the lowest loss over all families.
+log loss is measured on the test nodes. A family's candidate is the one with the lowest mean rank on
+the *other* families; what it then gives on the family itself is the honest figure. Ranks, because
+losses of tiny graphs differ most and would decide alone. The package has the candidate with the
+lowest mean rank over all families.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.stats import rankdata
 
 from families import FAMILIES, FAMILY_OF
 from gnncal.bench.logits import TrainedLogits
@@ -38,7 +40,7 @@ MORE = ("in_support", "agreement", "entropy_of_mean", "logit_gap", "support_squa
 PRIORS = [
     LawPrior(ratio=ratio, level_scale=level, weight_rate=rate, offset_precision=precision)
     for ratio, level, rate, precision in product(
-        (0.35, 0.7, 1.2, 1.7), (0.3, 0.5, 1.0), (0.5, 1.0, 2.0), (32.0, 64.0)
+        (0.35, 0.7, 1.2, 1.7), (0.3, 0.5), (0.5, 1.0, 2.0), (32.0, 64.0)
     )
 ]
 ABLATED_PRIORS = {
@@ -163,32 +165,42 @@ def main() -> None:
     ]
     results = Parallel(n_jobs=options.jobs)(delayed(losses_of)(t, provider) for t in tasks)
     names, families, table = by_family(dict(zip(tasks, results, strict=True)))
-    is_prior = np.array([name.startswith("prior ") for name in names])
+    priors = np.array([i for i, name in enumerate(names) if name.startswith("prior ")])
     default = names.index(f"prior {_short(LawPrior())}")
+    rank = rankdata(table[priors], axis=0)  # (priors, families), within each family
     choice = {}
     for j, family in enumerate(families):
-        others = np.delete(table, j, axis=1).mean(axis=1)
-        best = int(np.flatnonzero(is_prior)[np.argmin(others[is_prior])])
+        best = priors[np.delete(rank, j, axis=1).mean(axis=1).argmin()]
         choice[family] = {
             "chosen": names[best],
-            "loss on the family": table[best, j],
-            "loss with the package's": table[default, j],
-            "lowest loss of any": table[is_prior, j].min(),
+            "loss on the family": round(table[best, j], 5),
+            "loss with the package's": round(table[default, j], 5),
+            "lowest loss of any": round(table[priors, j].min(), 5),
         }
-    overall = table.mean(axis=1)
+    above = 1000 * (table - table[default])
     report = {
         "tasks": len(tasks),
         "package": names[default],
-        "best over all families": names[int(np.flatnonzero(is_prior)[overall[is_prior].argmin()])],
+        "lowest mean rank": names[priors[rank.mean(axis=1).argmin()]],
         "left out": choice,
-        "thousandths of a nat above the package's, mean over families": {
-            name: round(1000 * float(overall[i] - overall[default]), 2)
-            for i, name in sorted(enumerate(names), key=lambda pair: overall[pair[0]])
+        "families": families,
+        "mean rank": dict(
+            sorted(
+                (
+                    (names[p], round(float(r), 1))
+                    for p, r in zip(priors, rank.mean(axis=1), strict=True)
+                ),
+                key=lambda pair: pair[1],
+            )
+        ),
+        "thousandths of a nat above the package's, mean and each family": {
+            names[i]: [round(float(v), 2) for v in (above[i].mean(), *above[i])]
+            for i in np.argsort(above.mean(axis=1))
         },
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps(report, indent=1))
+    print(json.dumps(report["left out"], indent=1), report["lowest mean rank"])
 
 
 def _short(prior: LawPrior) -> str:

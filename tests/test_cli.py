@@ -82,7 +82,7 @@ def test_evaluating_the_demos_files_gives_the_demos_figures(demo):
     calibrated = ("--probabilities", files / "probabilities.npz", "--json")
     metrics = json.loads(run("evaluate", files / "bundle.npz", *calibrated).stdout)
     assert metrics["before"] == results["uncalibrated"]
-    assert metrics["after"] == results["hots"]
+    assert metrics["after"] == results["structural"]
 
 
 def test_the_demos_calibrator_gives_the_demos_probabilities(demo):
@@ -237,7 +237,7 @@ def test_results_replace_their_like_and_leave_other_files_alone(tmp_path):
     assert run("calibrate", source, "--out", out).exit_code == 0
     assert {p.name for p in out.iterdir()} == OUTPUTS | {"mine.txt"}
     assert (out / "mine.txt").read_text() == "mine"
-    assert json.loads((out / "summary.json").read_text())["method"] == "hots"
+    assert json.loads((out / "summary.json").read_text())["method"] == "structural"
     assert sorted(os.listdir(tmp_path)) == ["in.npz", "out"]
 
 

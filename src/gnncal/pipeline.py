@@ -20,7 +20,7 @@ from gnncal.core.tabular import Table, Tabular
 from gnncal.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
 from gnncal.interop import from_pyg
 
-DEFAULT_METHOD = "hots"
+DEFAULT_METHOD = "structural"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

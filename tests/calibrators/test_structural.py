@@ -83,8 +83,8 @@ def test_the_fit_agrees_with_a_straight_line_version():
             log_t += rows.covariates[i] @ w + o[rows.predictions[i]]
             z = logits[i] / np.exp(log_t)
             total += np.log(np.exp(z - z.max()).sum()) + z.max() - z[labels[i]]
-        total += 2 * np.log1p((a - b - 0.7) ** 2 / 3) + 2 * np.log1p(((a + b) / 2) ** 2 / 0.75)
-        total += 2 * np.log1p(w @ w) + 16 * o @ o  # shape 1, rate 1/2, two weights
+        total += 2 * np.log1p((a - b - 0.7) ** 2 / 3) + 2 * np.log1p(((a + b) / 2) ** 2 / 0.27)
+        total += 2 * np.log1p(w @ w / 2) + 16 * o @ o  # shape 1, rate 1, two weights
         return total
 
     by_hand = min(

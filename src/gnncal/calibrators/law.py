@@ -22,7 +22,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 
 LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
 STARTS = (0.7, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
-WARM_UP_NODES = 1000  # larger calibration sets are first solved on about that many
+WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
 SMALLEST_PRECISION = 1e-3  # of the posterior in any direction
 
 
@@ -61,7 +61,7 @@ class Law(NamedTuple):
         return np.clip(self._unclipped(rows), -LOG_TEMPERATURE, LOG_TEMPERATURE)
 
     def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """ln T (n,), its derivatives by all but the offsets (n, 2 + m), and where it moves (n,).
+        """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,).
 
         The derivative by the offset of the predicted class is one. A temperature at the limit of
         its range does not move with the parameters.
@@ -69,7 +69,7 @@ class Law(NamedTuple):
         unclipped = self._unclipped(rows)
         share = np.exp(self.log_certain) * (1.0 - rows.entropy)
         share /= share + np.exp(self.log_uncertain) * rows.entropy
-        jacobian = np.column_stack([share, 1.0 - share, rows.covariates])
+        jacobian = np.vstack([share, 1.0 - share, rows.covariates.T])
         clipped = np.clip(unclipped, -LOG_TEMPERATURE, LOG_TEMPERATURE)
         return clipped, jacobian, (clipped == unclipped).astype(np.float64)
 
@@ -89,10 +89,10 @@ class LawPrior:
 
     ratio: float = 0.7  # centre of ln(T_c / T_u)
     ratio_scale: float = 1.0
-    level_scale: float = 0.5  # of (ln T_c + ln T_u) / 2, around 0
+    level_scale: float = 0.3  # of (ln T_c + ln T_u) / 2, around 0
     degrees_of_freedom: float = 3.0  # of Student's t, for the two above
     weight_shape: float = 1.0  # the weights' common precision has a Gamma prior,
-    weight_rate: float = 0.5  # which is integrated out
+    weight_rate: float = 1.0  # which is integrated out
     offset_precision: float = 32.0
 
     def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
@@ -177,9 +177,10 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
 
     starts: FloatArray = np.zeros((len(STARTS), len(limits)))
     starts[:, 0], starts[:, 1] = np.array(STARTS) / 2, -np.array(STARTS) / 2
-    stride = len(labels) // WARM_UP_NODES
-    if stride > 1:
-        starts = distinct_ends(follow(starts, stride))
+    for n_nodes in WARM_UP_NODES:  # most steps are taken where they are cheap
+        stride = len(labels) // n_nodes
+        if stride > 1:
+            starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
     seen_law = Law.of(solution.parameters, m)
     hessian = len(labels) * _posterior_derivatives(seen_law, rows, loss, prior)[2]
@@ -188,7 +189,7 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
     covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
     offsets = np.zeros(n_classes)
     offsets[seen] = seen_law.offsets
-    fitted_loss = loss.value(np.exp(seen_law.log_temperature(rows)))
+    fitted_loss = solution.loss - prior.derivatives(seen_law)[0] / len(labels)
     return LawFit(seen_law._replace(offsets=offsets), covariance, fitted_loss, solution)
 
 
@@ -201,19 +202,19 @@ def _posterior_derivatives(
     value, by_temperature, curvature = loss.derivatives(temperature)
     slope = by_temperature * temperature * moves  # by ln T
     curvature = (curvature * temperature**2 * moves) + slope
-    n, p, n_classes = len(slope), jacobian.shape[1], len(law.offsets)
-    weighted = curvature[:, None] * jacobian
+    (p, n), n_classes = jacobian.shape, len(law.offsets)
+    weighted = jacobian * curvature
     penalty, gradient, hessian = prior.derivatives(law)
     gradient, hessian = gradient / n, hessian / n
-    hessian[:p, :p] += jacobian.T @ weighted
-    bend = float(slope @ (jacobian[:, 0] * jacobian[:, 1]))  # T_c and T_u mix inside a logarithm
+    hessian[:p, :p] += weighted @ jacobian.T
+    bend = float(slope @ (jacobian[0] * jacobian[1]))  # T_c and T_u mix inside a logarithm
     hessian[:2, :2] += bend * np.array([[1.0, -1.0], [-1.0, 1.0]])
     classes = rows.predictions
-    crossed = [np.bincount(classes, column, minlength=n_classes) for column in weighted.T]
+    crossed = [np.bincount(classes, row, minlength=n_classes) for row in weighted]
     hessian[:p, p:] += crossed
     hessian[p:, :p] += np.transpose(crossed)
     hessian[p:, p:] += np.diag(np.bincount(classes, curvature, minlength=n_classes))
-    gradient[:p] += slope @ jacobian
+    gradient[:p] += jacobian @ slope
     gradient[p:] += np.bincount(classes, slope, minlength=n_classes)
     return float(value) + penalty / n, gradient, hessian
 

@@ -112,9 +112,9 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
     def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
         """Posterior variance of ln T at each row."""
-        p = jacobian.shape[1]
+        p = len(jacobian)
         own, crossed = self.covariance_[:p, :p], self.covariance_[:p, p:]
-        variance = np.einsum("ip,pq,iq->i", jacobian, own, jacobian)
-        variance += 2.0 * np.einsum("ip,ip->i", jacobian, crossed.T[classes])
+        variance = np.einsum("pi,pi->i", jacobian, own @ jacobian)
+        variance += 2.0 * np.einsum("pi,pi->i", jacobian, crossed[:, classes])
         variance += np.diag(self.covariance_)[p:][classes]
         return np.maximum(variance, 0.0)

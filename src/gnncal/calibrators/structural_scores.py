@@ -166,7 +166,7 @@ class _Objective:
         penalty, by_law, _ = self.law_prior.derivatives(law)
         more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
-            np.concatenate([slope @ jacobian, by_offset]) + by_law / n,
+            np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
             residual.sum(axis=0) + by_bias / n,
         ]
         if self.listens:

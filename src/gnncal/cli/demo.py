@@ -34,8 +34,19 @@ if TYPE_CHECKING:
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
 TRAIN_SHARE, CALIBRATION_SHARE = 0.04, 0.12
-SHOWN, REFERENCE = "hots", "ts"  # the method whose results are written, and what it is held against
+SHOWN, REFERENCE = "structural", "ts"  # whose results are written, and what it is held against
+FREE = "structural-graph"  # the same with predictions that may change
+CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
+
+
+@dataclass(frozen=True)
+class Contradicted:
+    """Test nodes whose neighbours give their predicted class almost no probability."""
+
+    n_nodes: int
+    accuracy: float  # share of them whose predicted class is right
+    confidence: dict[str, float]  # mean probability of the predicted class, by method
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,7 @@ class Results:
     evaluations: dict[str, Evaluation]  # on the test nodes
     gap_by_homophily: dict[str, float]
     gain: Comparison  # of the method shown against the reference
+    contradicted: Contradicted
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -53,6 +65,7 @@ class Results:
             "methods": self.evaluations,
             "gap_by_homophily": self.gap_by_homophily,
             f"{SHOWN}_against_{REFERENCE}": self.gain,
+            "contradicted": self.contradicted,
         }
 
 
@@ -68,7 +81,7 @@ def demo(
 
     Samples a contextual stochastic block model in which half of the nodes live among their own
     class and half do not, trains a one-layer linear graph network, and writes the bundle, the
-    probabilities of HoTS, the calibrator, all results and a reliability diagram.
+    probabilities of the structural law, the calibrator, all results and a reliability diagram.
     """
     if nodes < 500:
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500 to say anything.")
@@ -160,7 +173,26 @@ def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Resul
         evaluations[name] = evaluate(truth, probs, in_degree=degree)
         gaps[name] = grouped_calibration_error(truth, probs, homophily[test])
     before, after = (calibrations[name].probabilities[test] for name in (REFERENCE, SHOWN))
-    return Results(calibrations, evaluations, gaps, compare(truth, before, after))
+    contradicted = _contradicted(bundle, calibrations)
+    return Results(calibrations, evaluations, gaps, compare(truth, before, after), contradicted)
+
+
+def _contradicted(bundle: Bundle, calibrations: dict[str, Calibration]) -> Contradicted:
+    """Look at the nodes where keeping the prediction costs most."""
+    import numpy as np
+
+    from gnncal.homophily.neighbourhood import describe_neighbourhoods
+
+    seen = describe_neighbourhoods(bundle.logits, bundle.graph)
+    test = bundle.test_nodes
+    support = seen.mean_probs[test, seen.predictions[test]]
+    nodes = test[support < CONTRADICTED]
+    predictions = seen.predictions[nodes]
+    confidence = {
+        name: float(np.mean(calibrations[name].probabilities[nodes, predictions]))
+        for name in (REFERENCE, SHOWN, FREE)
+    }
+    return Contradicted(len(nodes), float(np.mean(bundle.labels[nodes] == predictions)), confidence)
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
@@ -204,10 +236,24 @@ def _print(bundle: Bundle, results: Results) -> None:
     out.print(_table(bundle, results))
     out.print(
         "* lowest of those that need no true h\n"
-        "by chance: the ECE that perfect calibration would show on these nodes\n"
+        "floor:     the ECE that perfect calibration would show on these nodes\n"
         f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "
-        "paired 95 % interval"
+        "paired 95 % interval\n\n" + _price_of_keeping(bundle, results)
+    )
+
+
+def _price_of_keeping(bundle: Bundle, results: Results) -> str:
+    kept, free = results.evaluations[SHOWN], results.evaluations[FREE]
+    few = results.contradicted
+    n_classes = bundle.logits.shape[1]
+    return (
+        f"What keeping predictions costs: {SHOWN} has {100 * kept.accuracy:.1f} % accuracy and NLL "
+        f"{kept.nll:.3f},\n{FREE} {100 * free.accuracy:.1f} % and {free.nll:.3f}. "
+        f"At {few.n_nodes:,} test nodes the neighbours give the\npredicted class less than "
+        f"{CONTRADICTED}; it is right in {100 * few.accuracy:.0f} % of them. No temperature can "
+        f"say less than 1/{n_classes}\n({SHOWN}: {100 * few.confidence[SHOWN]:.0f} %); {FREE} says "
+        f"{100 * few.confidence[FREE]:.0f} %."
     )
 
 
@@ -230,6 +276,6 @@ def _table(bundle: Bundle, results: Results) -> Table:
         scores = (None, result.ece.value, None, None, gap, result.nll)
         ranked = name not in ("uncalibrated", ORACLE)
         rows.append(Row(name, cells, scores if ranked else (None,) * len(cells)))
-    columns = ("acc %", ece.heading, "95 % interval", "by chance", "gap by h", nll.heading)
+    columns = ("acc %", ece.heading, "95 % interval", "floor", "gap by h", nll.heading)
     title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
     return best_marked(title, columns, rows)

@@ -1,0 +1,147 @@
+"""How many calibration nodes each method needs: log loss and ECE against their number.
+
+    python benchmarks/calibration_nodes.py --cache LOGITS --data RAW --seeds 2
+
+Calibration nodes are drawn from the validation nodes, the same for every method; the test nodes
+stay as they are. One line of the CSV is a graph, a method and a number of nodes, averaged over
+backbones and seeds; the figure shows the mean over graphs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from families import FAMILY_OF
+from gnncal import metrics
+from gnncal.bench.logits import TrainedLogits
+from gnncal.bench.plan import Task
+from gnncal.calibrators.catalogue import get_calibrator
+
+SIZES = (5, 10, 20, 30, 50, 100, 200, 500, 0)  # 0: all
+METHODS = (
+    "ts",
+    "entropy-only",
+    "hts",
+    "hots",
+    "svs",
+    "structural",
+    "structural-remainder",
+    "structural-vector",
+    "structural-graph",
+)
+Row = tuple[str, str, int, float, float, float]  # graph, method, size, NLL, ECE %, accuracy %
+
+
+def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
+    """Fit every method on every number of nodes of one frozen classifier."""
+    bundle = provider.load(task)
+    test = np.sort(bundle.test_nodes)
+    labels = bundle.labels[test]
+    found: list[Row] = []
+    order = np.random.default_rng(task.seed).permutation(bundle.nodes)
+    for size in SIZES:
+        if size >= len(order):
+            continue
+        nodes = np.sort(order[: size or len(order)])
+        for method in METHODS:
+            calibrator = get_calibrator(method)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                calibrator.fit(bundle.logits, bundle.labels, bundle.graph, nodes=nodes)
+            probs = calibrator.predict_proba(bundle.logits, bundle.graph)[test]
+            found.append(
+                (
+                    task.dataset,
+                    method,
+                    size,
+                    metrics.negative_log_likelihood(labels, probs),
+                    100 * metrics.expected_calibration_error(labels, probs),
+                    100 * metrics.accuracy(labels, probs),
+                )
+            )
+    return found
+
+
+def averaged(rows: list[Row]) -> list[Row]:
+    """Mean over backbones and seeds."""
+    cells: dict[tuple[str, str, int], list[tuple[float, float, float]]] = {}
+    for graph, method, size, *values in rows:
+        cells.setdefault((graph, method, size), []).append(tuple(values))
+    return [(*cell, *np.mean(values, axis=0).tolist()) for cell, values in cells.items()]
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Log loss above that of `structural` with all nodes, and ECE, over graphs with all sizes."""
+    import matplotlib.pyplot as plt
+
+    sizes = [size for size in SIZES if size]
+    common = [g for g in FAMILY_OF if all((g, "ts", s) in {r[:3] for r in rows} for s in sizes[:7])]
+    value = {row[:3]: row[3:] for row in rows}
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for column, (axis, title) in enumerate(
+        zip(axes, ("Log loss above the best", "ECE %"), strict=True)
+    ):
+        for method in METHODS:
+            points = []
+            for size in [*sizes[:7], 0]:
+                of = [
+                    value[g, method, size][column]
+                    - (value[g, "structural-graph", 0][0] if column == 0 else 0.0)
+                    for g in common
+                ]
+                points.append(np.mean(of))
+            ours = method.startswith("structural")
+            axis.plot(
+                range(len(points)),
+                points,
+                lw=2.2 if ours else 1.2,
+                label=method,
+                ls="-" if ours else "--",
+                marker="o",
+                ms=3,
+            )
+        axis.set_xticks(range(8), [*map(str, sizes[:7]), "all"])
+        axis.set_xlabel("calibration nodes")
+        axis.set_title(f"{title}, mean over {len(common)} graphs", loc="left", fontsize=10)
+        axis.set_ylim(0, 0.25 if column == 0 else 15)
+        axis.grid(alpha=0.3)
+    axes[1].legend(fontsize=8, frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, required=True, help="logits of gnncal bench run")
+    parser.add_argument("--data", type=Path, help="raw data sets")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--backbones", default="gcn,gat")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--out", type=Path, default=Path("benchmarks/results/calibration_nodes.csv")
+    )
+    parser.add_argument("--figure", type=Path, default=Path("docs/images/calibration_nodes.png"))
+    options = parser.parse_args()
+    provider = TrainedLogits(options.cache, options.data)
+    tasks = [
+        Task(dataset, backbone, seed)
+        for dataset in FAMILY_OF
+        for backbone in options.backbones.split(",")
+        for seed in range(options.seeds)
+    ]
+    found = Parallel(n_jobs=options.jobs)(delayed(rows_of)(task, provider) for task in tasks)
+    rows = averaged([row for part in found for row in part])
+    with options.out.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["graph", "method", "nodes", "nll", "ece_percent", "accuracy_percent"])
+        writer.writerows((*row[:3], *(f"{value:.5f}" for value in row[3:])) for row in rows)
+    draw(rows, options.figure)
+
+
+if __name__ == "__main__":
+    main()

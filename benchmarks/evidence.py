@@ -1,0 +1,130 @@
+"""The tables of docs/evidence.md, from the records of `gnncal bench run`.
+
+    python benchmarks/evidence.py results
+
+Converged fits, GCN and GAT averaged, graphs as units (Texas and Cornell are one), differences over
+the seeds that both methods have, Holm over the tests of a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from families import FAMILIES
+from gnncal.bench.results import Results, Selection, read_results
+from gnncal.bench.summary import compare_paired, holm, unit_means
+from gnncal.metrics.catalogue import metric_of
+
+TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs have at least 227
+KEEPING = ("ts", "ets", "entropy-only", "hts", "hts-log", "hots", "rbs", "irm", "order-invariant")
+KEEPING_NEURAL = ("cagcn", "gats", "wats")
+FREE = ("vs", "svs", "sms", "dirichlet", "gets")
+OURS = ("structural", "structural-remainder", "structural-vector", "structural-graph")
+MEASURED = ("nll", "brier", "ece", "degree_ece", "classwise_ece", "aurc", "accuracy")
+
+
+def overview(results: Results, methods: list[str]) -> str:
+    """Mean over graphs of every metric, and the excess of ECE over its noise floor."""
+    heads = [metric_of(name).heading for name in MEASURED]
+    lines = ["| method | " + " | ".join([*heads, "ECE above floor"]) + " |", "|---" * 9 + "|"]
+    for method in methods:
+        cells = []
+        for name in MEASURED:
+            metric = metric_of(name)
+            mean = unit_means(results.matrix(name, results.pairs, [method])[:, 0], results.graphs)
+            cells.append(metric.shown(float(np.nanmean(mean))))
+        cells.append(f"{100 * excess(results, method):.2f}")
+        lines.append(f"| `{method}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def excess(results: Results, method: str) -> float:
+    """Mean over graphs of ECE minus the ECE that perfect calibration would show."""
+    both = results.matrix("ece", results.pairs, [method]) - results.matrix(
+        "ece_floor", results.pairs, [method]
+    )
+    return float(np.nanmean(unit_means(both[:, 0], results.graphs)))
+
+
+def against(results: Results, method: str, rivals: list[str], metric: str = "nll") -> str:
+    """Differences from rivals in thousandths of a nat (or hundredths of a point) with tests."""
+    found = [compare_paired(*results.matched(metric, method, r), results.graphs) for r in rivals]
+    adjusted = holm(np.array([comparison.p_value for comparison in found]))
+    lines = [
+        f"| `{method}` less | 10⁻³ nats | 95 % interval | lower on | p | p (Holm) |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rival, c, p in zip(rivals, found, adjusted, strict=True):
+        lines.append(
+            f"| `{rival}` | {1000 * c.mean_difference:+.1f} | [{1000 * c.low:+.1f}, "
+            f"{1000 * c.high:+.1f}] | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
+            f"{c.p_value:.4f} | {p:.4f} |"
+        )
+    return "\n".join(lines)
+
+
+def by_graph(results: Results, method: str, reference: str) -> str:
+    """On each graph: difference over seeds and backbones, and whether it is worse."""
+    lines = [
+        f"| graph | `{method}` less `{reference}`, 10⁻³ nats | lower in | p |",
+        "|---|---|---|---|",
+    ]
+    for dataset in results.datasets:
+        gaps: list[float] = []
+        for backbone in results.pooled_backbones:
+            ours = results._by_seed("nll", dataset, backbone, method)
+            theirs = results._by_seed("nll", dataset, backbone, reference)
+            gaps += [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+        gap = np.array(gaps)
+        p = stats.wilcoxon(gap).pvalue
+        lines.append(
+            f"| {dataset} | {1000 * gap.mean():+.1f} | {(gap < 0).sum()} of {gap.size} | {p:.4f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--backbones", default="gcn,gat")
+    options = parser.parse_args()
+    backbones = tuple(options.backbones.split(","))
+    everything = read_results(options.folder, Selection(backbones=backbones))["converged"]
+    large = tuple(d for d in everything.datasets if d not in TINY)
+    results = read_results(options.folder, Selection(datasets=large, backbones=backbones))[
+        "converged"
+    ]
+    tiny = read_results(options.folder, Selection(datasets=TINY, backbones=backbones))["converged"]
+    keeping = [m for m in (*KEEPING, *KEEPING_NEURAL) if m in results.methods]
+    free = [m for m in FREE if m in results.methods]
+    ours = [m for m in OURS if m in results.methods]
+    print(f"## At least 100 calibration nodes ({len(large)} graphs)\n")
+    print(overview(results, ["uncalibrated", *keeping, *free, *ours]), "\n")
+    for method in ours:
+        rivals = keeping if method in ("structural", "structural-remainder") else [*free, "ts"]
+        print(against(results, method, [*rivals]), "\n")
+    print(
+        f"structural's ECE above floor over HoTS's: "
+        f"{excess(results, 'structural') / excess(results, 'hots'):.2f}\n"
+    )
+    print(by_graph(everything, "structural", "ts"), "\n")
+    print("## 18 to 25 calibration nodes (Texas, Cornell, Wisconsin)\n")
+    print(
+        overview(tiny, ["uncalibrated", "ts", "entropy-only", "hts", "hots", "svs", "sms", *ours])
+    )
+    print("\n## All graphs\n")
+    for method in ours:
+        print(
+            against(everything, method, ["ts", "entropy-only", "hts", "hots", "svs", "sms"]), "\n"
+        )
+    print("## HoTS, with graphs as units\n")
+    print(against(results, "hots", ["ts", "entropy-only"]), "\n")
+    print(against(everything, "hots", ["ts", "entropy-only"]))
+
+
+if __name__ == "__main__":
+    main()
