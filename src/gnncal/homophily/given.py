@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
 
 
@@ -21,7 +21,7 @@ class Given(HomophilyEstimator):
 
     def learn(self, data: FitData) -> Weights:
         """Check the array; there is nothing to learn."""
-        values = as_numpy(self.values).astype(np.float64)
+        values = self._numbers()
         if values.shape != (data.n_nodes,):
             raise InputError(
                 f"homophily has shape {values.shape} but there are {data.n_nodes} nodes; "
@@ -39,10 +39,22 @@ class Given(HomophilyEstimator):
                 "homophily was given as an array for the fitted graph, and this is another graph; "
                 "fit with homophily='support' for predictions on new graphs."
             )
-        values = as_numpy(self.values).astype(np.float64)
+        values = self._numbers()
         if len(values) != len(situation.logits):
             raise InputError(
                 f"homophily has shape {values.shape} but there are {len(situation.logits)} nodes; "
                 "the saved file is damaged, so fit and save it again."
             )
         return values
+
+    def _numbers(self) -> FloatArray:
+        array = as_numpy(self.values)
+        try:
+            if array.dtype.kind in "biufO":  # an object array may hold numbers and None
+                return array.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+        raise InputError(
+            f"homophily is {shown(self.values)}; expected the name of an estimator, an object of "
+            "gnncal.homophily or an array of numbers."
+        )
