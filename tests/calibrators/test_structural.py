@@ -83,12 +83,12 @@ def test_the_fit_agrees_with_a_straight_line_version():
             log_t += rows.covariates[i] @ w + o[rows.predictions[i]]
             z = logits[i] / np.exp(log_t)
             total += np.log(np.exp(z - z.max()).sum()) + z.max() - z[labels[i]]
-        total += 2 * np.log1p((a - b - 0.7) ** 2 / 3) + 2 * np.log1p(((a + b) / 2) ** 2 / 0.27)
+        total += 2 * np.log1p((a - b - 1.2) ** 2 / 3) + 2 * np.log1p(((a + b) / 2) ** 2 / 0.27)
         total += 2 * np.log1p(w @ w / 2) + 16 * o @ o  # shape 1, rate 1, two weights
         return total
 
     by_hand = min(
-        (minimize(negative_log_posterior, [r / 2, -r / 2, 0, 0, 0, 0, 0]) for r in (0.7, 4, -2)),
+        (minimize(negative_log_posterior, [r / 2, -r / 2, 0, 0, 0, 0, 0]) for r in (1.2, 4, -2)),
         key=lambda run: run.fun,
     )
     law = fit_law(rows, logits, labels, LawPrior()).law

@@ -6,7 +6,7 @@ Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T
 say how the neighbourhood s changes it, the offsets o how each predicted class does.
 
 What few calibration nodes cannot tell, a prior tells: neighbourhoods and classes do not matter,
-T_c is about twice T_u, and both are near one. Tails are heavy, so that many nodes overrule it.
+T_c is about three times T_u, and both are near one. Tails are heavy, so that many nodes overrule it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gnncal.calibrators.solvers import Solution, distinct_ends, newton
 from gnncal.core.arrays import FloatArray, IntArray
 
 LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
-STARTS = (0.7, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
+STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
 WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
 SMALLEST_PRECISION = 1e-3  # of the posterior in any direction
 
@@ -87,7 +87,7 @@ class LawPrior:
     time.
     """
 
-    ratio: float = 0.7  # centre of ln(T_c / T_u)
+    ratio: float = 1.2  # centre of ln(T_c / T_u)
     ratio_scale: float = 1.0
     level_scale: float = 0.3  # of (ln T_c + ln T_u) / 2, around 0
     degrees_of_freedom: float = 3.0  # of Student's t, for the two above
