@@ -12,14 +12,13 @@ from gnncal.report.figures import BAR, GREY
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.limit import (
     BY_LEVEL,
+    FREE,
     POSTERIOR,
+    SCALED,
     TEMPERATURE,
     WHOLE,
     LimitRecord,
-    LimitWorld,
     limit,
-    limit_of,
-    methods,
 )
 
 KINDS = {"template scores": (BLUE, 0.12), "trained GCN": (SAND, -0.12)}  # colour, shift upwards
@@ -27,9 +26,9 @@ KINDS = {"template scores": (BLUE, 0.12), "trained GCN": (SAND, -0.12)}  # colou
 
 def draw(record: LimitRecord, axes: Any) -> None:
     """Log loss of every method and limit, on directed and on undirected graphs."""
-    names = _in_order(next(iter(record.worlds.values())))
+    names = _in_order(record)
     rows = np.arange(len(names))[::-1]
-    told = [row for row, name in zip(rows, names, strict=True) if name not in methods()]
+    told = [row for row, name in zip(rows, names, strict=True) if name not in {**SCALED, **FREE}]
     for ax, graph in zip(axes, ("directed", "undirected"), strict=True):
         for row in told:
             ax.axhspan(row - 0.5, row + 0.5, color=BAR, alpha=0.25, linewidth=0)
@@ -47,20 +46,14 @@ def draw(record: LimitRecord, axes: Any) -> None:
     axes[0].legend(loc="lower right")
 
 
-def _in_order(world: LimitWorld) -> list[str]:
-    """Keep methods and limits that give a node one temperature together, above the free ones."""
-    fitted = methods()
-    scaled = [name for name, method in fitted.items() if limit_of(method) == TEMPERATURE]
-    free = [name for name in fitted if name not in scaled]
-    limits = [name for name in world.nll if name not in fitted and name != BY_LEVEL]
-    return [
-        "ts",
-        BY_LEVEL,
-        *scaled[1:],
-        *(name for name in limits if name.startswith(TEMPERATURE)),
-        *free,
-        *(name for name in limits if name.startswith(POSTERIOR)),
-    ]
+def _in_order(record: LimitRecord) -> list[str]:
+    """What gives a node one temperature first, then the others; limits below their methods."""
+    names = next(iter(record.worlds.values())).nll
+    temperatures, posteriors = (
+        [name for name in names if name.startswith(kind)] for kind in (TEMPERATURE, POSTERIOR)
+    )
+    first, *scaled = SCALED
+    return [first, BY_LEVEL, *scaled, *temperatures, *FREE, *posteriors]
 
 
 def findings(record: LimitRecord) -> list[Finding]:
@@ -68,13 +61,13 @@ def findings(record: LimitRecord) -> list[Finding]:
     lines = []
     for title, world in record.worlds.items():
         gap = float(world.nll["ts"].value - world.nll[BY_LEVEL].value)
-        for name in _in_order(world):
+        for name in _in_order(record):
             if name in ("ts", BY_LEVEL):
                 continue
             reference = f"log loss {float(world.nll[name].value):.3f}, "
             reference += f"accuracy {100 * float(world.accuracy[name].value):.1f} %"
             if name in world.reached:
-                kind = limit_of(methods()[name])
+                kind = TEMPERATURE if name in SCALED else POSTERIOR
                 share = 100 * float(world.reached[name].value)
                 reference += f"; {share:.0f} % of the way from TS to the {kind}{WHOLE}"
             closed = with_interval(world.closed[name], 0, scale=100, unit=" %")
@@ -128,8 +121,9 @@ EXPERIMENT = Experiment(
         "temperature scaling to the best temperature that any knowledge of features and edges "
         "allows. Methods that may change predictions have far more to gain, because a third of "
         "the predictions is wrong and most of the mistakes can be seen from the graph: "
-        "structural-graph goes 78 % and 66 % of the way to the posterior. What it lacks is what "
-        "lies further away, and that several neighbours count for more than one. The law is "
+        "structural-graph goes 78 % and 66 % of the way to the posterior. It hears "
+        "the neighbours before their own mistakes are corrected; fitted once more, to its own "
+        "result, it closes more than a third of what is left. The law is "
         "even below the best temperature given one step, because logits carry features from "
         "further away. The last rows check the posterior itself: its log loss is "
         "what it expects."

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import entr
+from sklearn.base import clone
 
-from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
+from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.law import LOG_TEMPERATURE
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
@@ -20,7 +21,7 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
+from gnncal.core.probability import logits_from_probabilities, softmax
 from gnncal.homophily import Support
 from gnncal.metrics import negative_log_likelihood
 from gnncal.simulation.csbm import CSBM, GraphSample
@@ -35,6 +36,20 @@ RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change n
 WHOLE = "the whole graph"
 TEMPERATURE, POSTERIOR = "best temperature given ", "posterior given "
 BY_LEVEL = "best temperature by true h"
+TWICE = "structural-graph, twice"
+SCALED: dict[str, Calibrator] = {  # one temperature for each node
+    "ts": TemperatureScaling(),
+    "hots, support of senders": HoTS(homophily="support"),
+    "hots, support of both sides": HoTS(homophily=Support(side="both")),
+    "rbs": RatioBinnedScaling(),
+    "structural": StructuralLaw(),
+}
+FREE: dict[str, Calibrator] = {  # other probabilities too
+    "structural-remainder": StructuralRemainder(),
+    "structural-vector": StructuralVector(),
+    "structural-graph": StructuralGraph(),
+    TWICE: StructuralGraph(),  # on the logarithms of what structural-graph says
+}
 
 Losses = dict[str, tuple[float, float]]  # log loss and accuracy
 
@@ -104,20 +119,6 @@ def sample_mixed_undirected(
     return GraphSample(graph, sample.labels, sample.homophily)
 
 
-def methods() -> dict[str, Calibrator]:
-    """The methods compared; each is fitted on the calibration nodes."""
-    return {
-        "ts": TemperatureScaling(),
-        "hots, support of senders": HoTS(homophily="support"),
-        "hots, support of both sides": HoTS(homophily=Support(side="both")),
-        "rbs": RatioBinnedScaling(),
-        "structural": StructuralLaw(),
-        "structural-remainder": StructuralRemainder(),
-        "structural-vector": StructuralVector(),
-        "structural-graph": StructuralGraph(),
-    }
-
-
 def best_temperature_given(posterior: FloatArray, logits: FloatArray) -> FloatArray:
     """The temperature of each node whose expected log loss under its posterior is lowest.
 
@@ -158,10 +159,11 @@ def _losses_of(
     """Log loss and accuracy on the test nodes, of every method and every limit."""
     test = split.test
     labels, rows = sample.labels[test], logits[test]
-    probs = {
-        name: _fitted_probs(method, logits, sample, split)[test]
-        for name, method in methods().items()
-    }
+    fitted: dict[str, FloatArray] = {}
+    for name, method in {**SCALED, **FREE}.items():
+        first = logits_from_probabilities(fitted["structural-graph"]) if name == TWICE else logits
+        fitted[name] = _fitted_probs(method, first, sample, split)
+    probs = {name: p[test] for name, p in fitted.items()}
     probs[BY_LEVEL] = softmax(rows, best_by_level(rows, labels, sample.homophily[test]))
     for name, posterior in posteriors.items():
         probs[TEMPERATURE + name] = softmax(rows, best_temperature_given(posterior, rows))
@@ -177,8 +179,10 @@ def _fitted_probs(
 ) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
-        method.fit(logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train)
-        return method.predict_proba(logits, sample.graph)
+        fitted = clone(method).fit(
+            logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
+        )
+        return fitted.predict_proba(logits, sample.graph)
 
 
 def _world(description: str, runs: list[Losses], excess: list[dict[str, float]]) -> LimitWorld:
@@ -186,11 +190,8 @@ def _world(description: str, runs: list[Losses], excess: list[dict[str, float]])
         {name: np.array([run[name][part] for run in runs]) for name in runs[0]} for part in (0, 1)
     )
     gained = {name: nll["ts"] - values for name, values in nll.items() if name != "ts"}
-    reached = {
-        name: gained[name] / gained[limit_of(method) + WHOLE]
-        for name, method in methods().items()
-        if name != "ts"
-    }
+    reached = {name: gained[name] / gained[TEMPERATURE + WHOLE] for name in SCALED if name != "ts"}
+    reached |= {name: gained[name] / gained[POSTERIOR + WHOLE] for name in FREE}
     return LimitWorld(
         description=description,
         nll={name: over_seeds(values) for name, values in nll.items()},
@@ -201,8 +202,3 @@ def _world(description: str, runs: list[Losses], excess: list[dict[str, float]])
             name: over_seeds(np.array([run[name] for run in excess])) for name in excess[0]
         },
     )
-
-
-def limit_of(method: Calibrator) -> str:
-    """Which limit a method is held against: a temperature's, or that of any probabilities."""
-    return TEMPERATURE if isinstance(method, TemperatureCalibrator) else POSTERIOR
