@@ -6,7 +6,8 @@ Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T
 say how the neighbourhood s changes it, the offsets o how each predicted class does.
 
 What few calibration nodes cannot tell, a prior tells: neighbourhoods and classes do not matter,
-T_c is about three times T_u, and both are near one. Tails are heavy, so that many nodes overrule it.
+T_c is about three times T_u, and both are near one. Tails are heavy, so that many nodes overrule
+it.
 """
 
 from __future__ import annotations
