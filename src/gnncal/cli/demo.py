@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -246,15 +247,15 @@ def _print(bundle: Bundle, results: Results) -> None:
 def _price_of_keeping(bundle: Bundle, results: Results) -> str:
     kept, free = results.evaluations[SHOWN], results.evaluations[FREE]
     few = results.contradicted
-    n_classes = bundle.logits.shape[1]
-    return (
+    text = (
         f"What keeping predictions costs: {SHOWN} has {100 * kept.accuracy:.1f} % accuracy and NLL "
-        f"{kept.nll:.3f},\n{FREE} {100 * free.accuracy:.1f} % and {free.nll:.3f}. "
-        f"At {few.n_nodes:,} test nodes the neighbours give the\npredicted class less than "
-        f"{CONTRADICTED}; it is right in {100 * few.accuracy:.0f} % of them. No temperature can "
-        f"say less than 1/{n_classes}\n({SHOWN}: {100 * few.confidence[SHOWN]:.0f} %); {FREE} says "
-        f"{100 * few.confidence[FREE]:.0f} %."
+        f"{kept.nll:.3f}, {FREE} {100 * free.accuracy:.1f} % and {free.nll:.3f}. "
+        f"At {few.n_nodes:,} test nodes the neighbours give the predicted class less than "
+        f"{CONTRADICTED}. It is right in {100 * few.accuracy:.0f} % of them, and no temperature "
+        f"can say less than 1/{bundle.logits.shape[1]}: {SHOWN} says "
+        f"{100 * few.confidence[SHOWN]:.0f} %, {FREE} {100 * few.confidence[FREE]:.0f} %."
     )
+    return fill(text, width=78)
 
 
 def _table(bundle: Bundle, results: Results) -> Table:
