@@ -136,19 +136,40 @@ def test_the_derivatives_of_the_mixture_equal_finite_differences(seed):
     from gnncal.calibrators.ensemble import mixture_derivatives
 
     generator = np.random.default_rng(seed)
-    of_starts = mixture_derivatives(generator.uniform(0.01, 1, size=(30, 3)))
+    at_label = generator.uniform(0.01, 1, size=(30, 3))
 
-    def derivatives(code):
-        return [part[0] for part in of_starts(code[None])]
+    def derivatives(weights):
+        return mixture_derivatives(at_label, weights, 0.1)
 
-    code = generator.uniform(0.1, 0.9, 2)
-    _, gradient, hessian = derivatives(code)
+    weights = generator.uniform(0.1, 0.9, 3)
+    _, gradient, hessian = derivatives(weights)
     np.testing.assert_allclose(
-        gradient, approx_fprime(code, lambda c: derivatives(c)[0], 1e-7), atol=1e-5
+        gradient, approx_fprime(weights, lambda w: derivatives(w)[0], 1e-7), atol=1e-5
     )
-    for i in range(2):
-        found = approx_fprime(code, lambda c, i=i: derivatives(c)[1][i], 1e-7)
+    for i in range(3):
+        found = approx_fprime(weights, lambda w, i=i: derivatives(w)[1][i], 1e-7)
         np.testing.assert_allclose(hessian[i], found, atol=1e-4)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.3, 0.99, 1.01, 3.0]), st.integers(2, 200))
+def test_ensemble_weights_converge_also_where_the_parts_are_nearly_equal(seed, T, n):
+    from gnncal.calibrators.ensemble import mixture_weights
+
+    logits, labels = draw(n, 3, seed)
+    labels[::3] = np.random.default_rng(seed).integers(0, 3, len(labels[::3]))
+    parts = [gnncal.softmax(logits, T), gnncal.softmax(logits), np.full(logits.shape, 1 / 3)]
+    at_label = np.stack([p[np.arange(n), labels] for p in parts], axis=1)
+    found = mixture_weights(at_label)
+    assert found.converged
+    best = minimize(
+        lambda w: -np.log(at_label @ w + 1e-15).mean(),
+        [0.3, 0.3, 0.4],
+        bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+        method="SLSQP",
+        options={"ftol": 1e-12},
+    )
+    assert found.loss <= best.fun + 2e-6
 
 
 def entropy(logits):

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.protocols import PROTOCOLS, Protocol
-from gnncal.calibrators.solvers import Derivatives, Solution, newton
+from gnncal.calibrators.protocols import PROTOCOLS, Protocol, warn_unless_converged
+from gnncal.calibrators.solvers import Solution
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number
@@ -18,6 +18,11 @@ from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, softmax
 
+BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
+MAX_STEPS = 50  # of Newton's method with one barrier; a handful are usual
+STEP_TOLERANCE = 1e-6  # expected gain of a step, in units of the barrier
+SMALLEST_WEIGHT = 1e-7  # below it, a weight is zero
+LARGEST_POSSIBLE_GAIN = 1e-6  # of the mean log loss, by any other weights
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
 
 
@@ -57,7 +62,8 @@ class EnsembleTemperatureScaling(Calibrator):
         self.base_temperature_ = scaling.base_temperature_
         parts = self._parts(data.logits[data.nodes].astype(np.float64))
         at_label = parts[:, np.arange(data.nodes.size), data.labels].T  # (n, 3)
-        solution = _mixture_weights(at_label)
+        solution = mixture_weights(at_label)
+        warn_unless_converged(self, solution)
         self.weights_ = solution.parameters
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         self.fit_report_ = replace(scaling.fit_report_, loss_after=solution.loss)
@@ -74,31 +80,64 @@ class EnsembleTemperatureScaling(Calibrator):
         return keep_predictions(mixed, logits.argmax(axis=1))
 
 
-def _mixture_weights(at_label: FloatArray) -> Solution:
-    """Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture."""
-    upper = np.array([LARGEST_UNIFORM_WEIGHT, 1.0])
-    (found,) = newton(mixture_derivatives(at_label), np.array([[0.1, 0.3]]), np.zeros(2), upper)
-    u, v = found.parameters
-    weights = np.array([(1.0 - u) * (1.0 - v), (1.0 - u) * v, u])
-    return Solution(weights, found.loss, found.n_iter, found.converged)
+def mixture_weights(at_label: FloatArray) -> Solution:
+    r"""Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture.
 
-
-def mixture_derivatives(at_label: FloatArray) -> Derivatives:
-    """Mean log loss of the mixture with w = ((1-u)(1-v), (1-u)v, u), and its derivatives.
-
-    In u and v the simplex is a box; ``at_label`` (n, 3) holds what each part gives to the labels.
+    ``at_label`` (n, 3) holds what each part gives to the labels. An interior-point method solves
+    the convex problem :math:`\min_{w \ge 0} -\frac1n \sum_i \ln(w \cdot a_i) + \sum_j w_j`, whose
+    solution sums to one by itself. No mixture has a loss lower by more than
+    :math:`\ln \max_j \frac1n \sum_i a_{ij} / (w \cdot a_i)`, so that number tells exactly whether
+    the fit has converged.
     """
-    scaled, raw, uniform = at_label.T
+    weights, n_iter = np.full(3, 1.0 / 3.0), 0
+    for barrier in BARRIERS:
+        for _ in range(MAX_STEPS):
+            value, gradient, hessian = mixture_derivatives(at_label, weights, barrier)
+            step = -np.linalg.solve(hessian, gradient)
+            if -gradient @ step < barrier * STEP_TOLERANCE:
+                break
+            n_iter += 1
+            weights = _step_downhill(at_label, weights, barrier, step, value)
+    weights /= weights.sum()
+    weights = _without_traces(weights)
+    mixed = np.maximum(at_label @ weights, SMALLEST_PROBABILITY)
+    possible_gain = np.log((at_label / mixed[:, None]).mean(axis=0).max())
+    converged = bool(possible_gain < LARGEST_POSSIBLE_GAIN)
+    return Solution(weights, float(-np.log(mixed).mean()), n_iter, converged)
 
-    def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        u, v = code.T[..., None]  # (n_starts, 1) each
-        sharp = (1.0 - v) * scaled + v * raw
-        mixed = np.maximum((1.0 - u) * sharp + u * uniform, SMALLEST_PROBABILITY)
-        slopes = np.stack([uniform - sharp, (1.0 - u) * (raw - scaled)], axis=-2) / mixed[:, None]
-        hessian = np.einsum("spi,sqi->spq", slopes, slopes) / len(at_label)
-        cross = ((raw - scaled) / mixed).mean(axis=-1)  # the mixture is bilinear in u and v
-        hessian[:, 0, 1] += cross
-        hessian[:, 1, 0] += cross
-        return -np.log(mixed).mean(axis=-1), -slopes.mean(axis=-1), hessian
 
-    return derivatives
+def mixture_derivatives(
+    at_label: FloatArray, weights: FloatArray, barrier: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """Mean log loss, plus the sum of the weights, minus the barrier times their logarithms.
+
+    Returns the value, the gradient (3,) and the Hessian (3, 3) by the weights.
+    """
+    mixed = np.maximum(at_label @ weights, SMALLEST_PROBABILITY)
+    share = at_label / mixed[:, None]
+    value = weights.sum() - np.log(mixed).mean() - barrier * np.log(weights).sum()
+    gradient = 1.0 - share.mean(axis=0) - barrier / weights
+    hessian = share.T @ share / len(share) + np.diag(barrier / weights**2)
+    return float(value), gradient, hessian
+
+
+def _step_downhill(
+    at_label: FloatArray, weights: FloatArray, barrier: float, step: FloatArray, value: float
+) -> FloatArray:
+    """The weights after a Newton step, shortened until they are positive and the loss falls."""
+    length = 1.0
+    for _ in range(MAX_STEPS):
+        moved = weights + length * step
+        if (moved > 0).all() and mixture_derivatives(at_label, moved, barrier)[0] <= value:
+            return moved
+        length /= 2.0
+    return weights
+
+
+def _without_traces(weights: FloatArray) -> FloatArray:
+    """Weights that the barrier alone keeps above zero are zero; the uniform part is never all."""
+    kept = np.where(weights > SMALLEST_WEIGHT, weights, 0.0)
+    kept /= kept.sum()
+    if kept[2] > LARGEST_UNIFORM_WEIGHT:
+        return np.array([1.0 - LARGEST_UNIFORM_WEIGHT, 0.0, LARGEST_UNIFORM_WEIGHT])
+    return kept
