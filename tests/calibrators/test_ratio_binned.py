@@ -128,3 +128,40 @@ def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
         losses[n_bins] = mean_log_loss(y, gnncal.softmax(z, temperature))
     calibrator = gnncal.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
     assert len(calibrator.bin_temperatures_) == min(losses, key=losses.get)
+
+
+def test_duplicate_edges_count_each_or_once():
+    # Node 0 hears from node 1 three times and from node 2 once; 0 -> 1 goes the other way.
+    edges = np.array([[1, 1, 1, 2, 0], [0, 0, 0, 0, 1]])
+    probs = np.array([[0.6, 0.4], [0.9, 0.1], [0.3, 0.7]])
+    graph, logits = gnncal.Graph(edges, 3), np.log(probs)
+    each = gnncal.RatioBinnedScaling()._ratio(logits, graph)
+    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(logits, graph)
+    assert each[0] == pytest.approx((4 * 0.9 + 0.3) / 5)
+    assert once[0] == pytest.approx((2 * 0.9 + 0.3) / 3)
+
+
+def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
+    generator = np.random.default_rng(0)
+    n = 40
+    edges = generator.integers(0, n - 1, size=(2, 300))  # many duplicates, some loops, 39 isolated
+    logits = generator.normal(size=(n, 3))
+    once = np.zeros((n, n))
+    once[tuple(edges)] = 1.0  # assigned, not added
+    both = once + once.T
+    probs, predictions = gnncal.softmax(logits), logits.argmax(axis=1)
+    degree = both.sum(axis=1)
+    sums = (both @ probs)[np.arange(n), predictions]
+    expected = np.where(degree > 0, sums / np.maximum(degree, 1), 1.0)
+    calibrator = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)
+    found = calibrator._ratio(logits, gnncal.Graph(edges, n))
+    np.testing.assert_allclose(found, expected)
+    labels = generator.integers(0, 3, n)
+    graph = gnncal.Graph(edges, n)
+    calibrator.fit(logits, labels, graph, nodes=np.arange(n))
+    merged = gnncal.Graph(np.stack(np.nonzero(once)), n)
+    plain = gnncal.RatioBinnedScaling().fit(logits, labels, merged, nodes=np.arange(n))
+    np.testing.assert_array_equal(
+        calibrator.predict_proba(logits, gnncal.Graph(edges, n)),
+        plain.predict_proba(logits, merged),
+    )

@@ -11,7 +11,7 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import NONE, Constraint, whole_number
+from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
@@ -37,23 +37,29 @@ class RatioBinnedScaling(TemperatureCalibrator):
     ----------
     n_bins : B; by default the one of 2, 3, 4 with the lowest cross-validated log loss. The five
         folds deal out the calibration nodes in the order of their ratio, so nothing is random.
+    merge_duplicate_edges : whether several edges from one node to another count as one, as in the
+        authors' release. By default each counts. Edges in opposite directions always count twice.
 
     """
 
     needs_graph = True
     fitting = "convex"
-    constraints: ClassVar[dict[str, Constraint]] = {"n_bins": whole_number(at_least=1) | NONE}
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "n_bins": whole_number(at_least=1) | NONE,
+        "merge_duplicate_edges": FLAG,
+    }
     learned: ClassVar = {
         "bin_temperatures_": Array("n_bins", low=NARROW_RANGE[0], high=NARROW_RANGE[1])
     }
     bin_temperatures_: FloatArray  # (B,)
 
-    def __init__(self, *, n_bins: int | None = None) -> None:
+    def __init__(self, *, n_bins: int | None = None, merge_duplicate_edges: bool = False) -> None:
         self.n_bins = n_bins
+        self.merge_duplicate_edges = merge_duplicate_edges
 
     def _fit(self, data: FitData) -> None:
         assert data.graph is not None  # checked by fit
-        ratio = same_class_ratio(data.logits, data.graph)
+        ratio = self._ratio(data.logits, data.graph)
         logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]
         n_bins = self.n_bins or _best_n_bins(logits, data.labels, on_nodes)
         self.bin_temperatures_ = _fit_bins(logits, data.labels, _bins(on_nodes, n_bins), n_bins)
@@ -72,8 +78,12 @@ class RatioBinnedScaling(TemperatureCalibrator):
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
         assert graph is not None  # checked by predict_proba
-        ratio = same_class_ratio(logits, graph)
+        ratio = self._ratio(logits, graph)
         return self.bin_temperatures_[_bins(ratio, len(self.bin_temperatures_))]
+
+    def _ratio(self, logits: FloatArray, graph: Graph) -> FloatArray:
+        seen = _without_duplicates(graph) if self.merge_duplicate_edges else graph
+        return same_class_ratio(logits, seen)
 
 
 def same_class_ratio(logits: FloatArray, graph: Graph) -> FloatArray:
@@ -86,6 +96,13 @@ def same_class_ratio(logits: FloatArray, graph: Graph) -> FloatArray:
         sums += np.nan_to_num(share) * graph.neighbour_counts(side=side)
     degree = graph.in_degree + graph.out_degree
     return np.divide(sums, degree, out=np.ones(len(probs)), where=degree > 0)
+
+
+def _without_duplicates(graph: Graph) -> Graph:
+    """The same graph in which no two edges have the same sender and receiver."""
+    sender, receiver = graph.edge_index.astype(np.int64)
+    keys = np.unique(sender * graph.n_nodes + receiver)
+    return Graph(np.stack(np.divmod(keys, graph.n_nodes)), graph.n_nodes)
 
 
 def _bins(ratio: FloatArray, n_bins: int) -> IntArray:
