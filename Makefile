@@ -56,7 +56,7 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.engines: $(VENV)/.dev
-	$(PIP) --editable '.[dask,ray]'
+	$(PIP) --editable '.[engines]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt

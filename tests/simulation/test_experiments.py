@@ -1,6 +1,7 @@
 """Each experiment's claim at small size, and its parts against straight-line versions."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gnncal.simulation.experiments.kl import kl, shared_inputs, unit_kl
 from gnncal.simulation.experiments.leak import auc
 from gnncal.simulation.experiments.necessity import homophily_given_scores, necessity, solve_tau
 from gnncal.simulation.experiments.sweep import sweep
+from tests.simulation.html import Balance
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -470,3 +472,22 @@ def test_limit_both_sides_are_one_on_undirected_graphs(records):
         nll = worlds[f"{name}, template scores"].nll
         senders, both = (nll[f"hots, support of {side}"] for side in ("senders", "both sides"))
         assert (senders.value == pytest.approx(both.value, rel=1e-4)) == same
+
+
+# --- the page of all of them (here, because a file's tests share the records)
+
+
+def test_the_page_shows_every_experiment(records):
+    pytest.importorskip("matplotlib")
+    from gnncal.report.csbm.page import csbm_page
+
+    results = [(get_experiment(name), records[name]) for name in NAMES]
+    page = csbm_page(results, version="0", command="gnncal csbm all")
+    assert "describe gnncal csbm all at full size" not in page
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    assert len(parser.images) == len(NAMES)
+    assert "nan" not in re.sub(r'src="[^"]*"', "", page)
+    for name in NAMES:
+        assert f'id="{name}"' in page

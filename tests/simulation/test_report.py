@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,7 @@ from gnncal.simulation.experiments.attenuation import attenuation
 from gnncal.simulation.experiments.kl import kl
 from gnncal.simulation.experiments.necessity import necessity
 from gnncal.simulation.experiments.posterior import posterior
-
-VOID = {"meta", "img", "link", "br"}
+from tests.simulation.html import Balance
 
 
 @pytest.fixture
@@ -38,26 +36,6 @@ def run(*arguments):
     result = CliRunner().invoke(app, ["csbm", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result
-
-
-class Balance(HTMLParser):
-    """Raises where an element is closed that is not open."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.links, self.ids, self.images = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.ids.append(attributes.get("id"))
-        self.links.append(attributes.get("href"))
-        if tag == "img":
-            self.images.append(attributes["src"])
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,22 +159,6 @@ def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
     assert "gnncal csbm all --quick" in page
     assert "describe gnncal csbm all at full size" in page
     assert "paper 1.009" in page
-
-
-def test_the_page_shows_every_experiment(records):
-    pytest.importorskip("matplotlib")
-    from gnncal.report.csbm.page import csbm_page
-
-    results = [(get_experiment(name), records[name]) for name in NAMES]
-    page = csbm_page(results, version="0", command="gnncal csbm all")
-    assert "describe gnncal csbm all at full size" not in page
-    parser = Balance()
-    parser.feed(page)
-    assert parser.open == []
-    assert len(parser.images) == len(NAMES)
-    assert "nan" not in re.sub(r'src="[^"]*"', "", page)
-    for name in NAMES:
-        assert f'id="{name}"' in page
 
 
 @pytest.mark.parametrize(
