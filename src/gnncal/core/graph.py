@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from gnncal.core.errors import InputError
 
 Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
+EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 
 
@@ -113,16 +115,15 @@ class Graph:
         if not np.array_equal(self.in_degree, self.out_degree):
             return False
         numbers = np.random.default_rng(0).integers(1 << 20, size=self.n_nodes).astype(np.float64)
-        from_senders = self.adjacency(np.int8).astype(np.float64) @ numbers
-        from_receivers = np.zeros(self.n_nodes)
-        per_block = max(1, EDGES_PER_BLOCK * self.n_nodes // max(self.n_edges, 1))
-        for start in range(0, self.n_nodes, per_block):
-            rows = slice(start, start + per_block)
-            first, last = self.indptr[start], self.indptr[min(start + per_block, self.n_nodes)]
-            sent = np.repeat(numbers[rows], self.in_degree[rows])
-            from_receivers += np.bincount(
-                self.indices[first:last], weights=sent, minlength=self.n_nodes
-            )
+        from_senders, from_receivers = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+        cuts = np.searchsorted(self.indptr, np.arange(0, self.n_edges, EDGES_IN_CACHE))
+        for start, end in pairwise(np.unique([0, *cuts, self.n_nodes])):
+            first, last = self.indptr[start], self.indptr[end]
+            senders = self.indices[first:last]
+            sums = np.append(0.0, np.cumsum(numbers[senders]))  # whole numbers: exact
+            from_senders[start:end] = np.diff(sums[self.indptr[start : end + 1] - first])
+            sent = np.repeat(numbers[start:end], self.in_degree[start:end])
+            from_receivers += np.bincount(senders, weights=sent, minlength=self.n_nodes)
         return np.array_equal(from_senders, from_receivers)
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
@@ -180,8 +181,9 @@ class Graph:
         sums = oriented[0] @ array
         for other in oriented[1:]:
             sums += other @ array
-        sums = sums - len(oriented) * self.self_loops[column] * array
-        counts = self.neighbour_counts(side=side)
+        if self.self_loops.any():
+            sums -= (len(oriented) * self.self_loops).astype(array.dtype)[column] * array
+        counts = self.neighbour_counts(side=side).astype(array.dtype)
         means = np.full(sums.shape, np.nan, dtype=array.dtype)
         return np.divide(sums, counts[column], out=means, where=counts[column] > 0)
 

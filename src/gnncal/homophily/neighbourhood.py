@@ -45,21 +45,27 @@ def describe_neighbourhoods(logits: FloatArray, graph: Graph) -> Neighbourhood:
     probs, predictions = softmax(logits), logits.argmax(axis=1)
     entropy = normalised_entropy(logits).astype(np.float64)
     confidence = probs[nodes, predictions].astype(np.float64)
-    mean_probs = graph.neighbour_mean(probs, side=side)
+    means = graph.neighbour_mean(_columns(probs, entropy, confidence), side=side)
+    mean_probs = means[:, :n_classes]
+    mean_entropy, mean_confidence = means[:, n_classes:].astype(np.float64).T
     isolated = graph.neighbour_counts(side=side) == 0
     mean_probs[isolated] = 1.0 / n_classes
     support = mean_probs[nodes, predictions].astype(np.float64)
     two_hops = neighbour_class_share(graph, predictions, lambda c: mean_probs[:, c], side=side)
-    means = graph.neighbour_mean(np.stack([entropy, confidence], axis=1), side=side)
     covariates = np.stack(
         [
             np.where(isolated, np.nan, normalised_homophily(support, n_classes)),
             normalised_homophily(two_hops, n_classes),
-            means[:, 0],
-            confidence - means[:, 1],
+            mean_entropy,
+            confidence - mean_confidence,
             np.log1p(graph.in_degree) / DEGREE_SCALE,
             np.log1p(graph.out_degree) / DEGREE_SCALE,
         ],
         axis=1,
     )
     return Neighbourhood(predictions, entropy, covariates, mean_probs)
+
+
+def _columns(probs: FloatArray, *more: FloatArray) -> FloatArray:
+    """Put more columns beside the probabilities, in their precision."""
+    return np.column_stack([probs, *(column.astype(probs.dtype) for column in more)])
