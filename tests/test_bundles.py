@@ -1,8 +1,11 @@
 """What goes into a bundle comes out of it, and what cannot be read is refused in one sentence."""
 
+import io
 import json
 import re
 import sys
+import tracemalloc
+import zipfile
 from contextlib import suppress
 from dataclasses import replace
 
@@ -234,9 +237,25 @@ BAD_ARRAYS = {
     "half a CSR matrix": ({"x": None, "x_data": CSR.data}, "lacks x_indices"),
     "wild CSR index": ({"x": None, **CSR_PARTS, "x_indices": CSR.indices + 99}, "fit together"),
     "float CSR index": ({"x": None, **CSR_PARTS, "x_indices": CSR.data}, "integers"),
+    "decreasing CSR rows": (
+        {"x": None, **CSR_PARTS, "x_indptr": np.r_[0, CSR.nnz, CSR.indptr[2:]]},
+        "a row ends before it starts",
+    ),
+    "CSR rows that end at zero": (
+        {"x": None, **CSR_PARTS, "x_indptr": np.r_[0, CSR.indptr[1:-1], 0]},
+        "fit together",
+    ),
+    "CSR values missing": ({"x": None, **CSR_PARTS, "x_data": CSR.data[:-1]}, "values for"),
+    "CSR of complex values": ({"x": None, **CSR_PARTS, "x_data": CSR.data + 1j}, "complex128"),
+    "CSR with a billion columns": (
+        {"x": None, **CSR_PARTS, "x_shape": np.array([N, 10**9])},
+        "columns are too many",
+    ),
+    "names in two dimensions": ({"class_names": np.array([["a"], ["b"], ["c"]])}, "list of"),
+    "ids as dates": ({"node_ids": np.arange(N).astype("datetime64[D]")}, "dtype datetime64"),
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
     "too few names": ({"class_names": np.array(["a", "b"])}, "3 different names"),
-    "one string of names": ({"class_names": np.array("a,b,c")}, "3 different names"),
+    "one string of names": ({"class_names": np.array("a,b,c")}, "pass a list of different names"),
     "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "3 different names"),
     "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),
     "an id twice": ({"node_ids": np.minimum(np.arange(N), N - 2)}, "119 different ids"),
@@ -262,12 +281,21 @@ BAD_TABLES = {
     "nobody in val": ({"split": ["train"] * N}, "val_mask is empty"),
     "a gap in z": ({"z1": None}, "without gaps"),
     "null logits": ({"z1": [None] * N}, "NaN or infinity"),
-    "text logits": ({"z1": ["high"] * N}, "expected numbers"),
+    "text logits": ({"z1": ["high"] * N}, "is of type string; use numbers"),
     "unknown name": ({"label": ["cow"] * N}, "'cow' is not among"),
-    "labels as lists": ({"label": [[1], [1, 2]] * (N // 2)}, "integers or class names"),
+    "labels as lists": ({"label": [[1], [1, 2]] * (N // 2)}, "use numbers or text"),
     "names without a list": ({"metadata": False, "label": ["cat"] * N}, "add schema metadata"),
     "names no JSON": ({"metadata": "cat, dog"}, "JSON list"),
     "names no list": ({"metadata": "7"}, "JSON list"),
+    "nested names": ({"metadata": '[["a"], ["b"], ["c"]]'}, "JSON list"),
+    "deeply nested names": ({"metadata": "[" * 10**5}, "JSON list"),
+    **{
+        f"{column} as timestamps": (
+            {column: np.full(N, "2020-01-01", "datetime64[ns]")},
+            f"the column {column} of",
+        )
+        for column in ("id", "label", "split", "z1")
+    },
 }
 
 
@@ -360,3 +388,77 @@ def test_without_pyarrow_a_folder_names_the_extra(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(gnncal.MissingExtraError, match=re.escape("gnncal[parquet]")):
         gnncal.read_bundle(folder)
+
+
+def npy_header(shape, dtype):
+    buffer = io.BytesIO()
+    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    return buffer.getvalue()
+
+
+def with_member(path, name, content):
+    """Add a member to an .npz file, compressed."""
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{name}.npy", content)
+    return path
+
+
+ZEROS = 2**29  # bytes; compressed they are half a megabyte
+
+
+def peak_of(action):
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_in_an_unrelated_member_is_not_read(tmp_path):
+    path = write_npz(tmp_path / "in.npz")
+    with_member(path, "comment", npy_header((ZEROS,), "u1") + bytes(ZEROS))
+    assert peak_of(lambda: gnncal.read_bundle(path)) < 2**24
+
+
+def test_a_bomb_in_a_wanted_member_is_refused_before_it_is_read(tmp_path):
+    path = write_npz(tmp_path / "in.npz", x=None)
+    with_member(path, "x", npy_header((ZEROS,), "u1") + bytes(ZEROS))
+
+    def refuse():
+        with pytest.raises(gnncal.InputError, match=r"would unpack to 536,\d+,\d+ bytes"):
+            gnncal.read_bundle(path)
+
+    assert peak_of(refuse) < 2**24
+
+
+def test_a_member_that_declares_more_than_it_has_is_refused(tmp_path):
+    path = write_npz(tmp_path / "in.npz", x=None)
+    with_member(path, "x", npy_header((10**12, 4), "f8") + bytes(64))
+    with pytest.raises(gnncal.InputError, match="x declares shape"):
+        gnncal.read_bundle(path)
+
+
+def test_python_objects_are_refused_without_advice_to_load_them(tmp_path):
+    path = write_npz(tmp_path / "in.npz", x=None)
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([{}, {}]), allow_pickle=True)
+    with_member(path, "x", buffer.getvalue())
+    with pytest.raises(gnncal.InputError, match="x holds Python objects") as caught:
+        gnncal.read_bundle(path)
+    assert "allow_pickle" not in str(caught.value)
+
+
+def test_a_parquet_file_that_unpacks_to_far_more_is_refused(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder = write_parquet(tmp_path / "in")
+    zeros = pa.array(np.zeros(2**25, dtype=np.int64))
+    pq.write_table(pa.table({"src": zeros, "dst": zeros}), folder / "edges.parquet")
+    with pytest.raises(gnncal.InputError, match="would unpack to"):
+        gnncal.read_bundle(folder)
+
+
+def test_ids_in_messages_are_plain_numbers(tmp_path):
+    with pytest.raises(gnncal.InputError, match=r"\(first: 9999\)"):
+        gnncal.read_bundle(write_parquet(tmp_path / "in", id=np.arange(N), src=[9999], dst=[0]))

@@ -52,7 +52,7 @@ def test_from_pyg_reads_sparse_features(torch, layout):
 
 def test_from_pyg_takes_anything_with_an_edge_index():
     assert same(gnncal.from_pyg(SimpleNamespace(edge_index=EDGES, num_nodes=N)))
-    with pytest.raises(gnncal.InputError, match="SimpleNamespace has no edge_index"):
+    with pytest.raises(gnncal.InputError, match="SimpleNamespace has neither edge_index"):
         gnncal.from_pyg(SimpleNamespace(x=X))
 
 
@@ -201,3 +201,38 @@ def test_metrics_and_homophily_take_tensors(torch):
         for h in (shares, torch.tensor(shares))
     ]
     np.testing.assert_array_equal(fits[0].temperature_, fits[1].temperature_)
+
+
+@pytest.mark.parametrize("remove_edge_index", [True, False])
+def test_from_pyg_reads_the_transposed_adjacency_of_to_sparse_tensor(torch, remove_edge_index):
+    data_module = pytest.importorskip("torch_geometric.data")
+    transforms = pytest.importorskip("torch_geometric.transforms")
+    edges = torch.tensor([[0, 1, 1, 3], [1, 2, 0, 2]])
+    data = data_module.Data(edge_index=edges, x=torch.eye(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls its sparse tensors a beta
+        data = transforms.ToSparseTensor(remove_edge_index=remove_edge_index)(data)
+    graph = gnncal.from_pyg(data)
+    expected = gnncal.Graph(edges, 5, np.eye(5))
+    assert graph.fingerprint == expected.fingerprint
+    np.testing.assert_array_equal(graph.features, np.eye(5))
+
+
+def test_from_pyg_reads_a_transposed_adjacency_of_any_layout(torch):
+    edges = np.array([[0, 1, 1, 3], [1, 2, 0, 2]])
+    transposed = torch.zeros(5, 5)
+    transposed[edges[1], edges[0]] = 1
+    expected = gnncal.Graph(edges, 5).fingerprint
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse")
+        layouts = [
+            transposed.to_sparse_coo(),
+            transposed.to_sparse_csr(),
+            transposed.to_sparse_csc(),
+        ]
+        other_library = SimpleNamespace(coo=lambda: (edges[1], edges[0], None))
+        for adj_t in (*layouts, other_library):
+            data = SimpleNamespace(adj_t=adj_t, num_nodes=5)
+            assert gnncal.from_pyg(data).fingerprint == expected
+        with pytest.warns(gnncal.GnncalWarning, match=r"edge weights \(adj_t\)"):
+            gnncal.from_pyg(SimpleNamespace(adj_t=(2 * transposed).to_sparse_csr(), num_nodes=5))

@@ -30,6 +30,11 @@ def with_value(value):
         ({"logits": LOGITS.astype(complex)}, "Complex"),
         ({"logits": sparse.csr_array(LOGITS)}, "sparse matrix"),
         ({"logits": LOGITS.astype(str)[:, :2].astype(object) + "x"}, "expected numbers"),
+        ({"logits": LOGITS.astype(str)}, "logits has dtype <U"),
+        ({"logits": LOGITS.astype(str).astype(object)}, "dtype object; expected numbers"),
+        ({"logits": LOGITS.astype("datetime64[s]")}, "dtype datetime64"),
+        ({"logits": np.ma.masked_less(LOGITS, 0)}, "masked array"),
+        ({"labels": np.ma.masked_less(LABELS, 0)}, "masked array"),
         ({"labels": LABELS[:4]}, "4 entries but logits has 6 rows"),
         ({"labels": np.tile(LABELS, (2, 1))}, r"shape \(2, 6\)"),
         ({"labels": None}, "labels is missing"),
@@ -110,3 +115,26 @@ def test_with_a_graph_and_every_label_known_the_calibration_nodes_must_be_named(
     all_rows = gnncal.TemperatureScaling().fit(LOGITS, labels)
     named = gnncal.TemperatureScaling().fit(LOGITS, labels, GRAPH, nodes=np.ones(6, bool))
     assert all_rows.base_temperature_ == named.base_temperature_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0], [1]], 4.7), r"n_nodes is 4\.7; expected a whole number"),
+        (([[0], [1]], "4"), "n_nodes is '4'"),
+        (([[0], [1]], True), "n_nodes is True"),
+        ((np.array([[0], [1]], np.uint64), 4), r"dtype uint64; pass edge_index\.astype"),
+        (([[0], [1]], 2, np.ones((2, 1), complex)), "features has dtype complex128"),
+        (([[0], [1]], 2, sparse.csr_array(np.ones((2, 1), complex))), "dtype complex128"),
+        (([[0], [1]], 2, np.ma.masked_equal(np.eye(2), 0)), "masked array"),
+    ],
+)
+def test_bad_graphs_are_refused_with_a_reason(arguments, message):
+    with pytest.raises(gnncal.InputError, match=message):
+        gnncal.Graph(*arguments)
+
+
+def test_half_a_bin_is_refused():
+    probs = gnncal.softmax(LOGITS[:5])
+    with pytest.raises(gnncal.InputError, match=r"n_bins is 2\.5; expected a whole number"):
+        gnncal.metrics.expected_calibration_error(LABELS[:5], probs, n_bins=2.5)

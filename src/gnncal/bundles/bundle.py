@@ -17,8 +17,10 @@ from gnncal.core.checks import (
     check_nodes,
     check_used_labels,
 )
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
+
+PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,12 @@ class Bundle:
         check_used_labels(all_labels, test_nodes, n_classes, "labels of test_mask")
         if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
             raise InputError(
-                f"class_names is {class_names}; logits has {n_classes} columns, so pass "
+                f"class_names is {shown(class_names)}; logits has {n_classes} columns, so pass "
                 f"{n_classes} different names."
+            )
+        if node_ids is not None and node_ids.dtype.kind not in "iuUS":
+            raise InputError(
+                f"node_ids has dtype {node_ids.dtype}; expected whole numbers or text, one a node."
             )
         if node_ids is not None and not np.unique(node_ids).shape == node_ids.shape == (n_nodes,):
             raise InputError(
@@ -150,13 +156,14 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
     ranked = ids[order]
     twice = np.flatnonzero(ranked[1:] == ranked[:-1])
     if twice.size:
-        raise InputError(f"{where}: the id {ranked[twice[0]]!r} stands more than once.")
+        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} stands more than once.")
     if not len(ranked):
         raise InputError(f"{where}: there are no ids.")
     position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
     missing = np.flatnonzero(ranked[position] != wanted)
     if missing.size:
         raise InputError(
-            f"{where}: {missing.size} ids are not among the nodes (first: {wanted[missing[0]]!r})."
+            f"{where}: {missing.size} ids are not among the nodes (first: "
+            f"{shown(wanted[missing[0]])})."
         )
     return order[position]

@@ -16,28 +16,32 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.bundles.bundle import Bundle
+from gnncal.core.archives import Arrays, read_npz
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
+from gnncal.core.csr import csr_from_parts
 from gnncal.core.errors import InputError
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 
-Arrays = dict[str, npt.NDArray[Any]]
+CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+SPLITS = ("train_mask", "val_mask", "test_mask")
+MEMBERS = ("logits", "labels", "edge_index", *SPLITS, "x", *CSR_PARTS, "node_ids", "class_names")
 REQUIRED = ("logits", "edge_index")
 REQUIRED_TO_FIT = ("labels", "val_mask")
 
 
 def read(path: Path, *, labels_required: bool = True) -> Bundle:
     """The bundle in an ``.npz`` file."""
-    arrays = _load(path)
+    arrays, members = read_npz(path, MEMBERS)
     required = (*REQUIRED, *REQUIRED_TO_FIT) if labels_required else REQUIRED
     missing = [name for name in required if name not in arrays]
     if missing:
-        raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(sorted(arrays))}.")
+        raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(members)}.")
     if arrays["logits"].ndim != 2:
         shape = arrays["logits"].shape
         raise InputError(f"logits has shape {shape}; expected one row a node, one column a class.")
-    if "edge_weight" in arrays:
+    if "edge_weight" in members:
         warn_about_edge_weights("edge_weight")
     names = arrays.get("class_names")
     return Bundle.checked(
@@ -48,7 +52,7 @@ def read(path: Path, *, labels_required: bool = True) -> Bundle:
         val=arrays.get("val_mask"),
         test=arrays.get("test_mask"),
         node_ids=arrays.get("node_ids"),
-        class_names=None if names is None else [_text(name) for name in names.flat],
+        class_names=None if names is None else _class_names(names),
         labels_required=labels_required,
     )
 
@@ -95,9 +99,9 @@ def write_probabilities(
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
     """The array ``probs`` and, where there are, the ids."""
-    arrays = _load(path)
+    arrays, members = read_npz(path, ("probs", "node_ids"))
     if "probs" not in arrays:
-        raise InputError(f"{path} has no array 'probs'; it has {', '.join(sorted(arrays))}.")
+        raise InputError(f"{path} has no array 'probs'; it has {', '.join(members)}.")
     return check_probs(arrays["probs"]), arrays.get("node_ids")
 
 
@@ -111,38 +115,26 @@ def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def _load(path: Path) -> Arrays:
-    try:
-        content = np.load(path, allow_pickle=False)
-        if not isinstance(content, np.ndarray):
-            with content as file:
-                return {name: file[name] for name in file.files}
-    except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
-        raise InputError(
-            f"{path} cannot be read as .npz ({error}); write it with np.savez and plain arrays."
-        ) from error
-    raise InputError(f"{path} holds a single array; expected an .npz with named arrays.")
-
-
 def _features(path: Path, arrays: Arrays) -> Any:
     if "x" in arrays:
         return arrays["x"]
-    parts = ("x_data", "x_indices", "x_indptr", "x_shape")
+    parts = CSR_PARTS
     present = [name for name in parts if name in arrays]
     if not present:
         return None
     if len(present) < len(parts):
         missing = ", ".join(name for name in parts if name not in arrays)
         raise InputError(f"{path} has {', '.join(present)} but lacks {missing}.")
-    data, indices, indptr, shape = (arrays[name] for name in parts)
-    if any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)):
-        raise InputError(f"x_indices, x_indptr and x_shape in {path} must hold integers.")
-    try:
-        matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        matrix.check_format(full_check=True)  # else a wild index would read foreign memory
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the CSR parts of x in {path} do not fit together ({error}).") from error
-    return matrix
+    return csr_from_parts(*(arrays[name] for name in parts), name=f"x in {path}")
+
+
+def _class_names(names: npt.NDArray[Any]) -> list[str]:
+    if names.ndim != 1 or names.dtype.kind not in "USiu":
+        raise InputError(
+            f"class_names has shape {names.shape} and dtype {names.dtype}; pass a list of "
+            "different names, one for each class."
+        )
+    return [_text(name) for name in names]
 
 
 def _text(name: Any) -> str:

@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.bundles.bundle import Bundle, rows_of
+from gnncal.core.archives import check_expansion
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
-from gnncal.core.errors import InputError, require
+from gnncal.core.errors import InputError, require, shown
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
 
 SPLITS = ("train", "val", "test")
+COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
 
 def read(folder: Path, *, labels_required: bool = True) -> Bundle:
@@ -83,22 +85,53 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
     return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
 
 
-def _read_table(path: Path, columns: list[str]) -> Any:
+def _read_table(path: Path, required: list[str]) -> Any:
+    """The columns that may be of use; sizes and types are looked at before they are read."""
     pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
     if not path.is_file():
         raise InputError(f"there is no file {path}.")
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+            _check_names(schema.names, required, path)
+            wanted = [name for name in schema.names if _is_of_use(name)]
+            _check_types(schema, wanted, path)
+            check_expansion(path, 8 * n_rows * len(wanted))
+            table = file.read(wanted)
         table.validate(full=True)  # text that is no UTF-8 would fail later
+    except InputError:
+        raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
         raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
-    missing = [name for name in columns if name not in table.column_names]
+    return table
+
+
+def _is_of_use(name: str) -> bool:
+    return name in COLUMNS or (name[:1] in ("z", "p") and name[1:].isdigit())
+
+
+def _check_names(names: list[str], required: list[str], path: Path) -> None:
+    missing = [name for name in required if name not in names]
     if missing:
         raise InputError(
-            f"{path} lacks the columns {', '.join(missing)}; it has "
-            f"{', '.join(table.column_names)}."
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(names)}."
         )
-    return table
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path} has the column {twice[0]} more than once.")
+
+
+def _check_types(schema: Any, names: list[str], path: Path) -> None:
+    types = require("pyarrow", extra="parquet", purpose="reading Parquet").types
+    for name in names:
+        kind = schema.field(name).type
+        while types.is_dictionary(kind):
+            kind = kind.value_type
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+        is_text = types.is_string(kind) or types.is_large_string(kind)
+        if not (is_number or (is_text and name in COLUMNS)):
+            expected = "numbers or text" if name in COLUMNS else "numbers"
+            raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
 
 
 def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
@@ -111,7 +144,7 @@ def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
             f"{path} needs the columns {prefix}0, {prefix}1, ... without gaps; it has "
             f"{', '.join(table.column_names)}."
         )
-    return np.stack([table[name].to_numpy() for name in expected], axis=1)
+    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in expected], axis=1)
 
 
 def _column(table: Any, name: str) -> npt.NDArray[Any]:
@@ -131,9 +164,9 @@ def _class_names(table: Any, folder: Path) -> list[str] | None:
         return None
     try:
         names = json.loads(metadata[b"class_names"])
-    except ValueError:
+    except (ValueError, RecursionError):
         names = None
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
         raise InputError(f"class_names in {folder / 'nodes.parquet'} is not a JSON list of names.")
     return [str(name) for name in names]
 
@@ -156,7 +189,7 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     code: dict[str | None, int] = {name: c for c, name in enumerate(names)}
     unknown = sorted({str(value) for value in column if value is not None and value not in code})
     if unknown:
-        raise InputError(f"the label {unknown[0]!r} is not among the class names {names}.")
+        raise InputError(f"the label {unknown[0]!r} is not among the class names {shown(names)}.")
     return np.array([code.get(value, -1) for value in column])
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,8 +97,11 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def staged_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder whose files move to ``target`` only if the block succeeds."""
+def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
+    """A temporary folder whose files move to ``target`` only if the block succeeds.
+
+    Files of ``target`` with the names ``replaces`` belong to an earlier result and go away then.
+    """
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file; --out expects a folder.")
     parent = target.absolute().parent
@@ -104,13 +109,38 @@ def staged_folder(target: Path) -> Iterator[Path]:
         raise InputError(f"there is no folder {parent}; create it or choose another --out.")
     # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
     staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
-    staging.mkdir()
+    with _ending_on_sigterm():
+        try:
+            staging.mkdir()
+            yield staging
+            if target.is_dir():
+                for name in replaces:
+                    (target / name).unlink(missing_ok=True)
+                for file in sorted(staging.iterdir()):
+                    os.replace(file, target / file.name)
+            else:
+                os.replace(staging, target)
+        except OSError as error:
+            if error.filename is None or staging.name not in str(error.filename):
+                raise
+            place = target / Path(error.filename).name  # the staging folder means nothing to a user
+            raise OSError(error.errno, error.strerror, str(place)) from error
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the program as an exception does, so that what is unfinished is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
-        yield staging
-        if target.is_dir():
-            for file in sorted(staging.iterdir()):
-                os.replace(file, target / file.name)
-        else:
-            os.replace(staging, target)
+        yield
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        signal.signal(signal.SIGTERM, before)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gnncal.core.errors import InputError
+
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -21,4 +23,9 @@ def as_numpy(values: Any) -> npt.NDArray[Any]:
         if values.layout is not None and "strided" not in str(values.layout):
             values = values.to_dense()
         return np.asarray(values.numpy())
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(
+            "a masked array came, whose mask would be lost; pass values.filled(...) as a plain "
+            "array, or leave the masked nodes out."
+        )
     return np.asarray(values)

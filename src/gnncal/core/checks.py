@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -166,13 +167,10 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
     array = as_numpy(values)
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} must hold real numbers.")
+    if array.dtype.kind == "O" and all(_is_real(value) for value in array.flat):
+        array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{name} has dtype {array.dtype}; expected numbers, one column a class ({error})."
-            ) from error
+        raise InputError(f"{name} has dtype {array.dtype}; expected numbers, one column a class.")
     if array.ndim != 2:
         raise InputError(
             f"{name} has shape {array.shape}; expected two dimensions, one row a node and one "
@@ -188,6 +186,10 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
     if array.dtype not in (np.float32, np.float64):
         return np.ascontiguousarray(array, dtype=np.float64)
     return np.ascontiguousarray(array)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, complex)
 
 
 def _is_finite(array: FloatArray) -> bool:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 
 Side = Literal["in", "out", "both"]
@@ -226,6 +227,8 @@ def _check_edge_index(edge_index: Any) -> IntArray:
         )
     if array.dtype.kind not in "iu":
         raise InputError(f"edge_index has dtype {array.dtype}; expected integer node numbers.")
+    if array.dtype == np.uint64:
+        raise InputError("edge_index has dtype uint64; pass edge_index.astype(np.int64).")
     if array.size and array.min() < 0:
         raise InputError(f"edge_index names node {int(array.min())}; nodes are numbered from 0.")
     return array
@@ -233,6 +236,8 @@ def _check_edge_index(edge_index: Any) -> IntArray:
 
 def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None) -> int:
     largest = int(edges.max()) if edges.size else -1
+    if n_nodes is not None:
+        whole_number(at_least=0).check("n_nodes", n_nodes)
     if n_nodes is None:
         if features is None and largest < 0:
             raise InputError("the graph has no edges and no features; pass n_nodes.")
@@ -252,6 +257,8 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
 
 def _check_features(features: Any) -> Features:
     if sparse.issparse(features):
+        if features.dtype.kind not in "fiub":
+            raise InputError(f"features has dtype {features.dtype}; expected real numbers.")
         matrix = sparse.csr_array(features)
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float32)

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gnncal.core.archives import read_npz
 from gnncal.core.arrays import IntArray
+from gnncal.core.csr import csr_from_parts
 from gnncal.core.files import write_atomically
 from gnncal.core.graph import Graph
-from gnncal.datasets.formats import checked_csr
+from gnncal.datasets.formats import CSR_PARTS
 
+MEMBERS = ("labels", "senders", "in_degree", "features", *CSR_PARTS)
 FORMAT = 1  # raised when parsing or preprocessing changes
 
 
@@ -37,12 +40,12 @@ def identity(paths: list[Path]) -> str:
 def read(path: Path, key: str) -> tuple[Graph, IntArray] | None:
     """The graph and labels stored under this key, or nothing."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["key"]) != key:
-                return None
-            arrays = {name: file[name] for name in file.files}
+        arrays, _ = read_npz(path, ("key",))
+        if str(arrays["key"]) != key:
+            return None
+        arrays, _ = read_npz(path, MEMBERS)
         return Graph(_edges(arrays), features=_features(arrays)), arrays["labels"]
-    except Exception:  # NumPy, zipfile and zlib raise almost anything for a broken file
+    except Exception:  # absent, broken, or its arrays do not belong together
         return None
 
 
@@ -71,5 +74,4 @@ def _edges(arrays: dict[str, Any]) -> IntArray:
 def _features(arrays: dict[str, Any]) -> Any:
     if "features" in arrays:
         return arrays["features"]
-    parts = arrays["data"], arrays["indices"], arrays["indptr"]
-    return checked_csr(sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist())))
+    return csr_from_parts(*(arrays[name] for name in CSR_PARTS))

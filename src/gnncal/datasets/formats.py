@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from gnncal.core.archives import Arrays, read_npz
 from gnncal.core.arrays import IntArray
+from gnncal.core.csr import csr_from_parts
 from gnncal.datasets.preprocessing import RawGraph
+
+CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def checked_csr(matrix: Any) -> sparse.csr_array:
     """A CSR matrix from a file; a wild index would otherwise read foreign memory."""
-    checked = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    checked.check_format(full_check=True)
-    if (np.diff(checked.indptr) < 0).any():  # not looked at where the last of them is zero
-        raise ValueError("a row of the matrix ends before it starts")
-    return checked
+    return csr_from_parts(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
 
 
 def read_geom_gcn(paths: list[Path]) -> RawGraph:
@@ -43,16 +43,16 @@ def read_geom_gcn(paths: list[Path]) -> RawGraph:
 
 def read_gnnbench(paths: list[Path]) -> RawGraph:
     """Amazon, Coauthor, CoraFull: adjacency and features as the parts of CSR matrices."""
-    with np.load(paths[0], allow_pickle=False) as file:
-        adjacency, features = _csr_parts(file, "adj"), _csr_parts(file, "attr")
-        labels = file["labels"]
-    return RawGraph(features, labels, np.stack(adjacency.nonzero()))
+    parts = [f"{name}_{part}" for name in ("adj", "attr") for part in CSR_PARTS]
+    arrays, _ = read_npz(paths[0], [*parts, "labels"])
+    adjacency, features = _csr_parts(arrays, "adj"), _csr_parts(arrays, "attr")
+    return RawGraph(features, arrays["labels"], np.stack(adjacency.nonzero()))
 
 
 def read_heterophilous(paths: list[Path]) -> RawGraph:
     """Roman-Empire and tolokers: each pair of neighbours once."""
-    with np.load(paths[0], allow_pickle=False) as file:
-        return RawGraph(file["node_features"], file["node_labels"], file["edges"].T)
+    arrays, _ = read_npz(paths[0], ("node_features", "node_labels", "edges"))
+    return RawGraph(arrays["node_features"], arrays["node_labels"], arrays["edges"].T)
 
 
 def read_ogb(paths: list[Path]) -> RawGraph:
@@ -67,21 +67,16 @@ def read_ogb(paths: list[Path]) -> RawGraph:
 
 def read_reddit(paths: list[Path]) -> RawGraph:
     """Features and labels in one file, a SciPy matrix of edges in the other."""
-    with np.load(paths[0], allow_pickle=False) as file:
-        features, labels = file["feature"], file["label"]
+    arrays, _ = read_npz(paths[0], ("feature", "label"))
     adjacency = sparse.load_npz(paths[1])
     if adjacency.format not in ("coo", "csr"):
         raise ValueError(f"the matrix of edges is {adjacency.format}, neither COO nor CSR")
     listed = (adjacency if adjacency.format == "coo" else checked_csr(adjacency)).tocoo()
-    return RawGraph(features, labels, np.stack([listed.row, listed.col]))
+    return RawGraph(arrays["feature"], arrays["label"], np.stack([listed.row, listed.col]))
 
 
-def _csr_parts(file: Any, prefix: str) -> sparse.csr_array:
-    data, indices, indptr, shape = (
-        file[f"{prefix}_{part}"] for part in ("data", "indices", "indptr", "shape")
-    )
-    matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    return checked_csr(matrix)
+def _csr_parts(arrays: Arrays, prefix: str) -> sparse.csr_array:
+    return csr_from_parts(*(arrays[f"{prefix}_{part}"] for part in CSR_PARTS), name=prefix)
 
 
 def _ones_at(positions: Sequence[IntArray]) -> sparse.csr_array:

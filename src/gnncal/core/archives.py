@@ -1,0 +1,94 @@
+"""Arrays from ``.npz`` files that nobody vouches for.
+
+A file may declare far more data than it has bytes, so sizes are looked at before anything is
+allocated. Only the members that are wanted are read, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.core.errors import InputError
+
+Arrays = dict[str, npt.NDArray[Any]]
+ALWAYS_ALLOWED = 2**28  # bytes that any file may unpack to
+LARGEST_EXPANSION = 250  # times the file's own size; real logits and graphs shrink far less
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class ExpansionError(InputError):
+    """A file declares far more data than it has bytes."""
+
+
+def check_expansion(path: Path, size: int) -> None:
+    """Raise unless a file of its size may unpack to so many bytes."""
+    limit = max(ALWAYS_ALLOWED, LARGEST_EXPANSION * path.stat().st_size)
+    if size > limit:
+        raise ExpansionError(
+            f"{path} would unpack to {size:,} bytes, and a file of its size may unpack to "
+            f"{limit:,}; write it without compression if that is meant."
+        )
+
+
+def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
+    """The wanted arrays that the file has, and the names of everything in it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            chosen = {name: members[name] for name in wanted if name in members}
+            size = sum(_declared_size(archive, name, info) for name, info in chosen.items())
+            check_expansion(path, size)
+            return {name: _read(archive, info) for name, info in chosen.items()}, sorted(members)
+    except ExpansionError:
+        raise
+    except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
+        if _starts_with(path, b"\x93NUMPY"):
+            raise InputError(
+                f"{path} holds a single array; expected an .npz with named arrays."
+            ) from None
+        raise InputError(
+            f"{path} cannot be read as .npz ({error}); write it with np.savez and plain arrays."
+        ) from error
+
+
+def _declared_size(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> int:
+    """Bytes of an array by its own header, which must agree with the archive's."""
+    with archive.open(info) as member:
+        shape, dtype = _read_header(member, name)
+        header = member.tell()
+    size = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or header + size != info.file_size:
+        raise InputError(f"{name} declares shape {shape} but has {info.file_size:,} bytes")
+    return int(size)
+
+
+def _read_header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(member)
+    if version not in HEADERS:
+        raise InputError(f"{name} has an unknown format")
+    shape, _, dtype = HEADERS[version](member)
+    if dtype.hasobject:
+        raise InputError(f"{name} holds Python objects, which are never read")
+    return shape, dtype
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    with archive.open(info) as member:
+        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        member.read(1)  # reaching the end makes the archive compare its checksum
+        return array
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic

@@ -1,0 +1,77 @@
+"""A folder of results holds one result, whole, and nothing that was only on the way."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gnncal.cli.terminal import staged_folder
+from tests.test_bundles import write_npz, write_parquet
+from tests.test_cli import run
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_second_result_in_another_format_replaces_the_first(tmp_path):
+    out, tables = tmp_path / "out", write_parquet(tmp_path / "in")
+    arrays = write_npz(tmp_path / "in.npz")
+    for source, written in ((arrays, "npz"), (tables, "parquet"), (arrays, "npz")):
+        assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
+        expected = ["calibrator.safetensors", f"probabilities.{written}", "summary.json"]
+        assert names(out) == expected
+    assert run("apply", out / "calibrator.safetensors", tables, "--out", out).exit_code == 0
+    assert names(out) == ["calibrator.safetensors", "probabilities.parquet", "summary.json"]
+
+
+def test_what_the_user_keeps_in_the_folder_stays(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with staged_folder(tmp_path, replaces=("old.npz",)) as staging:
+        (staging / "new.npz").write_text("new")
+    assert names(tmp_path) == ["mine.txt", "new.npz"]
+
+
+WAITING = """
+import sys, time
+from pathlib import Path
+from gnncal.cli.terminal import staged_folder
+with staged_folder(Path(sys.argv[1])) as staging:
+    (staging / "half.npz").write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_sigterm_leaves_nothing_behind(tmp_path, exists):
+    target = tmp_path / "out"
+    if exists:
+        target.mkdir()
+    command = [sys.executable, "-c", WAITING, str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert names(tmp_path) == (["out"] if exists else [])
+    assert not exists or names(target) == []
+
+
+def test_the_handler_of_a_signal_is_put_back(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with staged_folder(tmp_path / "out"):
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_errors_name_the_folder_that_was_asked_for(tmp_path):
+    with (
+        pytest.raises(OSError, match="No space left") as caught,
+        staged_folder(tmp_path) as staging,
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(staging / "summary.json"))
+    assert caught.value.filename == str(tmp_path / "summary.json")
+    assert ".gnncal-" not in str(caught.value)
