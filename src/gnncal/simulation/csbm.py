@@ -30,7 +30,7 @@ Means = Literal["one-hot", "simplex"]
 
 @dataclass(frozen=True)
 class GraphSample:
-    """A graph drawn from the model, features included."""
+    """A graph drawn from the model, with node features."""
 
     graph: Graph
     labels: IntArray  # (n_nodes,)
@@ -100,7 +100,7 @@ class CSBM:
     ) -> tuple[Self, float]:
         """The model with d = n/K (p_in + (K - 1) p_out), and h = p_in / (p_in + (K - 1) p_out).
 
-        p_in = p_out is legal: h = 1/K, a neighbourhood that says nothing.
+        p_in = p_out is allowed. Then h = 1/K, and a neighbourhood says nothing about the class.
         """
         if not (0 <= p_in <= 1 and 0 <= p_out <= 1 and p_in + p_out > 0):
             raise InputError(
@@ -168,7 +168,8 @@ class CSBM:
         it and every node has the homophily it was given. Time and memory are linear in the edges.
 
         Senders are drawn with replacement: where the degree is not small against the nodes of a
-        class, some edges are parallel. Who draws itself, or a class without nodes, goes without.
+        class, some edges are parallel. An edge to the node itself or
+        to a class without nodes is left out.
         """
         h = check_node_homophily(homophily)
         n_nodes = h.size

@@ -28,7 +28,7 @@ class Estimate:
 
     @classmethod
     def stack(cls, estimates: list[Estimate]) -> Estimate:
-        """Several estimates as one of arrays."""
+        """Combine several estimates into one that holds arrays."""
         return cls(
             np.array([e.value for e in estimates]),
             np.array([e.low for e in estimates]),
@@ -37,7 +37,7 @@ class Estimate:
 
 
 def check_seeds(n_seeds: int) -> None:
-    """Intervals over seeds need at least two of them."""
+    """Raise an InputError unless there are at least two seeds, which an interval needs."""
     if n_seeds < 2:
         raise InputError(f"n_seeds is {n_seeds}; expected at least 2, for an interval.")
 
@@ -68,7 +68,7 @@ def log_slope(x: FloatArray, y: FloatArray) -> float:
 
 
 def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Temperature scaling's T on these rows, and its mean log loss; quiet about bounds."""
+    """Return temperature scaling's T on these rows and its mean log loss, without warnings."""
     fitted = fit_quietly(TemperatureScaling(), logits, labels)
     return fitted.base_temperature_, fitted.fit_report_.loss_after
 
@@ -88,7 +88,7 @@ def fit_inverse_temperature(scores: FloatArray, labels: IntArray) -> Estimate:
 
 
 def score_variance(scores: FloatArray, tau: FloatArray | float) -> FloatArray:
-    """Var_p(s) of each row under p = softmax(tau s); tau is one number or one a row."""
+    """Var_p(s) of each row under p = softmax(tau s); tau is one number, or one for each row."""
     probs = softmax(np.reshape(tau, (-1, 1)) * scores)
     mean = np.einsum("ik,ik->i", probs, scores)
     return np.einsum("ik,ik->i", probs, (scores - mean[:, None]) ** 2)

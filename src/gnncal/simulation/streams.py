@@ -1,4 +1,4 @@
-"""Random streams that cannot meet."""
+"""Random number generators that are independent of each other, one for each purpose."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The block-model laboratory on paper: figures, findings, words, one page."""
+"""The block-model experiments with their figures, tables and texts, and the page of all."""

@@ -117,6 +117,6 @@ def power_law_exponent(scores: FloatArray, labels: IntArray, log_signal: FloatAr
 
 
 def _draw(probs: FloatArray, generator: np.random.Generator) -> IntArray:
-    """A class for each row, by its probabilities."""
+    """Draw a class for each row from its probabilities."""
     chance = generator.random((len(probs), 1))
     return (chance > np.cumsum(probs, axis=1)[:, :-1]).sum(axis=1)

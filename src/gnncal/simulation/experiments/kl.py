@@ -37,7 +37,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class KlRecord:
-    """Three sweeps, one at fixed nodes a class, and their slopes in log-log scale."""
+    """Sweeps over n, d and K, one more at fixed n/K, and their slopes in log-log scale."""
 
     homophily: float
     n_centres: int

@@ -20,7 +20,7 @@ BISECTIONS = 60
 
 @dataclass(frozen=True)
 class NecessityRecord:
-    """Homophily is centre - spread or centre + spread, equally often; gaps in nats a node."""
+    """Homophily is centre - spread or centre + spread, equally often. Gaps are in nats per node."""
 
     model: CSBM
     centre: float
@@ -31,7 +31,7 @@ class NecessityRecord:
     formula: Estimate  # (n_spreads,) half the curvature-weighted conditional variance
     ratio: Estimate  # (n_spreads,) formula / gap; NaN where both are zero
     one_temperature_gap: Estimate  # (n_spreads,) temperature scaling instead of logit-only
-    # of the gap in the spread, where that is small; the formula: 2; NaN of fewer than two such
+    # exponent of the gap as a function of small spreads; the formula says 2; NaN below two spreads
     local_exponent: Estimate
 
 
@@ -77,7 +77,7 @@ def _gaps(
     """The exact gap, its formula, and the gap of a single temperature, averaged over scores."""
     h = np.tile(homophily, n_nodes // len(homophily))
     scores = model.sample_population(h, random_state=seed).scores
-    tau = model.bayes.inverse_temperature(homophily)  # (m,) tau*(s, h), whatever s
+    tau = model.bayes.inverse_temperature(homophily)  # (m,) tau*(s, h), which does not depend on s
     weights = homophily_given_scores(model.bayes, scores, homophily)  # (n, m)
     probs = np.stack([softmax(t * scores) for t in tau], axis=1)  # (n, m, K)
     mixed = np.einsum("nm,nmk,nk->n", weights, probs, scores)  # E[s_Y | s]
@@ -106,7 +106,7 @@ def homophily_given_scores(
 def solve_tau(
     scores: FloatArray, target: FloatArray, low: float, high: float, *, shared: bool = False
 ) -> FloatArray:
-    """tau in [low, high] at which E_p[s] meets its target, p = softmax(tau s): a row, or shared."""
+    """Solve E_p[s] = target for tau in [low, high], p = softmax(tau s), in each row or for all."""
     lower, upper = np.full(len(scores), low), np.full(len(scores), high)
     for _ in range(BISECTIONS):
         middle = (lower + upper) / 2.0

@@ -31,7 +31,7 @@ class PosteriorRecord:
     """Groups of equal homophily: what the theorem says, and what the labels say."""
 
     model: CSBM
-    n_nodes: int  # a group and seed
+    n_nodes: int  # in each group, for each seed
     n_seeds: int
     zero_signal: float  # h_0
     homophily: FloatArray  # (n_groups,)
