@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
@@ -35,7 +36,10 @@ class Calibration(Tabular):
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
-        fit = replace(fit, title=f"{type(self.calibrator).__name__}: {fit.title}")
+        title = f"{type(self.calibrator).__name__}: {fit.title}"
+        if isinstance(self.calibrator, Auto):
+            title = f"{title}. {self.calibrator.reason_}"
+        fit = replace(fit, title=title)
         if self.before is None or self.after is None or self.comparison is None:
             return [fit]
         sides = {"before": self.before, "after": self.after}

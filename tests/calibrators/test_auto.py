@@ -43,3 +43,9 @@ def test_choosing_from_itself_is_refused():
         gnncal.Auto(candidates=["ts", "auto"]).fit(honest, labels, graph, nodes=np.arange(20))
     with pytest.raises(gnncal.InputError, match="there is no calibrator 'tss'"):
         gnncal.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
+
+
+def test_a_result_says_what_was_chosen_and_why():
+    graph, honest, labels, _ = planted_graph(n=200)
+    result = gnncal.calibrate(honest, labels, graph, nodes=np.arange(100), method="auto")
+    assert result.calibrator.reason_ in str(result)
