@@ -104,7 +104,8 @@ def test_parameters_reach_the_calibrator(tmp_path):
 
 
 def test_an_unknown_parameter_is_refused_before_anything_is_read(tmp_path):
-    arguments = ("absent.npz", "--param", "epsilom=1", "--out", tmp_path / "out")
+    given = ("--method", "hots", "--param", "epsilom=1")
+    arguments = ("absent.npz", *given, "--out", tmp_path / "out")
     result = run("calibrate", *arguments)
     assert result.exit_code == 2
     assert "did you mean 'epsilon'?" in result.stderr
