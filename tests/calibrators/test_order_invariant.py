@@ -104,3 +104,14 @@ def test_the_papers_protocol_starts_without_a_temperature_and_stops_on_training_
         gnncal.OrderInvariant(protocol="paper").fit(logits, labels)
     with pytest.raises(gnncal.InputError, match="weight_decay is -1"):
         gnncal.OrderInvariant(weight_decay=-1).fit(logits, labels)
+
+
+def test_the_iterations_times_the_weights_are_bounded(monkeypatch):
+    from gnncal.calibrators import order_invariant
+
+    monkeypatch.setattr(order_invariant, "FEWEST_ITERATIONS", 3)
+    monkeypatch.setattr(order_invariant, "MOST_WORK", 4 * 31)  # K = 4 has 4 * 5 + 5 * 3 = 35
+    logits, labels = draw(100, 4, 0)
+    calibrator = gnncal.OrderInvariant().fit(logits, labels)
+    assert calibrator.n_iter_ == 3
+    assert not calibrator.converged_

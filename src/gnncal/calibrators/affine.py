@@ -8,6 +8,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport, Fitting
 from gnncal.calibrators.losses import loss_and_residual
+from gnncal.calibrators.many_classes import RowSpaceLoss, fit_matrix
 from gnncal.calibrators.protocols import warn_unless_converged
 from gnncal.calibrators.solvers import Solution, lbfgs
 from gnncal.core.adam import Objective
@@ -17,6 +18,7 @@ from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 
 SMALLEST_NORMAL = np.finfo(np.float32).tiny  # a probability whose logarithm is -87.3
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
+MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
 BOUND = 50.0  # of every weight and bias; only separable nodes get there
 
 
@@ -25,7 +27,8 @@ class AffineCalibrator(Calibrator):
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
-    W is (K, K), or (K,) where it is diagonal. The loss is convex, so L-BFGS finds the one minimum.
+    W is (K, K), or (K,) where it is diagonal. The loss is convex, so there is one minimum.
+    L-BFGS finds it, or with a full matrix and many classes Newton's method in the row space of x.
     """
 
     preserves_predictions = False
@@ -38,7 +41,17 @@ class AffineCalibrator(Calibrator):
     n_iter_: int
 
     def _fit_affine(self, x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float) -> None:
-        """Fit W, of the penalty's shape, and b to scores x (n, K)."""
+        """Fit W, of the penalty's shape, and b to scores x (n, K).
+
+        A full matrix has one penalty on its diagonal and one beside it.
+        """
+        if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
+            diagonal, beside = float(penalty[0, 0]), float(penalty[0, 1])
+            loss = RowSpaceLoss(x, labels, diagonal=diagonal, beside=beside, mu=mu)
+            solution = fit_matrix(loss)
+            warn_unless_converged(self, solution)
+            self._set_affine(solution, penalty.shape)
+            return
         objective = affine_objective(x, labels, penalty, mu)
         identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
         solution = self._minimise(objective, -BOUND - identity, BOUND - identity)

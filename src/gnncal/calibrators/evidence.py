@@ -8,6 +8,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.data import FitData
 
 LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
+SHOWN = 10  # classes that a message lists
 SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
 
 
@@ -41,7 +42,9 @@ def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> st
     missing = [str(c) for c, count in enumerate(nodes_per_class) if count == 0]
     if not missing:
         return None
-    named = f"class {missing[0]}" if len(missing) == 1 else f"classes {', '.join(missing)}"
+    named = f"class {missing[0]}" if len(missing) == 1 else f"classes {', '.join(missing[:SHOWN])}"
+    if len(missing) > SHOWN:
+        named += f" and {len(missing) - SHOWN} more"
     return (
         f"no calibration node has {named}, so {method} pushes the probability of "
         f"{'it' if len(missing) == 1 else 'them'} towards zero on every node. Add calibration "

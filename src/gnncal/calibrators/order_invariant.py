@@ -28,6 +28,8 @@ from gnncal.core.probability import keep_predictions, log_losses, softmax
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
+MOST_WORK = 10_000_000  # iterations times weights: with 100 classes 500 iterations, with 300 55
+FEWEST_ITERATIONS = 50
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
@@ -99,7 +101,14 @@ class OrderInvariant(Calibrator):
         else:
             self.offset_ = _softplus_inverse(1.0 / best_temperature(*rows))
             objective = self._objective(*rows, self.weight_decay)
-            solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=LOSS_TOLERANCE)
+            solution = lbfgs(
+                objective,
+                start,
+                -BOUND,
+                BOUND,
+                loss_tolerance=LOSS_TOLERANCE,
+                max_iterations=max(FEWEST_ITERATIONS, MOST_WORK // start.size),
+            )
             warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter

@@ -37,7 +37,8 @@ def warn_unless_converged(method: object, solution: Solution) -> None:
     if not solution.converged:
         warnings.warn(
             f"{type(method).__name__}: the fit stopped before convergence after "
-            f"{solution.n_iter} iterations; check the logits' scale.",
+            f"{solution.n_iter} iterations; check the logits' scale, or use a method "
+            "with fewer parameters.",
             GnncalWarning,
             stacklevel=5,
         )

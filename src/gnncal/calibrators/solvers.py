@@ -136,6 +136,7 @@ def lbfgs(
     upper: FloatArray | float,
     *,
     loss_tolerance: float = 0.0,
+    max_iterations: int = 10_000,
 ) -> Solution:
     """L-BFGS for losses of many parameters, each within its bounds.
 
@@ -147,7 +148,7 @@ def lbfgs(
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(lower, upper),
-        options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": 10_000, "maxcor": 20},
+        options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": max_iterations, "maxcor": 20},
     )
     # Without a tolerance on the loss, rounding may end the line search at the very minimum.
     converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6
