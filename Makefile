@@ -36,6 +36,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json
+	$(BIN)/python benchmarks/speed_structural.py --out benchmarks/results/speed_structural.json
 
 # Minutes to an hour, and up to 20 GiB of memory.
 bench-large: $(VENV)/.bench
