@@ -6,6 +6,7 @@ allocated. Only the members that are wanted are read, and nothing is unpickled.
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Iterable
 from math import prod
@@ -86,7 +87,11 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     with archive.open(info) as member:
         array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
         member.read(1)  # reaching the end makes the archive compare its checksum
-        return array
+    if array.dtype.kind == "U" and array.size:
+        points = np.ascontiguousarray(array).reshape(-1).view(array.dtype.str[0] + "u4")
+        if points.max() > sys.maxunicode:  # making a str of it is an error of the interpreter
+            raise InputError(f"{info.filename} holds text that is no Unicode")
+    return array
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.data import FitData
-from gnncal.core.errors import InputError, shown
+from gnncal.core.errors import InputError
 from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
 
 
@@ -21,15 +21,7 @@ class Given(HomophilyEstimator):
 
     def learn(self, data: FitData) -> Weights:
         """Check the array; there is nothing to learn."""
-        values = self._numbers()
-        if values.shape != (data.n_nodes,):
-            raise InputError(
-                f"homophily has shape {values.shape} but there are {data.n_nodes} nodes; "
-                "pass one value for each node."
-            )
-        known = values[~np.isnan(values)]
-        if ((known < 0) | (known > 1)).any():
-            raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
+        self._checked(data.n_nodes)
         return {}
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
@@ -39,22 +31,20 @@ class Given(HomophilyEstimator):
                 "homophily was given as an array for the fitted graph, and this is another graph; "
                 "fit with homophily='support' for predictions on new graphs."
             )
-        values = self._numbers()
-        if len(values) != len(situation.logits):
-            raise InputError(
-                f"homophily has shape {values.shape} but there are {len(situation.logits)} nodes; "
-                "the saved file is damaged, so fit and save it again."
-            )
-        return values
+        return self._checked(len(situation.logits))
 
-    def _numbers(self) -> FloatArray:
-        array = as_numpy(self.values)
+    def _checked(self, n_nodes: int) -> FloatArray:
+        values = as_numpy(self.values)
+        if values.shape != (n_nodes,) or values.dtype.kind not in "fiubO":
+            raise InputError(
+                f"homophily has shape {values.shape} and dtype {values.dtype} but there are "
+                f"{n_nodes} nodes; pass one number for each node."
+            )
         try:
-            if array.dtype.kind in "biufO":  # an object array may hold numbers and None
-                return array.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-        raise InputError(
-            f"homophily is {shown(self.values)}; expected the name of an estimator, an object of "
-            "gnncal.homophily or an array of numbers."
-        )
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"homophily must hold numbers, NaN if unknown ({error}).") from error
+        known = values[~np.isnan(values)]
+        if ((known < 0) | (known > 1)).any():
+            raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
+        return values

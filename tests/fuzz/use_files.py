@@ -1,0 +1,139 @@
+"""Read damaged files and use what can be read; run as a program, so that a crash is seen.
+
+Prints one JSON line: how many files were refused and used, and what went wrong.
+"""
+
+import json
+import resource
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import gnncal
+from gnncal.homophily import Predictor
+from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
+
+N, K, F = 24, 3, 5
+SPARE_MEMORY = 2**30  # bytes beyond what the imports take
+METHODS = (
+    lambda: gnncal.TemperatureScaling(),
+    lambda: gnncal.HoTS(),
+    lambda: gnncal.HoTS(homophily=Predictor(max_epochs=2)),
+    lambda: gnncal.GETS(max_epochs=1, stop_on="none"),
+)
+
+
+def example():
+    """The arrays of a bundle with sparse features."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(K, size=N)
+    features = generator.random((N, F)) < 0.4
+    indices = np.concatenate([np.flatnonzero(row) for row in features])
+    return {
+        "logits": generator.normal(size=(N, K)) + np.eye(K)[labels],
+        "labels": labels,
+        "edge_index": generator.integers(N, size=(2, 3 * N)),
+        "train_mask": np.arange(N) % 3 == 0,
+        "val_mask": np.arange(N) % 3 == 1,
+        "test_mask": np.arange(N) % 3 == 2,
+        "x_data": np.ones(len(indices)),
+        "x_indices": indices,
+        "x_indptr": np.r_[0, np.cumsum(features.sum(axis=1))],
+        "x_shape": np.array([N, F]),
+        "node_ids": np.arange(N),
+        "class_names": np.array(["a", "b", "c"]),
+    }
+
+
+def graph_of(arrays):
+    features = np.zeros((N, F))
+    rows = np.repeat(np.arange(N), np.diff(arrays["x_indptr"]))
+    features[rows, arrays["x_indices"]] = 1.0
+    return gnncal.Graph(arrays["edge_index"], N, features)
+
+
+def saved_calibrators(folder):
+    """The content of a saved file of every method, and HoTS with every estimator."""
+    arrays, graph = example(), graph_of(example())
+    made = {name: gnncal.get_calibrator(name) for name in gnncal.list_calibrators()}
+    for calibrator in made.values():
+        if "max_epochs" in calibrator.get_params():
+            calibrator.set_params(max_epochs=2, stop_on="none")
+    for name in ("predictor", "agreement"):
+        made[f"hots {name}"] = gnncal.HoTS(homophily=name)
+    made["hots given"] = gnncal.HoTS(homophily=np.linspace(0, 1, N))
+    nodes, train = arrays["val_mask"], arrays["train_mask"]
+    for name, calibrator in made.items():
+        path = folder / "saved"
+        calibrator.fit(arrays["logits"], arrays["labels"], graph, nodes=nodes, train_nodes=train)
+        calibrator.save(path)
+        yield name, path.read_bytes()
+
+
+def use_bundle(path, number):
+    bundle = gnncal.read_bundle(path)
+    calibrator = METHODS[number % len(METHODS)]()
+    calibrator.fit(
+        bundle.logits,
+        bundle.labels,
+        bundle.graph,
+        nodes=bundle.nodes,
+        train_nodes=bundle.train_nodes,
+    )
+    check(calibrator.predict_proba(bundle.logits, bundle.graph))
+
+
+def use_calibrator(path, arrays, graph):
+    check(gnncal.load(path).predict_proba(arrays["logits"], graph))
+
+
+def check(probs):
+    assert np.isfinite(probs).all(), "probabilities are not finite"
+    assert (probs >= 0).all(), "probabilities are negative"
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-4)
+
+
+def run(kind, count):
+    """Mutate, read and use ``count`` files; each has a seed of its own."""
+    arrays, graph = example(), graph_of(example())
+    result = {"refused": 0, "used": 0, "failures": []}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.npz"
+        originals = list(saved_calibrators(Path(folder))) if kind == "calibrators" else []
+        limit_memory()
+        for number in range(count):
+            generator = np.random.default_rng(number)
+            if kind == "bundles":
+                path.write_bytes(mutate_bundle(arrays, generator))
+            else:
+                name, content = originals[number % len(originals)]
+                path.write_bytes(mutate_calibrator(content, generator))
+            try:
+                use_bundle(path, number) if kind == "bundles" else use_calibrator(
+                    path, arrays, graph
+                )
+                result["used"] += 1
+            except gnncal.InputError:
+                result["refused"] += 1
+            except Exception:
+                what = name if kind == "calibrators" else METHODS[number % len(METHODS)]()
+                result["failures"].append(f"{number}, {what}: {traceback.format_exc()}")
+    return result
+
+
+def limit_memory():
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE_MEMORY, taken + SPARE_MEMORY))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    import torch
+
+    torch.set_num_threads(1)
+    print(json.dumps(run(sys.argv[1], int(sys.argv[2]))))
