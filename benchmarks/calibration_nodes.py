@@ -9,15 +9,13 @@ backbones and seeds; the figure shows the mean over graphs.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import warnings
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from families import FAMILY_OF
+from families import FAMILY_OF, for_each_task, options_for
 from gnncal import metrics
 from gnncal.bench.logits import TrainedLogits
 from gnncal.bench.plan import Task
@@ -135,17 +133,8 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--cache", type=Path, default=Path("results/logits"), help="logits of gnncal bench run"
-    )
-    parser.add_argument("--data", type=Path, help="raw data sets")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--backbones", default="gcn,gat")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument(
-        "--out", type=Path, default=Path("benchmarks/results/calibration_nodes.csv")
-    )
+    out = "benchmarks/results/calibration_nodes.csv"
+    parser = options_for(__doc__.splitlines()[0], out)
     parser.add_argument("--figure", type=Path, default=Path("docs/images/calibration_nodes.png"))
     parser.add_argument("--redraw", action="store_true", help="only draw what --out has")
     options = parser.parse_args()
@@ -154,15 +143,8 @@ def main() -> None:
             _, *lines = csv.reader(file)
         draw([(g, m, int(n), *map(float, values)) for g, m, n, *values in lines], options.figure)
         return
-    provider = TrainedLogits(options.cache, options.data)
-    tasks = [
-        Task(dataset, backbone, seed)
-        for dataset in FAMILY_OF
-        for backbone in options.backbones.split(",")
-        for seed in range(options.seeds)
-    ]
-    found = Parallel(n_jobs=options.jobs)(delayed(rows_of)(task, provider) for task in tasks)
-    rows = averaged([row for part in found for row in part])
+    found = for_each_task(options, rows_of)
+    rows = averaged([row for part in found.values() for row in part])
     with options.out.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["graph", "method", "nodes", "nll", "ece_percent", "accuracy_percent"])

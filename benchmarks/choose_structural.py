@@ -11,18 +11,15 @@ lowest mean rank over all families.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import rankdata
 
-from families import FAMILIES, FAMILY_OF
+from families import FAMILIES, for_each_task, options_for
 from gnncal.bench.logits import TrainedLogits
 from gnncal.bench.plan import Task
 from gnncal.bundles import Bundle
@@ -147,24 +144,10 @@ def by_family(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cache", type=Path, required=True, help="logits of gnncal bench run")
-    parser.add_argument("--data", type=Path, help="raw data sets")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--backbones", default="gcn,gat")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/structural.json"))
-    options = parser.parse_args()
-    provider = TrainedLogits(options.cache, options.data)
-    tasks = [
-        Task(dataset, backbone, seed)
-        for dataset in FAMILY_OF
-        for backbone in options.backbones.split(",")
-        for seed in range(options.seeds)
-        if provider.seems_ready(Task(dataset, backbone, seed))
-    ]
-    results = Parallel(n_jobs=options.jobs)(delayed(losses_of)(t, provider) for t in tasks)
-    names, families, table = by_family(dict(zip(tasks, results, strict=True)))
+    out = "benchmarks/results/structural.json"
+    options = options_for(__doc__.splitlines()[0], out).parse_args()
+    found = for_each_task(options, losses_of)
+    names, families, table = by_family(found)
     priors = np.array([i for i, name in enumerate(names) if name.startswith("prior ")])
     default = names.index(f"prior {_short(LawPrior())}")
     rank = rankdata(table[priors], axis=0)  # (priors, families), within each family
@@ -179,7 +162,7 @@ def main() -> None:
         }
     above = 1000 * (table - table[default])
     report = {
-        "tasks": len(tasks),
+        "tasks": len(found),
         "package": names[default],
         "lowest mean rank": names[priors[rank.mean(axis=1).argmin()]],
         "left out": choice,
