@@ -199,28 +199,3 @@ def _is_finite(array: FloatArray) -> bool:
 
 def _bad_rows(array: FloatArray) -> int:
     return int((~np.isfinite(array)).any(axis=1).sum())
-
-
-def check_share(name: str, value: float) -> None:
-    """A dropout rate."""
-    if not 0 <= value < 1:
-        raise InputError(f"{name} is {value}; expected a number in [0, 1).")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """One of a few words."""
-    if value not in choices:
-        *others, last = map(repr, choices)
-        raise InputError(f"{name} is {value!r}; expected {', '.join(others)} or {last}.")
-
-
-def check_count(name: str, value: Any, at_least: int = 1) -> None:
-    """A whole number that is not too small."""
-    if not isinstance(value, int | np.integer) or value < at_least:
-        raise InputError(f"{name} is {value}; expected a whole number of at least {at_least}.")
-
-
-def check_not_negative(name: str, value: float) -> None:
-    """A finite number of at least zero."""
-    if not 0 <= value < np.inf:
-        raise InputError(f"{name} is {value}; expected a finite number of at least 0.")

@@ -68,11 +68,20 @@ def read_ogb(paths: list[Path]) -> RawGraph:
 def read_reddit(paths: list[Path]) -> RawGraph:
     """Features and labels in one file, a SciPy matrix of edges in the other."""
     arrays, _ = read_npz(paths[0], ("feature", "label"))
-    adjacency = sparse.load_npz(paths[1])
-    if adjacency.format not in ("coo", "csr"):
-        raise ValueError(f"the matrix of edges is {adjacency.format}, neither COO nor CSR")
-    listed = (adjacency if adjacency.format == "coo" else checked_csr(adjacency)).tocoo()
-    return RawGraph(arrays["feature"], arrays["label"], np.stack([listed.row, listed.col]))
+    return RawGraph(arrays["feature"], arrays["label"], _scipy_edges(paths[1]))
+
+
+def _scipy_edges(path: Path) -> IntArray:
+    """(2, n_edges) rows and columns of the entries that ``scipy.sparse.save_npz`` wrote."""
+    arrays, _ = read_npz(path, ("format", "row", "col", *CSR_PARTS))
+    kind = arrays["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    if kind == "coo":
+        return np.stack([arrays["row"], arrays["col"]])
+    if kind != "csr":
+        raise ValueError(f"the matrix of edges is {kind}, neither COO nor CSR")
+    matrix = csr_from_parts(*(arrays[part] for part in CSR_PARTS)).tocoo()
+    return np.stack([matrix.row, matrix.col])
 
 
 def _csr_parts(arrays: Arrays, prefix: str) -> sparse.csr_array:
