@@ -31,7 +31,7 @@ from gnncal.homophily.clamping import CLAMPED_LABELS
 from gnncal.homophily.normalised import homophily_of, normalised_homophily
 from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 
-FEW_CALIBRATION_NODES = 50  # below, one temperature generalises better than a structural law
+FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 
 # The paper's floors, softplus(raw) + floor, as lower bounds. At one of them the formula is simpler.
@@ -181,7 +181,7 @@ class HomophilyTemperature(ParametricTemperature):
         if data.nodes.size < FEW_CALIBRATION_NODES:
             warnings.warn(
                 f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
-                f"{FEW_CALIBRATION_NODES} 'entropy-only' usually does better.",
+                f"{FEW_CALIBRATION_NODES} 'structural' usually does better.",
                 GnncalWarning,
                 stacklevel=4,
             )
