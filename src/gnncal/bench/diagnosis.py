@@ -1,4 +1,4 @@
-"""Structural diagnosis: read the frozen logits again, and write one small entry a dataset."""
+"""Structural diagnosis: read the frozen logits again, write a small entry for each dataset."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Workers(ABC):
-    """Processes that may die, for want of memory for instance."""
+    """Processes that may die, because memory runs out for instance."""
 
     count: int
 

@@ -70,7 +70,7 @@ def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> R
 
 
 def reliability_grid(results: Results, backbone: str) -> Any:
-    """Two datasets a row, a panel a method; the mean ECE over seeds in each title."""
+    """Two datasets in a row, one panel for each method; the mean ECE over seeds in each title."""
     methods = [method for method in COMPARED if method in results.methods]
     datasets = [
         dataset
@@ -98,7 +98,7 @@ def reliability_grid(results: Results, backbone: str) -> Any:
 
 
 def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups: int) -> Any:
-    """Accuracy against confidence for nodes of lower and higher homophily, a panel a dataset."""
+    """Accuracy against confidence by homophily of the nodes, one panel for each dataset."""
     figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
     for ax, (dataset, entry) in zip(axes, diagnosis.items(), strict=False):
         split = entry["splits"][str(n_groups)]
