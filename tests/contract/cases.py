@@ -13,7 +13,7 @@ from tests.contract.exceptions import EXCEPTIONS
 
 def _cases():
     for name, kind in CALIBRATORS.items():
-        short = {"max_epochs": EPOCHS} if kind.needs_torch else {}
+        short = SHORT.get(name, {"max_epochs": EPOCHS} if kind.needs_torch else {})
         yield name, lambda kind=kind, short=short: kind(**short)
         if "protocol" in kind._get_param_names():
             yield f"{name}, paper's protocol", lambda kind=kind: kind(protocol="paper")
@@ -40,6 +40,7 @@ def _cases():
 
 
 EPOCHS = 6  # the laws hold after any number of them
+SHORT = {"auto": {"n_folds": 2}}  # and with any number of folds
 CASES = dict(_cases())
 
 
