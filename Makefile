@@ -11,10 +11,13 @@ demo: $(VENV)/.demo
 
 # One process for each core. The tests of a file stay in one process and share its fixtures.
 # One thread in each: the tests' matrices are small, and idle BLAS threads wait for each other.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+ONE_PROCESS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+PYTEST := $(ONE_PROCESS) -n auto --dist loadfile
 
+# Clusters start processes of their own, which wait for each other under xdist: they go last, alone.
 test: $(VENV)/.dev
-	$(PYTEST)
+	$(PYTEST) -m "not engines"
+	$(ONE_PROCESS) -m engines
 
 # The same laws on many more examples, other ones each time: half an hour and more.
 test-thorough: $(VENV)/.dev

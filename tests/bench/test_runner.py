@@ -483,6 +483,7 @@ def test_two_processes_record_what_one_does(source, tmp_path):
     assert results(tmp_path / "one") == results(tmp_path / "two")
 
 
+@pytest.mark.engines
 @pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
 def test_a_local_cluster_records_what_one_process_does(source, tmp_path, engine, package):
     if os.environ.get("GNNCAL_ENGINES") == "required":
@@ -493,6 +494,7 @@ def test_a_local_cluster_records_what_one_process_does(source, tmp_path, engine,
     assert results(tmp_path / "here") == results(tmp_path / "cluster")
 
 
+@pytest.mark.engines
 @pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("ray", "ray")])
 def test_a_cluster_does_all_the_work_and_survives_a_death(tmp_path, engine, package):
     if os.environ.get("GNNCAL_ENGINES") == "required":

@@ -14,6 +14,7 @@ from gnncal.core.errors import InputError, require
 
 Engine = Literal["dask", "ray"]
 ITEMS_AT_ONCE = 4  # a worker, where results come back all together
+SECONDS_OF_SILENCE = 30.0  # then it is checked whether a cluster still has workers
 S = TypeVar("S")
 R = TypeVar("R")
 
@@ -132,25 +133,46 @@ class _DaskCluster(Workers):
     ) -> Iterator[R]:
         """As they come; in the end the suspects, one by one."""
         futures = {self._client.submit(work, item, pure=False): item for item in items}
-        suspects = []
-        for future in self._distributed.as_completed(futures):
-            try:
-                result = future.result()
-            except self._distributed.KilledWorker:
-                if lost is None:
-                    raise
-                suspects.append(futures[future])
-            else:
-                yield result
+        pending, suspects = set(futures), []
+        while pending:
+            done, pending = self._wait(pending)
+            for future in done:
+                try:
+                    result = future.result()
+                except self._distributed.KilledWorker:
+                    if lost is None:
+                        raise
+                    suspects.append(futures[future])
+                else:
+                    yield result
         if lost is not None:
             yield from (self.alone(work, item, lost) for item in suspects)
 
     def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
         """With nothing else under way."""
+        future = self._client.submit(work, item, pure=False)
+        self._wait({future})
         try:
-            return self._client.submit(work, item, pure=False).result()
+            return future.result()
         except self._distributed.KilledWorker:
             return lost(item)
+
+    def _wait(self, pending: set[Any]) -> tuple[set[Any], set[Any]]:
+        """Wait until something is done; returns that and the rest.
+
+        A local cluster whose workers are all gone gets new ones, or this would never end.
+        """
+        while True:
+            try:
+                found = self._distributed.wait(
+                    pending, timeout=SECONDS_OF_SILENCE, return_when="FIRST_COMPLETED"
+                )
+            except TimeoutError:
+                cluster = self._client.cluster
+                if cluster is not None and not self._client.scheduler_info()["workers"]:
+                    cluster.scale(self.count)
+            else:
+                return found.done, found.not_done
 
 
 def _dask_client(distributed: Any, jobs: int | None) -> Any:
