@@ -21,7 +21,7 @@ test: $(VENV)/.dev
 
 # The same laws on many more examples, other ones each time: half an hour and more.
 test-thorough: $(VENV)/.dev
-	$(PYTEST) --hypothesis-profile=thorough
+	$(PYTEST) -m "not engines" --hypothesis-profile=thorough
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
