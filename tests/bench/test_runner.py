@@ -539,13 +539,15 @@ class Cluster(MagicMock):
     def ncores(self):
         return {"one": 4, "other": 1}
 
-    def as_completed(self, futures):
-        return reversed(list(futures))
+    def wait(self, futures, timeout, return_when):
+        assert return_when == "FIRST_COMPLETED"
+        last = max(futures, key=lambda future: future.item)
+        return MagicMock(done={last}, not_done=set(futures) - {last})
 
     def submit(self, work, item, pure):
         assert pure is False
         dies = {"side_effect": self.KilledWorker} if item == 3 else {"return_value": work(item)}
-        return MagicMock(result=MagicMock(**dies))
+        return MagicMock(result=MagicMock(**dies), item=item)
 
 
 @pytest.mark.parametrize(
