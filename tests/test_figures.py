@@ -9,8 +9,8 @@ from rich.console import Console
 
 import gnncal
 from gnncal.metrics import ReliabilityBins, reliability_bins
-from gnncal.report.figures import BAR, GAP, GREY, draw_reliability, save_reliability
-from gnncal.report.tables import Row, best_marked
+from gnncal.plotting.reliability import BAR, GAP, GREY, draw_reliability, save_reliability
+from gnncal.rendering.tables import Row, best_marked
 
 BINS = ReliabilityBins(
     count=np.array([0, 10, 0, 30]),

@@ -7,7 +7,7 @@ from gnncal.bench.records import append_records
 from gnncal.bench.results import read_results
 from tests.bench.test_tables import record
 
-figures = pytest.importorskip("gnncal.report.bench.figures")
+figures = pytest.importorskip("gnncal.rendering.bench.figures")
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 
 

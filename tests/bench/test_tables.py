@@ -15,7 +15,7 @@ from gnncal.bench.tables import paper as tables
 from gnncal.bench.tables.collection import all_tables
 from gnncal.bench.tables.model import Entry, ResultTable, Row, marked
 from gnncal.core.errors import InputError
-from gnncal.report.bench.tables import to_csv, to_latex, to_markdown
+from gnncal.rendering.bench.tables import to_csv, to_latex, to_markdown
 
 ECE = {  # dataset -> backbone -> method -> seeds
     "Cora": {

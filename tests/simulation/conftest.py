@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.report.csbm.catalogue import get_experiment
+from gnncal.rendering.csbm.catalogue import get_experiment
 
 
 class Records(dict):

@@ -12,7 +12,7 @@ from scipy.stats import norm
 import gnncal
 from gnncal.core.probability import normalised_entropy
 from gnncal.homophily.share import neighbour_class_share
-from gnncal.report.csbm.catalogue import NAMES, get_experiment
+from gnncal.rendering.csbm.catalogue import NAMES, get_experiment
 from gnncal.simulation import CSBM
 from gnncal.simulation.experiments.attenuation import power_law_exponent
 from gnncal.simulation.experiments.entropy import uncertainty_lost
@@ -479,7 +479,7 @@ def test_limit_both_sides_are_one_on_undirected_graphs(records):
 
 def test_the_page_shows_every_experiment(records):
     pytest.importorskip("matplotlib")
-    from gnncal.report.csbm.page import csbm_page
+    from gnncal.rendering.csbm.page import csbm_page
 
     results = [(get_experiment(name), records[name]) for name in NAMES]
     page = csbm_page(results, version="0", command="gnncal csbm all")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gnncal.cli import csbm as verb
 from gnncal.cli.main import app
-from gnncal.report.csbm.catalogue import NAMES, get_experiment
+from gnncal.rendering.csbm.catalogue import NAMES, get_experiment
 from gnncal.simulation import experiments
 from gnncal.simulation.experiments.attenuation import attenuation
 from gnncal.simulation.experiments.kl import kl
@@ -49,7 +49,7 @@ def test_every_computed_experiment_is_in_the_catalogue():
 
 
 def test_names_are_known_without_loading_any_experiment():
-    code = "import sys, gnncal.report.csbm.catalogue; assert 'scipy' not in sys.modules"
+    code = "import sys, gnncal.rendering.csbm.catalogue; assert 'scipy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -127,7 +127,7 @@ def tables(
     from gnncal.bench.plan import choose_methods
     from gnncal.bench.results import Selection
     from gnncal.bench.tables.collection import all_tables
-    from gnncal.report.bench.tables import write_tables
+    from gnncal.rendering.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
     wanted = Selection(
@@ -220,7 +220,7 @@ def perturb(
 @friendly
 def figures(folder: Folder, json: Json = False) -> None:
     """Draw the paper's figures from the records and the diagnosis of DIR, to DIR/figures."""
-    from gnncal.report.bench.figures import save_figures
+    from gnncal.rendering.bench.figures import save_figures
 
     files = save_figures(folder)
     if json:

@@ -18,12 +18,12 @@ from gnncal.cli.terminal import (
     to_json,
 )
 from gnncal.core.errors import MissingExtraError, require
-from gnncal.report.csbm.catalogue import NAMES, get_experiment
+from gnncal.rendering.csbm.catalogue import NAMES, get_experiment
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gnncal.report.csbm.experiment import Experiment
+    from gnncal.rendering.csbm.experiment import Experiment
 
 
 def csbm(
@@ -47,7 +47,7 @@ def csbm(
     all figures inlined that explains each statement.
     """
     from gnncal import __version__
-    from gnncal.report.csbm.page import csbm_page
+    from gnncal.rendering.csbm.page import csbm_page
 
     experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package
@@ -84,7 +84,7 @@ def csbm(
 
 
 def _table(experiment: Experiment, record: Any) -> Table:
-    from gnncal.report.tables import plain_table
+    from gnncal.rendering.tables import plain_table
 
     table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
     for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):

@@ -198,7 +198,7 @@ def _contradicted(bundle: Bundle, calibrations: dict[str, Calibration]) -> Contr
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
     from gnncal.bundles.npz import write_bundle, write_probabilities
-    from gnncal.report.figures import save_reliability
+    from gnncal.plotting.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)
@@ -232,7 +232,7 @@ def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[s
 
 
 def _print(bundle: Bundle, results: Results) -> None:
-    from gnncal.report.tables import difference_text
+    from gnncal.rendering.tables import difference_text
 
     out.print(_table(bundle, results))
     out.print(
@@ -260,7 +260,7 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
 
 def _table(bundle: Bundle, results: Results) -> Table:
     from gnncal.metrics import METRICS
-    from gnncal.report.tables import Row, best_marked, interval_text
+    from gnncal.rendering.tables import Row, best_marked, interval_text
 
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
     rows = []

@@ -38,7 +38,7 @@ def methods(
 
 def _print_list(everything: list[MethodDescription]) -> None:
     from gnncal.pipeline import DEFAULT_METHOD
-    from gnncal.report.tables import plain_table
+    from gnncal.rendering.tables import plain_table
 
     table = plain_table(f"{len(everything)} calibrators")
     table.add_column("name", no_wrap=True)
@@ -54,7 +54,7 @@ def _print_list(everything: list[MethodDescription]) -> None:
 
 
 def _print_method(method: MethodDescription) -> None:
-    from gnncal.report.tables import plain_table
+    from gnncal.rendering.tables import plain_table
 
     out.print(f"{method.name} (gnncal.{method.class_name})")
     out.print(method.summary)

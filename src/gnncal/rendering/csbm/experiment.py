@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.errors import require
-from gnncal.report.csbm.style import STYLE
+from gnncal.rendering.csbm.style import STYLE
 from gnncal.simulation.estimate import Estimate
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.report.figures import BAR, GAP, GREY
+from gnncal.plotting.reliability import BAR, GAP, GREY
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.kl import Curve
 from gnncal.simulation.experiments.sweep import Temperatures

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.report.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.report.csbm.style import BLUE, SAND
-from gnncal.report.figures import BAR, GREY
+from gnncal.plotting.reliability import BAR, GREY
+from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
+from gnncal.rendering.csbm.style import BLUE, SAND
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.limit import (
     BY_LEVEL,

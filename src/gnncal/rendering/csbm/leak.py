@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.report.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.report.csbm.style import BLUE
-from gnncal.report.figures import GAP
+from gnncal.plotting.reliability import GAP
+from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
+from gnncal.rendering.csbm.style import BLUE
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.leak import LeakRecord, leak
 

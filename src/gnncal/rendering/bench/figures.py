@@ -16,7 +16,7 @@ from gnncal.core.errors import require
 from gnncal.core.files import write_atomically
 from gnncal.datasets import FACTS
 from gnncal.metrics import ReliabilityBins
-from gnncal.report.figures import draw_reliability
+from gnncal.plotting.reliability import draw_reliability
 
 COMPARED = ("uncalibrated", "ts", "hots")
 GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}

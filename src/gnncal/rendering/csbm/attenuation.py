@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.report.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.report.csbm.style import BLUE, SAND, points
-from gnncal.report.figures import GAP
+from gnncal.plotting.reliability import GAP
+from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal.rendering.csbm.style import BLUE, SAND, points
 from gnncal.simulation.experiments.attenuation import AttenuationRecord, attenuation
 
 

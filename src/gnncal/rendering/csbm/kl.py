@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.report.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.report.csbm.style import BLUE, SERIES, plain_ticks, points
-from gnncal.report.figures import GREY
+from gnncal.plotting.reliability import GREY
+from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
+from gnncal.rendering.csbm.style import BLUE, SERIES, plain_ticks, points
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.kl import KlRecord, kl
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.report.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.report.csbm.style import BLUE, mark_signal, points
-from gnncal.report.figures import GAP
+from gnncal.plotting.reliability import GAP
+from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal.rendering.csbm.style import BLUE, mark_signal, points
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.posterior import PosteriorRecord, posterior
 

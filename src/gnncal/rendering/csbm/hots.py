@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.report.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.report.csbm.style import parts
-from gnncal.report.figures import BAR, GAP, GREY
+from gnncal.plotting.reliability import BAR, GAP, GREY
+from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
+from gnncal.rendering.csbm.style import parts
 from gnncal.simulation.experiments.hots import HotsRecord, hots
 
 

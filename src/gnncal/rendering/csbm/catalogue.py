@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gnncal.report.csbm.experiment import Experiment
+    from gnncal.rendering.csbm.experiment import Experiment
 
 # Each name is a file of this folder that defines EXPERIMENT.
 NAMES = ("posterior", "necessity", "sweep", "attenuation", "entropy", "kl", "hots", "leak", "limit")
@@ -23,5 +23,5 @@ def get_experiment(name: str) -> Experiment:
         raise InputError(
             f"there is no experiment {name!r}; expected one of {', '.join(NAMES)}; or all."
         )
-    experiment: Experiment = import_module(f"gnncal.report.csbm.{name}").EXPERIMENT
+    experiment: Experiment = import_module(f"gnncal.rendering.csbm.{name}").EXPERIMENT
     return experiment

@@ -1,1 +1,0 @@
-"""Rendering: records in, tables and pictures out. Nothing is computed here."""
