@@ -16,6 +16,7 @@ from gnncal.metrics.groups import (
     degree_ece,
     grouped_calibration_error,
 )
+from gnncal.metrics.proportions import clopper_pearson
 from gnncal.metrics.risk_coverage import (
     RiskCoverage,
     aurc,
@@ -46,6 +47,7 @@ __all__ = [
     "calibration_by_group",
     "calibration_floor",
     "classwise_calibration_error",
+    "clopper_pearson",
     "degree_blocks",
     "degree_ece",
     "degree_floor",

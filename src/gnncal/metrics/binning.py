@@ -17,6 +17,7 @@ from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, count, number
+from gnncal.metrics.proportions import clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
@@ -35,6 +36,20 @@ class Cells(Tabular):
     def gap(self) -> FloatArray:
         """Confidence minus accuracy: positive where the model is overconfident."""
         return self.confidence - self.accuracy
+
+    @property
+    def correct(self) -> IntArray:
+        """How many nodes of each cell are predicted correctly, shape (n_cells,)."""
+        return np.rint(np.where(self.count > 0, self.accuracy, 0.0) * self.count).astype(np.int64)
+
+    def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Clopper-Pearson interval of the accuracy of each cell: low and high, NaN where empty."""
+        return clopper_pearson(self.correct, self.count, level=level)
+
+    def gap_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Interval of the gap of each cell, its mean confidence taken as known; NaN where empty."""
+        low, high = self.accuracy_interval(level)
+        return self.confidence - high, self.confidence - low
 
     def _names(self) -> dict[str, list[Cell]]:
         """The columns of the table that say what each cell is."""

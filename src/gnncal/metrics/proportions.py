@@ -1,0 +1,58 @@
+"""Exact intervals of a share of successes, such as the accuracy within a bin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import number
+from gnncal.core.errors import InputError
+
+LEVEL = number(above=0, below=1)
+
+
+def clopper_pearson(
+    successes: Any, trials: Any, *, level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    r"""Interval of a probability of success, exact for independent trials.
+
+    It holds every probability that neither makes so many successes nor so few of them rarer than
+    :math:`(1 - \text{level}) / 2`, so it covers the true one at least as often as ``level`` says.
+
+    Parameters
+    ----------
+    successes : whole numbers, any shape.
+    trials : whole numbers, at least as many as successes.
+    level : of the two-sided interval.
+
+    Returns
+    -------
+    low, high : arrays of the common shape, NaN where there was no trial.
+
+    References
+    ----------
+    Clopper and Pearson, Biometrika 1934.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson([0, 8], [0, 10])
+    >>> low.round(3), high.round(3)
+    (array([  nan, 0.444]), array([  nan, 0.975]))
+
+    """
+    LEVEL.check("level", level)
+    hits, n = np.broadcast_arrays(np.asarray(successes), np.asarray(trials))
+    if (hits < 0).any() or (hits > n).any():
+        raise InputError("successes has entries below 0 or above trials; expected 0 to trials.")
+    tail = 0.5 * (1.0 - level)
+    low, high = np.zeros(n.shape), np.ones(n.shape)
+    some, some_missed = hits > 0, hits < n
+    low[some] = betaincinv(hits[some], n[some] - hits[some] + 1.0, tail)
+    high[some_missed] = betaincinv(
+        hits[some_missed] + 1.0, n[some_missed] - hits[some_missed], 1.0 - tail
+    )
+    low[n == 0] = high[n == 0] = np.nan
+    return low, high
