@@ -38,6 +38,10 @@ class EntropyOnly(ParametricTemperature):
         entropy = normalised_entropy(logits).astype(np.float64)
         return np.stack([np.ones(len(logits)), concentration(entropy, logits.shape[1])], axis=1)
 
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        certain = concentration(entropy, len(self.classes_))
+        return np.stack([np.ones(len(entropy)), certain], axis=1)
+
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         base, beta = theta
         return base + beta * covariates[:, 1], covariates

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
@@ -82,6 +83,13 @@ class Auto(Calibrator):
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
         return self._restored()._predict(logits, graph, known_labels)
+
+    def chosen(self) -> Calibrator:
+        """The chosen calibrator, fitted."""
+        check_is_fitted(self, "classes_")
+        calibrator = self._restored()
+        calibrator.classes_, calibrator.fit_report_ = self.classes_, self.fit_report_
+        return calibrator
 
     def _learned_table(self) -> LearnedTable:
         TEXT.check("chosen_", self.chosen_)

@@ -280,6 +280,27 @@ class TemperatureCalibrator(Calibrator):
         """The temperature of each node, shape (n_nodes,)."""
         return self._temperature(*self._check_prediction(logits, graph, known_labels))
 
+    def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
+        """The law of the temperature: its value at an entropy and a homophily, all else typical.
+
+        Parameters
+        ----------
+        entropy : normalised entropy of the raw prediction, in [0, 1].
+        homophily : share of the neighbours that have the node's class, in [0, 1].
+
+        Returns
+        -------
+        (n,) temperatures of the common length; None for methods that have no such formula.
+
+        """
+        check_is_fitted(self, "classes_")
+        values = (np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (entropy, homophily))
+        return self._law(*np.broadcast_arrays(*values))
+
+    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        """A hook for methods whose temperature is a formula of the two."""
+        return None
+
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:

@@ -40,8 +40,10 @@ class EntropyScaling(ParametricTemperature):
     def _covariates(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
-        entropy = normalised_entropy(logits).astype(np.float64)
-        return np.stack([1.0 - entropy, entropy], axis=1)
+        return _linear(normalised_entropy(logits).astype(np.float64))
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return _linear(entropy)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         certain, uncertain = theta
@@ -87,8 +89,10 @@ class LogEntropyScaling(ParametricTemperature):
     def _covariates(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
-        entropy = normalised_entropy(logits).astype(np.float64)
-        return np.stack([np.log(np.maximum(entropy, SMALLEST_ENTROPY)), np.ones(len(logits))], 1)
+        return _logarithmic(normalised_entropy(logits).astype(np.float64))
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return _logarithmic(entropy)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         score = self._score(theta, covariates)
@@ -117,3 +121,13 @@ class LogEntropyScaling(ParametricTemperature):
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return raw, np.eye(2)
+
+
+def _linear(entropy: FloatArray) -> FloatArray:
+    """1 - e and e as columns."""
+    return np.stack([1.0 - entropy, entropy], axis=1)
+
+
+def _logarithmic(entropy: FloatArray) -> FloatArray:
+    """ln e and a constant as columns."""
+    return np.stack([np.log(np.maximum(entropy, SMALLEST_ENTROPY)), np.ones(len(entropy))], axis=1)

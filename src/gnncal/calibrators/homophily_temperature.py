@@ -191,7 +191,7 @@ class HomophilyTemperature(ParametricTemperature):
         known = raw[data.nodes][~np.isnan(raw[data.nodes])]
         self.isolated_homophily_ = _typical(known, data.n_classes)
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
-        return self._signals(data.logits, self.homophily_)
+        return self._signals_of(data.logits, self.homophily_)
 
     def _learn_homophily(self, data: FitData) -> None:
         estimator = make_estimator(self.homophily)
@@ -216,9 +216,23 @@ class HomophilyTemperature(ParametricTemperature):
     def _covariates(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
-        assert graph is not None
+        return self._signals_of(logits, self._homophily(logits, graph, known_labels))
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return self._signals(entropy, homophily, len(self.classes_))
+
+    def predict_homophily(
+        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+    ) -> FloatArray:
+        """The homophily h^ that each node's temperature is computed from, shape (n_nodes,)."""
+        return self._homophily(*self._check_prediction(logits, graph, known_labels))
+
+    def _homophily(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        assert graph is not None  # checked by predict_proba
         raw = self._estimate(logits, graph, known_labels)
-        return self._signals(logits, np.where(np.isnan(raw), self.isolated_homophily_, raw))
+        return np.where(np.isnan(raw), self.isolated_homophily_, raw)
 
     def _estimate(
         self, logits: FloatArray, graph: Graph, known_labels: IntArray | None
@@ -227,9 +241,11 @@ class HomophilyTemperature(ParametricTemperature):
         situation = Situation(logits, graph, known_labels, is_fitted_graph)
         return self._estimator.estimate(self.homophily_weights_, situation)
 
-    def _signals(self, logits: FloatArray, homophily: FloatArray) -> FloatArray:
-        n_classes = logits.shape[1]
+    def _signals_of(self, logits: FloatArray, homophily: FloatArray) -> FloatArray:
         entropy = normalised_entropy(logits).astype(np.float64)
+        return self._signals(entropy, homophily, logits.shape[1])
+
+    def _signals(self, entropy: FloatArray, homophily: FloatArray, n_classes: int) -> FloatArray:
         signal = np.abs(normalised_homophily(homophily, n_classes))  # |h~|
         numerator = concentration(entropy, n_classes, minimum=self.minimum_certainty)
         return np.stack([numerator, np.log(signal + self.epsilon)], axis=1)

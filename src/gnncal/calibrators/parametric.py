@@ -100,6 +100,14 @@ class ParametricTemperature(TemperatureCalibrator):
         """The covariates of the fitted graph; a hook for methods that learn theirs."""
         return self._covariates(data.logits, data.graph, None)
 
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        """The covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
+        return None
+
+    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        covariates = self._covariates_at(entropy, homophily)
+        return None if covariates is None else self._clamped_formula(covariates)
+
     def _clamp(self, temperature: FloatArray) -> FloatArray:
         """A hook for limits on T that a release applies; none by default."""
         return temperature

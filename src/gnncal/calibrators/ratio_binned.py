@@ -81,6 +81,9 @@ class RatioBinnedScaling(TemperatureCalibrator):
         ratio = self._ratio(logits, graph)
         return self.bin_temperatures_[_bins(ratio, len(self.bin_temperatures_))]
 
+    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return self.bin_temperatures_[_bins(homophily, len(self.bin_temperatures_))]
+
     def _ratio(self, logits: FloatArray, graph: Graph) -> FloatArray:
         seen = _without_duplicates(graph) if self.merge_duplicate_edges else graph
         return same_class_ratio(logits, seen)

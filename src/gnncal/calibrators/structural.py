@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.law import LawPrior, fit_law
+from gnncal.calibrators.law import LawPrior, LawRows, fit_law
 from gnncal.calibrators.protocols import warn_unless_converged
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
@@ -18,9 +18,11 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import softmax
-from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+from gnncal.homophily.neighbourhood import COVARIATES, Neighbourhood, describe_neighbourhoods
+from gnncal.homophily.normalised import normalised_homophily
 
 LEVEL = number(above=0, below=1)
+SUPPORT = COVARIATES.index("support")
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,15 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
     def _temperature_of(self, seen: Neighbourhood) -> FloatArray:
         return np.exp(self._held().log_temperature(self._rows(seen)))
+
+    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        """The other covariates are those of a typical calibration node, the class offset is 0."""
+        covariates = np.zeros((len(entropy), len(self.centre_)))
+        support = normalised_homophily(homophily, len(self.classes_))
+        covariates[:, SUPPORT] = support - self.centre_[SUPPORT]
+        law = self._held()._replace(offsets=np.zeros(1))
+        rows = LawRows(entropy, covariates, np.zeros(len(entropy), dtype=np.int64))
+        return np.exp(law.log_temperature(rows))
 
     def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
         """Posterior variance of ln T at each row."""

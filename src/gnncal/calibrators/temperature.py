@@ -38,6 +38,9 @@ class TemperatureScaling(ParametricTemperature):
     ) -> FloatArray:
         return np.ones((len(logits), 1))
 
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return np.ones((len(entropy), 1))
+
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[0] * covariates[:, 0], covariates
 

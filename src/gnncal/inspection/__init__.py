@@ -1,0 +1,1 @@
+"""What a calibration did, as records that reports and charts show."""

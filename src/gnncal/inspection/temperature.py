@@ -1,0 +1,251 @@
+"""The temperature of each node against its homophily and its entropy, and the law behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.auto import Auto
+from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
+from gnncal.calibrators.homophily_temperature import HomophilyTemperature
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_logits, check_nodes
+from gnncal.core.constraints import whole_number
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.homophily.share import neighbour_class_share
+
+MAX_NODES = 4000  # more points hide one another
+CURVE_POINTS = 161
+SUPPORT = "support among the neighbours"
+LEVELS = {10: "10th percentile", 50: "median", 90: "90th percentile"}  # of the other covariate
+NODES_PER_MEDIAN = 25  # a running median rests on at least that many nodes each
+MOST_MEDIANS = 30
+LOG_TEMPERATURE = 5.0  # |ln T| of an effective temperature stays below
+BISECTIONS = 50
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line through the temperatures of the nodes, with the name that a legend gives it."""
+
+    label: str
+    x: FloatArray  # (n_points,) homophily or entropy, ascending
+    temperature: FloatArray  # (n_points,)
+
+
+@dataclass(frozen=True)
+class TemperatureProfile:
+    """Temperatures of some nodes beside what they depend on, and the curves to draw through them.
+
+    Attributes
+    ----------
+    nodes : (n,) indices of the nodes, ascending; a sample if there were many.
+    entropy : (n,) normalised entropy of the raw prediction.
+    homophily : (n,) what ``homophily_name`` says; NaN for nodes without neighbours.
+    temperature : (n,) what each node's logits are divided by.
+    by_homophily, by_entropy : curves. If ``has_law``, the fitted law with the other of the two
+        held at its 10th percentile, median and 90th percentile, and everything else typical. If
+        not, one running median of the nodes.
+    has_law : whether the method has a formula of homophily and entropy.
+    is_effective : whether the method has no temperature of its own; then it is the one that would
+        give the raw prediction the same confidence. Nodes for which there is none are left out.
+    homophily_name : what the homophily is.
+    n_candidates : number of nodes that the sample was drawn from.
+
+    """
+
+    nodes: IntArray
+    entropy: FloatArray
+    homophily: FloatArray
+    temperature: FloatArray
+    by_homophily: tuple[Curve, ...]
+    by_entropy: tuple[Curve, ...]
+    has_law: bool
+    is_effective: bool
+    homophily_name: str
+    n_candidates: int
+
+
+def temperature_profile(
+    calibrator: Calibrator,
+    logits: Any,
+    graph: Graph | None = None,
+    *,
+    nodes: Any = None,
+    probabilities: Any = None,
+    max_nodes: int = MAX_NODES,
+    random_state: int = 0,
+) -> TemperatureProfile:
+    """Look at the temperatures that a fitted calibrator gives to the nodes of a graph.
+
+    Parameters
+    ----------
+    calibrator : fitted. One that divides no logits by a temperature is shown with the temperature
+        that would have the same effect on the confidence.
+    logits : (n_nodes, n_classes) raw scores of every node.
+    graph : the :class:`gnncal.Graph` of these nodes. Without one there is no homophily.
+    nodes : nodes to look at, mask or indices. Default: all.
+    probabilities : (n_nodes, n_classes) what ``calibrator`` predicts, if it is known already.
+    max_nodes : of more nodes a random sample is taken.
+    random_state : seed of the sample.
+
+    Returns
+    -------
+    TemperatureProfile
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import TemperatureScaling
+    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 50, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(50))
+    >>> profile = temperature_profile(calibrator, logits, max_nodes=20)
+    >>> len(profile.nodes), [curve.label for curve in profile.by_entropy]
+    (20, ['fitted law'])
+
+    """
+    whole_number(at_least=1).check("max_nodes", max_nodes)
+    checked = check_logits(logits)
+    candidates = check_nodes(range(len(checked)) if nodes is None else nodes, len(checked))
+    if candidates.size == 0:
+        raise InputError("there is no node to look at; pass at least one in nodes.")
+    if isinstance(calibrator, Auto):
+        calibrator = calibrator.chosen()
+    chosen = _sample(candidates, max_nodes, random_state)
+    homophily, name = _homophily(calibrator, checked, graph)
+    temperature = _temperatures(calibrator, checked, graph, chosen, probabilities)
+    known = np.isfinite(temperature)
+    chosen, temperature = chosen[known], temperature[known]
+    entropy = normalised_entropy(checked[chosen]).astype(np.float64)
+    by_homophily, by_entropy, has_law = _curves(calibrator, entropy, homophily[chosen], temperature)
+    return TemperatureProfile(
+        chosen,
+        entropy,
+        homophily[chosen],
+        temperature,
+        by_homophily,
+        by_entropy,
+        has_law,
+        not isinstance(calibrator, TemperatureCalibrator),
+        name,
+        int(candidates.size),
+    )
+
+
+def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatArray:
+    """The T for which softmax(z / T) gives the predicted class this confidence; (n_nodes,).
+
+    NaN where no temperature does, for instance below 1 / n_classes. Between the smallest and the
+    largest T the confidence falls, so bisection finds it.
+    """
+    shifted = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
+
+    def at(log_temperature: FloatArray) -> FloatArray:
+        return 1.0 / np.exp(shifted * np.exp(-log_temperature)[:, None]).sum(axis=1)
+
+    low, high = (np.full(len(shifted), end) for end in (-LOG_TEMPERATURE, LOG_TEMPERATURE))
+    exists = (at(low) > confidence) & (confidence > at(high))
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        too_sure = at(middle) > confidence
+        low, high = np.where(too_sure, middle, low), np.where(too_sure, high, middle)
+    return np.where(exists, np.exp(0.5 * (low + high)), np.nan)
+
+
+def _sample(candidates: IntArray, max_nodes: int, random_state: int) -> IntArray:
+    if candidates.size <= max_nodes:
+        return np.sort(candidates)
+    generator = np.random.default_rng(random_state)
+    return np.sort(generator.choice(candidates, max_nodes, replace=False))
+
+
+def _homophily(
+    calibrator: Calibrator, logits: FloatArray, graph: Graph | None
+) -> tuple[FloatArray, str]:
+    """What the method itself goes by, or the support of the prediction among the neighbours."""
+    if graph is None:
+        return np.full(len(logits), np.nan), "homophily (no graph)"
+    if isinstance(calibrator, HomophilyTemperature):
+        method = calibrator.homophily_method_
+        name = SUPPORT if method == "support" else f"estimated homophily ({method})"
+        return calibrator.predict_homophily(logits, graph), name
+    probs = softmax(logits)
+    support = neighbour_class_share(
+        graph,
+        logits.argmax(axis=1),
+        lambda c: probs[:, c],
+        side="in" if graph.is_undirected else "both",
+    )
+    return support, SUPPORT
+
+
+def _temperatures(
+    calibrator: Calibrator,
+    logits: FloatArray,
+    graph: Graph | None,
+    nodes: IntArray,
+    probabilities: Any,
+) -> FloatArray:
+    """The temperature of each of ``nodes``; NaN where there is none."""
+    if isinstance(calibrator, TemperatureCalibrator):
+        return calibrator.predict_temperature(logits, graph)[nodes]
+    if probabilities is None:
+        probabilities = calibrator.predict_proba(logits, graph)
+    predictions = logits[nodes].argmax(axis=1)
+    confidence = np.asarray(probabilities)[nodes, predictions].astype(np.float64)
+    return effective_temperature(logits[nodes], confidence)
+
+
+def _curves(
+    calibrator: Calibrator, entropy: FloatArray, homophily: FloatArray, temperature: FloatArray
+) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
+    """Curves against homophily and against entropy, and whether they are a law."""
+    known = np.isfinite(homophily)
+    law = calibrator.temperature_at if isinstance(calibrator, TemperatureCalibrator) else None
+    if law is None or law(0.5, 0.5) is None:
+        medians = (
+            _running_median(homophily[known], temperature[known]),
+            _running_median(entropy, temperature),
+        )
+        return *medians, False
+    over_entropy = _law_curves(lambda x, h: law(x, h), entropy, homophily[known], "homophily")
+    if not known.any():
+        return (), over_entropy, True
+    over_homophily = _law_curves(lambda x, e: law(e, x), homophily[known], entropy, "entropy")
+    return over_homophily, over_entropy, True
+
+
+def _law_curves(
+    law: Callable[[FloatArray, FloatArray], FloatArray | None],
+    values: FloatArray,
+    others: FloatArray,
+    other_name: str,
+) -> tuple[Curve, ...]:
+    """The law over the range of ``values``, one curve for each level of the other covariate."""
+    x = np.linspace(values.min(), values.max(), CURVE_POINTS)
+    levels = np.percentile(others, list(LEVELS)) if others.size else np.zeros(1)
+    curves = {}
+    for level, name in zip(levels, LEVELS.values(), strict=False):
+        temperature = law(x, np.full(len(x), level))
+        assert temperature is not None  # asked before
+        curves[f"{other_name} {level:.2f} ({name})"] = temperature
+    first = next(iter(curves.values()))
+    if all(np.allclose(first, other) for other in curves.values()):
+        return (Curve("fitted law", x, first),)
+    return tuple(Curve(label, x, temperature) for label, temperature in curves.items())
+
+
+def _running_median(x: FloatArray, temperature: FloatArray) -> tuple[Curve, ...]:
+    """The median temperature of nodes in equally large groups along x."""
+    if x.size == 0:
+        return ()
+    n_groups = max(1, min(MOST_MEDIANS, x.size // NODES_PER_MEDIAN))
+    groups = np.array_split(np.argsort(x, kind="stable"), n_groups)
+    medians = [(np.median(x[group]), np.median(temperature[group])) for group in groups]
+    return (Curve("running median", *np.array(medians).T),)
