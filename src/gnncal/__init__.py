@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gnncal import classifiers as classifiers
     from gnncal import datasets as datasets
+    from gnncal import decisions as decisions
     from gnncal import homophily as homophily
     from gnncal import metrics as metrics
     from gnncal import simulation as simulation
@@ -73,6 +74,7 @@ __version__ = "0.1.0"
 _HOME = {
     "classifiers": "",
     "datasets": "",
+    "decisions": "",
     "homophily": "",
     "metrics": "",
     "simulation": "",

@@ -1,0 +1,115 @@
+r"""The threshold above which accuracy is certified, by fixed-sequence testing.
+
+Write :math:`\tau` for the target accuracy and :math:`\delta` for one minus the confidence level.
+The calibration nodes are sorted by confidence. For planned numbers of nodes
+:math:`r_1 < r_2 < \dots`, which depend on n, :math:`\tau` and :math:`\delta` alone, the r most
+confident nodes are tested in turn. With E mistakes among them, the threshold at the r-th node
+passes if :math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the
+sequence, and the last that passed is the answer. Nothing is lost to the number of tests.
+
+Why the answer is valid although the thresholds are confidences of the calibration nodes
+themselves. Let :math:`G(u)` be the chance of "right" minus :math:`\tau` times the chance of
+"decided", both for the threshold that decides a share u of all nodes. A threshold is bad where
+:math:`G(u) < 0`. Bad shares form intervals at whose ends G is 0, so that between two ends a node
+is right with probability :math:`\tau` exactly. Given how many calibration nodes lie between the
+ends, it is fixed which planned test is the first at a bad threshold. The nodes before its
+interval are right with probability :math:`\tau`, independently. Within the interval right nodes
+come later than wrong ones (that is what :math:`G < 0` says), so the first j of them have at most
+as many right ones as j draws with probability :math:`\tau`. Hence the first bad test passes with
+probability at most :math:`\delta`, and a bad threshold is never reached without passing it.
+
+Nodes of equal confidence cannot be separated, so a planned number is rounded up to the end of its
+tie. The argument then no longer covers every case; the tests compute the chance of a violation
+exactly for distributions with two or three confidences, and it stays below :math:`\delta`.
+
+References: Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test" (2021), for the sequence of
+tests; Geifman and El-Yaniv, "Selective classification for deep neural networks" (NeurIPS 2017),
+for the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.decisions.outcomes import RankedNodes
+
+START = 3.0  # times the square root of n: the first test has at least so many nodes. Fewer would
+# fail more often by bad luck and end the sequence; more would leave small coverages out of reach.
+SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
+STEP_RATIO = 1.01  # from one planned number of allowed mistakes to the next, beyond those
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The lowest certified threshold, and the calibration nodes that reach it."""
+
+    threshold: float  # infinite if none is certified
+    n_decided: int
+    n_correct: int
+
+
+def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Certificate:
+    """Find the lowest threshold in the fixed sequence that is certified for this target."""
+    ends = tested_ends(ranked, target, confidence_level)
+    mistakes = ranked.mistakes[ends - 1]
+    passed = p_values(ends, mistakes, target) <= 1.0 - confidence_level
+    n_passed = int(np.argmin(np.append(passed, False)))  # tests before the first that fails
+    if n_passed == 0:
+        return Certificate(np.inf, 0, 0)
+    n_decided = int(ends[n_passed - 1])
+    wrong = int(mistakes[n_passed - 1])
+    return Certificate(float(ranked.confidence[n_decided - 1]), n_decided, n_decided - wrong)
+
+
+def tested_ends(ranked: RankedNodes, target: float, confidence_level: float) -> IntArray:
+    """Numbers of most confident nodes that are tested, rising, each at the end of a tie."""
+    n = len(ranked.end)
+    return np.unique(ranked.end[planned_ranks(n, target, confidence_level) - 1])
+
+
+def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
+    """Numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
+
+    Empty if even n nodes without a mistake would not do.
+    """
+    ranks = ranks_allowing(_planned_mistakes(n), target, confidence_level)
+    if ranks[0] > n:
+        return np.empty(0, dtype=np.int64)
+    return np.append(ranks[(ranks >= START * np.sqrt(n)) & (ranks < n)], n)
+
+
+def ranks_allowing(mistakes: IntArray, target: float, confidence_level: float) -> IntArray:
+    """Smallest number of decided nodes among which so many mistakes still pass the test."""
+    # With r nodes, e mistakes or fewer are seen if the (e + 1)-th comes after the r-th node.
+    waiting = stats.nbinom.ppf(confidence_level, mistakes + 1, 1.0 - target)
+    return (waiting + mistakes + 1).astype(np.int64)
+
+
+def fewest_nodes(target: float, confidence_level: float) -> int:
+    """Smallest number of decided nodes, all of them right, that certifies the target."""
+    return int(ranks_allowing(np.zeros(1, dtype=np.int64), target, confidence_level)[0])
+
+
+def p_values(n: IntArray, mistakes: IntArray, target: float) -> FloatArray:
+    """P(Bin(n, 1 - target) <= mistakes): how surprising so few mistakes are at the target."""
+    return special.bdtr(mistakes.astype(np.float64), n, 1.0 - target)
+
+
+def accuracy_bounds(n: IntArray, correct: IntArray, confidence_level: float) -> FloatArray:
+    """Lower Clopper-Pearson limit of the accuracy of one fixed threshold; NaN without nodes.
+
+    It is at least the target exactly where the p-value is at most 1 - confidence_level.
+    """
+    limit = special.betaincinv(np.maximum(correct, 1), n - correct + 1.0, 1.0 - confidence_level)
+    return np.where(n == 0, np.nan, np.where(correct == 0, 0.0, limit))
+
+
+def _planned_mistakes(n: int) -> IntArray:
+    """0, 1, ..., 100 and then one per cent more each time, up to n."""
+    n_steps = int(np.log(max(n / SINGLE_STEPS, 1.0)) / np.log(STEP_RATIO)) + 1
+    steps = SINGLE_STEPS * STEP_RATIO ** np.arange(1, n_steps)
+    return np.unique(np.append(np.arange(SINGLE_STEPS + 1), steps.astype(np.int64)))

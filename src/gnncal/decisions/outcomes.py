@@ -1,0 +1,57 @@
+"""Calibration nodes as decisions see them: how confident each is, and whether it is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_nodes, check_probs, check_used_labels
+from gnncal.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class RankedNodes:
+    """Calibration nodes from the most to the least confident."""
+
+    confidence: FloatArray  # (n,) falling
+    mistakes: IntArray  # (n,) wrong predictions among the first 1, 2, ..., n nodes
+    end: IntArray  # (n,) how many nodes are at least as confident as this one
+
+    @classmethod
+    def of(cls, confidence: FloatArray, correct: BoolArray) -> RankedNodes:
+        """Sort nodes by confidence; those of equal confidence end together."""
+        order = np.argsort(-confidence, kind="stable")
+        ranked = confidence[order]
+        end = np.searchsorted(-ranked, -ranked, side="right")
+        return cls(ranked, np.cumsum(~correct[order]), end)
+
+
+def confidences(probs: FloatArray) -> FloatArray:
+    """Confidence of each node, shape (n_nodes,), in float64 so that thresholds compare exactly."""
+    return probs.max(axis=1).astype(np.float64)
+
+
+def check_calibration(probs: Any, labels: Any, nodes: Any) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return checked probabilities, the calibration nodes (sorted) and their labels only.
+
+    Without ``nodes`` these are all nodes whose label is not -1.
+    """
+    checked = check_probs(probs)
+    n_nodes, n_classes = checked.shape
+    all_labels = check_labels(labels, n_nodes)
+    chosen = check_nodes(all_labels >= 0 if nodes is None else nodes, n_nodes)
+    if chosen.size == 0:
+        raise InputError(
+            "there is no calibration node; pass nodes with known labels that the model and its "
+            "calibrator have not seen."
+        )
+    return checked, chosen, check_used_labels(all_labels, chosen, n_classes, "labels of nodes")
+
+
+def rank_nodes(probs: FloatArray, nodes: IntArray, labels: IntArray) -> RankedNodes:
+    """Rank the calibration nodes; ``labels`` (n,) are those of ``nodes`` (n,)."""
+    chosen = probs[nodes]
+    return RankedNodes.of(confidences(chosen), chosen.argmax(axis=1) == labels)

@@ -1,0 +1,226 @@
+"""Selective classification: decide automatically where the model is certified to be right."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from gnncal.core.arrays import BoolArray
+from gnncal.core.checks import check_probs
+from gnncal.core.constraints import Constraint, number
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.tabular import Table, Tabular, count, text
+from gnncal.core.tabular import number as shown_number
+from gnncal.decisions.certificate import accuracy_bounds, certify, fewest_nodes
+from gnncal.decisions.outcomes import check_calibration, confidences, rank_nodes
+from gnncal.metrics.proportions import clopper_pearson
+
+SHARE = number(above=0, below=1)
+INTERVAL_LEVEL = 0.95  # of the interval of the coverage
+
+
+@dataclass(frozen=True, repr=False)
+class SelectiveReport(Tabular):
+    """What was certified on the calibration nodes, in numbers and in one sentence."""
+
+    target_accuracy: float
+    confidence_level: float
+    threshold: float  # infinite if no threshold is certified
+    n_calibration: int
+    n_decided: int  # calibration nodes that reach the threshold
+    n_correct: int  # and are predicted correctly
+    coverage: float  # share of nodes that are decided
+    coverage_low: float  # ends of its 95 % interval
+    coverage_high: float
+    accuracy: float  # among the decided calibration nodes; NaN without any
+    accuracy_bound: float  # lower Clopper-Pearson limit of it at the confidence level, or NaN
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain words."""
+        target, level = f"{100 * self.target_accuracy:g} %", f"{100 * self.confidence_level:g} %"
+        if self.n_decided == 0:
+            fewest = fewest_nodes(self.target_accuracy, self.confidence_level)
+            return (
+                f"No node can be decided automatically at {target} accuracy: no threshold is "
+                f"certified with {self.n_calibration:,} calibration nodes. It takes at least "
+                f"{fewest:,} of them above the threshold, all predicted correctly, and more if "
+                "some are wrong."
+            )
+        return (
+            f"Nodes with a confidence of at least {self.threshold:.4f} can be decided "
+            f"automatically, about {100 * self.coverage:.1f} % of them. With probability at least "
+            f"{level} over the draw of the calibration nodes, at least {target} of such decisions "
+            "are right."
+        )
+
+    def _tables(self) -> Sequence[Table]:
+        interval = f"of its {100 * INTERVAL_LEVEL:g} % interval"
+        bound = f"  lower limit at {100 * self.confidence_level:g} %"
+        rows = [
+            [text("threshold", "confidence threshold"), shown_number(self.threshold, 4)],
+            [text("n_calibration", "calibration nodes"), count(self.n_calibration)],
+            [text("n_decided", "  decided automatically"), count(self.n_decided)],
+            [text("n_correct", "  and predicted correctly"), count(self.n_correct)],
+            [text("coverage", "share of nodes decided"), shown_number(self.coverage, 4)],
+            [text("coverage_low", f"  lower end {interval}"), shown_number(self.coverage_low, 4)],
+            [text("coverage_high", f"  upper end {interval}"), shown_number(self.coverage_high, 4)],
+            [text("accuracy", "accuracy among the decided"), shown_number(self.accuracy, 4)],
+            [text("accuracy_bound", bound), shown_number(self.accuracy_bound, 4)],
+        ]
+        return [Table(self.sentence, ("quantity", "value"), rows)]
+
+
+class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
+    """Decides which nodes may be decided automatically, with a certified accuracy.
+
+    ``fit`` finds the lowest confidence threshold that is certified on calibration nodes, and
+    ``decide`` says which nodes reach it. The guarantee: with probability at least
+    ``confidence_level`` over the draw of the calibration nodes, at least ``target_accuracy`` of
+    the decisions on nodes from the same pool are right. It holds for any model, however badly
+    calibrated, and for any number of calibration nodes. Better calibrated probabilities let more
+    nodes be decided.
+
+    It needs calibration nodes drawn at random from the same pool as the nodes that are decided,
+    and probabilities that do not depend on which nodes were drawn. On graphs this breaks
+
+    * when the same nodes have been used to fit the calibrator or to choose the model: hold some
+      of them out for the threshold (:func:`gnncal.decisions.hold_out`),
+    * when nodes join the graph later, or the graph and its classes drift with time,
+    * when labels are known for a special kind of nodes only, such as old or well-connected ones.
+
+    The guarantee is one for all decided nodes together, not for each class, each region of the
+    graph or each node. It is about the chance of a right decision: among few decided nodes the
+    share of right ones still varies by luck.
+
+    Parameters
+    ----------
+    target_accuracy : float, default=0.95
+        Share of the automatic decisions that must be right, between 0 and 1.
+    confidence_level : float, default=0.9
+        Probability with which the guarantee holds, between 0 and 1.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Nodes whose confidence is at least this are decided. Infinite if nothing is certified.
+    coverage_ : float
+        Share of the calibration nodes that are decided.
+    accuracy_bound_ : float
+        Lower Clopper-Pearson limit, at ``confidence_level``, of the accuracy at this threshold
+        by itself; NaN without a threshold. What is guaranteed is ``target_accuracy``.
+    n_decided_ : int
+        Number of calibration nodes that are decided.
+    report_ : SelectiveReport
+        All of this with an interval of the coverage, and one sentence that says it.
+
+    References
+    ----------
+    Angelopoulos et al., "Learn then Test: calibrating predictive algorithms to achieve risk
+    control" (2021). ``gnncal/decisions/certificate.py`` has the test and why it is valid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import SelectiveClassifier
+    >>> generator = np.random.default_rng(0)
+    >>> p = generator.uniform(0.5, 1.0, size=1000)
+    >>> probs = np.column_stack([p, 1 - p])
+    >>> labels = (generator.uniform(size=1000) > p).astype(int)
+    >>> selective = SelectiveClassifier(target_accuracy=0.9).fit(probs, labels)
+    >>> round(selective.threshold_, 3), round(selective.coverage_, 3)
+    (0.889, 0.233)
+    >>> selective.decide([[0.9, 0.1], [0.4, 0.6]])
+    array([ True, False])
+
+    """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "target_accuracy": SHARE,
+        "confidence_level": SHARE,
+    }
+
+    threshold_: float
+    coverage_: float
+    accuracy_bound_: float
+    n_decided_: int
+    report_: SelectiveReport
+
+    def __init__(self, *, target_accuracy: float = 0.95, confidence_level: float = 0.9) -> None:
+        self.target_accuracy = target_accuracy
+        self.confidence_level = confidence_level
+
+    def fit(self, probs: Any, labels: Any, *, nodes: Any = None) -> Self:
+        """Find the lowest certified threshold.
+
+        Parameters
+        ----------
+        probs : (n_nodes, n_classes) probabilities, rows sum to one.
+        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never
+            looked at.
+        nodes : calibration nodes, mask or indices. Default: every node whose label is not -1.
+
+        Returns
+        -------
+        self
+
+        """
+        for name, constraint in self.constraints.items():
+            constraint.check(name, getattr(self, name))
+        checked, chosen, used = check_calibration(probs, labels, nodes)
+        found = certify(
+            rank_nodes(checked, chosen, used), self.target_accuracy, self.confidence_level
+        )
+        self.n_classes_ = checked.shape[1]
+        self.threshold_ = found.threshold
+        self.report_ = self._report(found.n_decided, found.n_correct, chosen.size)
+        self.n_decided_ = found.n_decided
+        self.coverage_ = self.report_.coverage
+        self.accuracy_bound_ = self.report_.accuracy_bound
+        if found.n_decided == 0:
+            warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
+        return self
+
+    def decide(self, probs: Any) -> BoolArray:
+        """Say which nodes may be decided automatically.
+
+        Parameters
+        ----------
+        probs : (n_nodes, n_classes) probabilities, made as those of ``fit``.
+
+        Returns
+        -------
+        (n_nodes,) booleans; True: take the predicted class. False: leave the node to a person.
+
+        """
+        check_is_fitted(self, "threshold_")
+        checked = check_probs(probs)
+        if checked.shape[1] != self.n_classes_:
+            raise InputError(
+                f"probs has {checked.shape[1]} columns but the threshold was fitted with "
+                f"{self.n_classes_}; pass one column a class."
+            )
+        return confidences(checked) >= self.threshold_
+
+    def _report(self, n_decided: int, n_correct: int, n_calibration: int) -> SelectiveReport:
+        low, high = clopper_pearson(n_decided, n_calibration, level=INTERVAL_LEVEL)
+        bound = accuracy_bounds(np.array(n_decided), np.array(n_correct), self.confidence_level)
+        return SelectiveReport(
+            target_accuracy=float(self.target_accuracy),
+            confidence_level=float(self.confidence_level),
+            threshold=self.threshold_,
+            n_calibration=n_calibration,
+            n_decided=n_decided,
+            n_correct=n_correct,
+            coverage=n_decided / n_calibration,
+            coverage_low=float(low),
+            coverage_high=float(high),
+            accuracy=n_correct / n_decided if n_decided else float("nan"),
+            accuracy_bound=float(bound),
+        )
