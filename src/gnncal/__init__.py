@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gnncal import homophily as homophily
     from gnncal import metrics as metrics
     from gnncal import simulation as simulation
+    from gnncal import torch as torch
     from gnncal.bundles import read_bundle as read_bundle
     from gnncal.calibrators.ablations import EntropyOnly as EntropyOnly
     from gnncal.calibrators.ablations import HomophilyOnly as HomophilyOnly
@@ -78,6 +79,7 @@ _HOME = {
     "homophily": "",
     "metrics": "",
     "simulation": "",
+    "torch": "",
     "read_bundle": "bundles",
     "EntropyOnly": "calibrators.ablations",
     "HomophilyOnly": "calibrators.ablations",

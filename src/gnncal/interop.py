@@ -11,43 +11,9 @@ from gnncal.core.arrays import as_numpy
 from gnncal.core.checks import warn_about_edge_weights
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.pyg import from_pyg
 
-
-def from_pyg(data: Any) -> Graph:
-    """A graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
-
-    Data of the transform ``ToSparseTensor`` has ``adj_t`` instead of ``edge_index``.
-    """
-    edge_index = getattr(data, "edge_index", None)
-    if edge_index is None and getattr(data, "adj_t", None) is not None:
-        edge_index = _edges_of_adjacency(data.adj_t)
-    if edge_index is None:
-        raise InputError(
-            f"the {type(data).__name__} has neither edge_index nor adj_t; convert a HeteroData "
-            "with to_homogeneous()."
-        )
-    attributes = getattr(data, "edge_attr", None)
-    if getattr(data, "edge_weight", None) is not None:
-        warn_about_edge_weights("edge_weight")
-    elif attributes is not None and attributes.ndim == 1:
-        warn_about_edge_weights("edge_attr")
-    return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
-
-
-def _edges_of_adjacency(adj_t: Any) -> Any:
-    """(2, n_edges) of a transposed adjacency: entry (i, j) is an edge from j to i."""
-    if hasattr(adj_t, "coo"):  # a SparseTensor of torch_sparse
-        receivers, senders, weights = adj_t.coo()
-    elif "sparse_csr" in str(adj_t.layout):
-        degrees = np.diff(as_numpy(adj_t.crow_indices()))
-        receivers, senders = np.repeat(np.arange(len(degrees)), degrees), adj_t.col_indices()
-        weights = adj_t.values()
-    else:
-        entries = adj_t.to_sparse_coo().coalesce()
-        (receivers, senders), weights = entries.indices(), entries.values()
-    if weights is not None and not (as_numpy(weights) == 1).all():
-        warn_about_edge_weights("adj_t")
-    return np.stack([as_numpy(senders), as_numpy(receivers)])
+__all__ = ["from_dgl", "from_networkx", "from_pyg", "from_scipy"]
 
 
 def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:

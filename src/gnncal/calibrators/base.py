@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
@@ -33,7 +34,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import scaled_probabilities
@@ -229,6 +230,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         from gnncal.calibrators.persistence import save
 
         save(self, path, class_names=class_names)
+
+    def to_torch(self) -> Any:
+        """Return the fitted calibrator as a PyTorch module.
+
+        ``module(logits, edge_index)`` gives the probabilities of ``predict_proba``, as a tensor
+        on the device of the logits and with gradients. docs/torch.md tells more.
+
+        Returns
+        -------
+        gnncal.torch.CalibratorModule, whose buffers hold what was learned.
+
+        Raises
+        ------
+        InputError
+            If the method needs more than logits and edges; the message says what to do.
+
+        Examples
+        --------
+        >>> import numpy as np, torch, gnncal
+        >>> logits, labels = np.eye(3)[[0, 1, 2, 0]] * 4, np.array([0, 1, 2, 1])
+        >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
+        >>> module(torch.from_numpy(logits)).shape
+        torch.Size([4, 3])
+
+        """
+        check_is_fitted(self, "classes_")
+        require("torch", extra="neural", purpose="to_torch()")
+        # Found by name: modules are made of calibrators, so their package lies above this one.
+        return import_module("gnncal.torch").to_module(self)
 
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""

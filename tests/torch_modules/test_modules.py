@@ -1,0 +1,199 @@
+"""A module gives the probabilities of its calibrator, whatever the graph and the logits."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import gnncal
+from tests.strategies import small_task, tasks
+
+torch = pytest.importorskip("torch")
+
+from gnncal.calibrators.catalogue import CALIBRATORS  # noqa: E402
+from gnncal.torch.catalogue import MODULES  # noqa: E402
+from gnncal.torch.neighbours import EdgeList  # noqa: E402
+
+NAMES = [name for name, kind in CALIBRATORS.items() if kind in MODULES and name != "auto"]
+VARIANTS = {
+    "hots": {"homophily": gnncal.homophily.Agreement(side="both")},
+    "homophily-only": {"homophily": gnncal.homophily.Support(side="out")},
+    "hots-alpha1": {"temperature_range": (0.5, 2.0), "minimum_certainty": 0.1},
+    "rbs": {"n_bins": 3},
+    "hts": {"protocol": "paper"},
+}
+CASES = [(name, {}) for name in NAMES] + list(VARIANTS.items())
+MODERATE = ("plain", "sharp", "tied", "constant")
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+
+
+def fitted(task, name, parameters=None):
+    return task.fit(gnncal.get_calibrator(name, **(parameters or {})))
+
+
+def tensors(task, dtype=np.float64):
+    return torch.from_numpy(task.logits.astype(dtype)), torch.from_numpy(task.edges)
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=str)
+@given(task=tasks(kinds=MODERATE))
+def test_a_module_gives_the_numbers_of_its_calibrator(task, name, parameters):
+    calibrator = fitted(task, name, parameters)
+    expected = calibrator.predict_proba(task.logits, task.graph)
+    module, (logits, edges) = calibrator.to_torch(), tensors(task)
+    found = module(logits, edges)
+    np.testing.assert_allclose(found, expected, atol=1e-6, rtol=0)
+    along_edges = module._probabilities(logits, EdgeList(edges, logits))
+    np.testing.assert_allclose(along_edges, expected, atol=1e-6, rtol=0)
+    if calibrator.preserves_predictions:
+        for probs in (found, along_edges):
+            assert (probs.argmax(1).numpy() == task.logits.argmax(1)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(task=tasks(kinds=("plain",), fewest=6))
+def test_float32_logits_give_the_calibrators_numbers_to_four_digits(name, task):
+    calibrator = fitted(task, name)
+    single = task.logits.astype(np.float32)
+    expected = calibrator.predict_proba(single, task.graph)
+    logits, edges = tensors(task, np.float32)
+    found = calibrator.to_torch()(logits, edges)
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_by_the_logits_are_those_of_finite_differences(name):
+    task = small_task(12)
+    module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
+    logits.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: module(z, edges), (logits,), atol=1e-5)
+    assert torch.autograd.gradcheck(
+        lambda z: module._probabilities(z, EdgeList(edges, z) if module.hops else None),
+        (logits,),
+        atol=1e-5,
+    )
+    with torch.no_grad():
+        assert not module(logits, edges).requires_grad
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_state_dict_holds_everything_that_was_learned(name):
+    task, other = small_task(60), small_task(60, noise=0.5)
+    module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
+    blank = fitted(other, name).to_torch()
+    if {k: v.shape for k, v in blank.state_dict().items()} != {
+        k: v.shape for k, v in module.state_dict().items()
+    }:
+        pytest.skip("the two fits chose different forms")
+    blank.load_state_dict(module.state_dict())
+    assert torch.equal(blank(logits, edges), module(logits, edges))
+    assert not list(module.parameters())
+
+
+def test_a_module_can_be_copied_and_pickled_after_use(tmp_path):
+    task = small_task()
+    module, (logits, edges) = fitted(task, "structural").to_torch(), tensors(task)
+    expected = module(logits, edges)
+    assert torch.equal(copy.deepcopy(module)(logits, edges), expected)
+    torch.save(module, tmp_path / "module.pt")
+    loaded = torch.load(tmp_path / "module.pt", weights_only=False)
+    assert torch.equal(loaded(logits, edges), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_module_follows_its_device_and_precision(name):
+    task = small_task()
+    module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
+    expected = module(logits, edges)
+    elsewhere = copy.deepcopy(module).to("meta")
+    assert elsewhere(logits.to("meta"), edges.to("meta")).shape == expected.shape
+    np.testing.assert_allclose(module.float()(logits, edges), expected, atol=1e-4, rtol=0)
+    half = module(logits.to(torch.bfloat16), edges)
+    assert half.dtype == torch.float32
+    np.testing.assert_allclose(half.sum(1), 1.0, atol=1e-5)
+
+
+def test_temperatures_are_those_of_the_calibrator():
+    task = small_task()
+    for name in ("ts", "hts", "hts-log", "entropy-only", "hots", "rbs", "structural"):
+        calibrator, (logits, edges) = fitted(task, name), tensors(task)
+        found = calibrator.to_torch().temperature(logits, edges)
+        expected = calibrator.predict_temperature(task.logits, task.graph)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_auto_becomes_the_module_of_its_choice():
+    task = small_task(120)
+    auto = task.fit(gnncal.Auto(candidates=("hts", "structural")))
+    kind = type(fitted(task, auto.chosen_).to_torch())
+    assert type(auto.to_torch()) is kind
+
+
+@pytest.mark.parametrize("name", [name for name in CALIBRATORS if name not in (*NAMES, "auto")])
+def test_a_method_without_a_module_says_so_and_what_to_do(name):
+    kind = CALIBRATORS[name]
+    calibrator = kind()
+    calibrator.classes_ = np.arange(3)
+    message = f"{kind.__name__} cannot become a torch module.* predict_proba"
+    with pytest.raises(gnncal.InputError, match=message):
+        calibrator.to_torch()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"homophily": "predictor"}, "needs more than logits and edges"),
+        ({"homophily": np.full(60, 0.5)}, "needs more than logits and edges"),
+        ({"homophily": gnncal.homophily.Support(clamp_train_labels=True)}, "training labels"),
+    ],
+)
+def test_hots_with_other_inputs_says_why_it_has_no_module(parameters, reason):
+    with pytest.raises(gnncal.InputError, match=reason):
+        fitted(small_task(), "hots", parameters).to_torch()
+
+
+def test_rbs_without_duplicates_says_why_it_has_no_module():
+    calibrator = fitted(small_task(), "rbs", {"merge_duplicate_edges": True})
+    with pytest.raises(gnncal.InputError, match="remove duplicates"):
+        calibrator.to_torch()
+
+
+def test_an_unfitted_calibrator_has_no_module():
+    with pytest.raises(ValueError, match="not fitted"):
+        gnncal.TemperatureScaling().to_torch()
+
+
+def test_bad_arguments_are_told_in_a_sentence():
+    task = small_task()
+    module, (logits, edges) = fitted(task, "structural").to_torch(), tensors(task)
+    with pytest.raises(gnncal.InputError, match=r"expected \(n_nodes, 3\)"):
+        module(logits[:, :2], edges)
+    with pytest.raises(gnncal.InputError, match="pass module"):
+        module(logits)
+    with pytest.raises(gnncal.InputError, match="holds no edges"):
+        module(logits, edges.float())
+    with pytest.raises(gnncal.InputError, match="the graph has 60 nodes but logits has 50"):
+        module(logits[:50], task.graph)
+
+
+def test_edges_changed_in_place_are_noticed():
+    task = small_task()
+    module, (logits, edges) = fitted(task, "structural").to_torch(), tensors(task)
+    before = module(logits, edges)
+    edges.copy_(edges.flip(0).roll(1))
+    after = module(logits, edges)
+    assert not torch.allclose(before, after)
+    assert torch.equal(after, module(logits, edges.clone()))
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_a_transposed_adjacency_says_what_its_edges_say(layout):
+    task = small_task()
+    module, (logits, edges) = fitted(task, "hots").to_torch(), tensors(task)
+    edges = torch.unique(edges, dim=1)
+    size, ones = (60, 60), torch.ones(edges.shape[1])
+    adj_t = torch.sparse_coo_tensor(edges.flip(0), ones, size)
+    adj_t = adj_t if layout == "coo" else adj_t.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
+    assert torch.allclose(module(logits, adj_t), module(logits, edges))
