@@ -17,9 +17,9 @@ from gnncal.core.checks import check_labels, check_logits, check_nodes, check_us
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
+from gnncal.core.pyg import as_graph
 from gnncal.core.tabular import Table, Tabular
 from gnncal.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
-from gnncal.interop import from_pyg
 
 DEFAULT_METHOD = "structural"
 
@@ -74,8 +74,7 @@ def calibrate(
     params : parameters of the constructor, if ``method`` is a name.
 
     """
-    if hasattr(graph, "edge_index") and not isinstance(graph, Graph):
-        graph = from_pyg(graph)
+    graph = as_graph(graph)
     calibrator = _new_calibrator(method, params)
     test = _check_test_nodes(logits, labels, test_nodes, nodes=nodes, train_nodes=train_nodes)
     calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
@@ -85,12 +84,13 @@ def calibrate(
 def apply(
     calibrator: Calibrator,
     logits: Any,
-    graph: Graph | None = None,
+    graph: Any = None,
     *,
     labels: Any = None,
     test_nodes: Any = None,
 ) -> Calibration:
     """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
+    graph = as_graph(graph)
     probs = calibrator.predict_proba(logits, graph)
     test = check_nodes([] if test_nodes is None else test_nodes, len(probs), name="test_nodes")
     if test.size == 0:

@@ -34,6 +34,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import Constraint
 from gnncal.core.data import FitData, check_fit_data, check_graph
+from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
@@ -123,7 +124,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self,
         logits: Any,
         labels: Any = None,
-        graph: Graph | None = None,
+        graph: Any = None,
         *,
         nodes: Any = None,
         train_nodes: Any = None,
@@ -135,7 +136,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
         labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and
             ``train_nodes`` are never looked at.
-        graph : the :class:`gnncal.Graph` of these nodes; structure-free methods need none.
+        graph : the :class:`gnncal.Graph` of these nodes, or a PyTorch Geometric ``Data``;
+            structure-free methods need none.
         nodes : calibration nodes, mask or indices, usually the validation split. Default: every
             node with a label outside ``train_nodes``. With a graph in which no label is -1 there
             is no default, because test nodes would be among them.
@@ -148,6 +150,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
             )
+        if self.needs_graph and data.graph is not None:
+            warn_if_one_way(data.graph, stacklevel=2)
         self._fit(data)
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
@@ -181,7 +185,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 self.constraints[name].check(name, value)
 
     def predict_proba(
-        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+        self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
         """Calibrated probabilities (n_nodes, n_classes) of every node.
 
@@ -191,9 +195,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return self._predict(*self._check_prediction(logits, graph, known_labels))
 
-    def predict(
-        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
-    ) -> IntArray:
+    def predict(self, logits: Any, graph: Any = None, *, known_labels: Any = None) -> IntArray:
         """The most probable class of each node, shape (n_nodes,)."""
         probs = self.predict_proba(logits, graph, known_labels=known_labels)
         return self.classes_[probs.argmax(axis=1)]
@@ -202,7 +204,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self,
         logits: Any,
         labels: Any = None,
-        graph: Graph | None = None,
+        graph: Any = None,
         *,
         nodes: Any = None,
         known_labels: Any = None,
@@ -273,7 +275,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> FloatArray: ...
 
     def _check_prediction(
-        self, logits: Any, graph: Graph | None, known_labels: Any
+        self, logits: Any, graph: Any, known_labels: Any
     ) -> tuple[FloatArray, Graph | None, IntArray | None]:
         check_is_fitted(self, "classes_")
         shape = as_numpy(logits).shape
@@ -287,7 +289,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if n_nodes == 0:
             raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
         warn_if_probabilities(checked)
-        check_graph(graph, n_nodes)
+        graph = check_graph(graph, n_nodes)
         if self.needs_graph and graph is None:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
@@ -305,7 +307,7 @@ class TemperatureCalibrator(Calibrator):
     temperature_: FloatArray  # (n_nodes,) on the fitted graph
 
     def predict_temperature(
-        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+        self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
         """The temperature of each node, shape (n_nodes,)."""
         return self._temperature(*self._check_prediction(logits, graph, known_labels))
@@ -346,7 +348,7 @@ def fit_quietly(
     calibrator: AnyCalibrator,
     logits: Any,
     labels: Any,
-    graph: Graph | None = None,
+    graph: Any = None,
     *,
     nodes: Any = None,
     train_nodes: Any = None,

@@ -222,7 +222,7 @@ class HomophilyTemperature(ParametricTemperature):
         return self._signals(entropy, homophily, len(self.classes_))
 
     def predict_homophily(
-        self, logits: Any, graph: Graph | None = None, *, known_labels: Any = None
+        self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
         """The homophily h^ that each node's temperature is computed from, shape (n_nodes,)."""
         return self._homophily(*self._check_prediction(logits, graph, known_labels))

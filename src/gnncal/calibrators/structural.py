@@ -80,7 +80,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         self.fit_report_ = FitReport.of(data, fit.loss)
 
     def predict_interval(
-        self, logits: Any, graph: Graph | None = None, *, level: float = 0.9
+        self, logits: Any, graph: Any = None, *, level: float = 0.9
     ) -> TemperatureInterval:
         """Say how well the calibration nodes determine each temperature and confidence.
 

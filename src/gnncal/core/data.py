@@ -17,6 +17,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.pyg import as_graph
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ class FitData:
         return vector
 
 
-def check_fit_data(
-    logits: Any, labels: Any, graph: Graph | None, nodes: Any, train_nodes: Any
-) -> FitData:
+def check_fit_data(logits: Any, labels: Any, graph: Any, nodes: Any, train_nodes: Any) -> FitData:
     """Check everything a user hands to ``fit`` and keep only what it may see."""
     checked = check_logits(logits)
     n_nodes, n_classes = checked.shape
@@ -69,7 +68,7 @@ def check_fit_data(
         raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
     warn_if_probabilities(checked)
     all_labels = check_labels(labels, n_nodes)
-    check_graph(graph, n_nodes)
+    graph = check_graph(graph, n_nodes)
     train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
     if nodes is None:
         eligible = all_labels >= 0
@@ -106,17 +105,12 @@ def check_fit_data(
     )
 
 
-def check_graph(graph: Graph | None, n_nodes: int) -> None:
-    """The graph, where there is one, has as many nodes as the logits have rows."""
-    if graph is None:
-        return
-    if not isinstance(graph, Graph):
+def check_graph(graph: Any, n_nodes: int) -> Graph | None:
+    """The graph, where there is one; it has as many nodes as the logits have rows."""
+    checked = as_graph(graph)
+    if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
-            f"graph is a {type(graph).__name__}; pass a gnncal.Graph, or convert with "
-            "gnncal.from_pyg, from_dgl, from_networkx or from_scipy."
-        )
-    if graph.n_nodes != n_nodes:
-        raise InputError(
-            f"the graph has {graph.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
+            f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
             "of every node of this very graph."
         )
+    return checked

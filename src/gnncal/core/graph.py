@@ -105,6 +105,24 @@ class Graph:
         """The same nodes with every edge turned around."""
         return Graph(self.edge_index[::-1], self.n_nodes, self.features)
 
+    def to_undirected(self) -> Graph:
+        """The same nodes with every edge in both directions, each listed once.
+
+        Returns
+        -------
+        Graph
+
+        Examples
+        --------
+        >>> Graph([[0, 1], [1, 2]]).to_undirected().edge_index.tolist()
+        [[1, 0, 2, 1], [0, 1, 1, 2]]
+
+        """
+        sender, receiver = self.edge_index.astype(np.int64)
+        there, back = sender * self.n_nodes + receiver, receiver * self.n_nodes + sender
+        keys = np.unique(np.concatenate([there, back]))
+        return Graph(np.stack(np.divmod(keys, self.n_nodes)), self.n_nodes, self.features)
+
     @cached_property
     def is_undirected(self) -> bool:
         """Whether every edge is listed in both directions, equally often.

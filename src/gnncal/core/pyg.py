@@ -33,6 +33,18 @@ def from_pyg(data: Any) -> Graph:
     return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
 
 
+def as_graph(graph: Any) -> Graph | None:
+    """The graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
+    if graph is None or isinstance(graph, Graph):
+        return graph
+    if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):
+        return from_pyg(graph)
+    raise InputError(
+        f"graph is a {type(graph).__name__}; pass a gnncal.Graph or a PyTorch Geometric Data, or "
+        "convert with gnncal.from_dgl, from_networkx or from_scipy."
+    )
+
+
 def edges_of_adjacency(adj_t: Any) -> IntArray:
     """(2, n_edges) of a transposed adjacency: entry (i, j) is an edge from j to i."""
     if hasattr(adj_t, "coo"):  # a SparseTensor of torch_sparse

@@ -17,6 +17,7 @@ from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.core.pyg import as_graph
 from gnncal.homophily.share import neighbour_class_share
 
 MAX_NODES = 4000  # more points hide one another
@@ -74,7 +75,7 @@ class TemperatureProfile:
 def temperature_profile(
     calibrator: Calibrator,
     logits: Any,
-    graph: Graph | None = None,
+    graph: Any = None,
     *,
     nodes: Any = None,
     probabilities: Any = None,
@@ -88,7 +89,8 @@ def temperature_profile(
     calibrator : fitted. One that divides no logits by a temperature is shown with the temperature
         that would have the same effect on the confidence.
     logits : (n_nodes, n_classes) raw scores of every node.
-    graph : the :class:`gnncal.Graph` of these nodes. Without one there is no homophily.
+    graph : the :class:`gnncal.Graph` or PyTorch Geometric ``Data`` of these nodes. Without one
+        there is no homophily.
     nodes : nodes to look at, mask or indices. Default: all.
     probabilities : (n_nodes, n_classes) what ``calibrator`` predicts, if it is known already.
     max_nodes : of more nodes a random sample is taken.
@@ -111,7 +113,7 @@ def temperature_profile(
 
     """
     whole_number(at_least=1).check("max_nodes", max_nodes)
-    checked = check_logits(logits)
+    checked, graph = check_logits(logits), as_graph(graph)
     candidates = check_nodes(range(len(checked)) if nodes is None else nodes, len(checked))
     if candidates.size == 0:
         raise InputError("there is no node to look at; pass at least one in nodes.")
