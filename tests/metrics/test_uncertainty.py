@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gnncal import metrics
 from gnncal.core.errors import InputError
+from gnncal.metrics import uncertainty
 
 from .outcomes import draw_labels, law, outcomes, simulate, top_label
 
@@ -303,3 +304,33 @@ def test_groups_of_degree_blocks_give_the_degree_stratified_error():
 def test_unusable_settings_are_named(setting, message):
     with pytest.raises(InputError, match=message):
         estimate([0, 1], [[0.7, 0.3], [0.4, 0.6]], **setting)
+
+
+def _large(n_nodes: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and probabilities of two classes; most nodes certain, some bins small."""
+    generator = np.random.default_rng(3)
+    confidence = np.concatenate(
+        [1 - 10 ** generator.uniform(-5, -4, n_nodes // 2), generator.beta(6, 3, n_nodes // 2)]
+    )
+    confidence = np.maximum(confidence, 1 - confidence)
+    probs = np.stack([confidence, 1 - confidence], axis=1)
+    labels = (generator.random(n_nodes) > confidence - 0.05).astype(int)
+    return labels, probs
+
+
+def test_drawing_the_sums_of_cells_is_as_good_as_drawing_their_nodes(monkeypatch):
+    labels, probs = _large()
+    drawn_by_sums = estimate(labels, probs, n_resamples=4000)
+    monkeypatch.setattr(uncertainty, "MANY_NODES", 10**9)
+    drawn_by_nodes = estimate(labels, probs, n_resamples=4000)
+    assert drawn_by_sums.value == drawn_by_nodes.value
+    assert drawn_by_sums.floor == pytest.approx(drawn_by_nodes.floor, rel=0.03)
+    assert drawn_by_sums.low == pytest.approx(drawn_by_nodes.low, rel=0.03)
+    assert drawn_by_sums.high == pytest.approx(drawn_by_nodes.high, rel=0.03)
+
+
+def test_the_floor_of_many_nodes_agrees_with_the_exact_one():
+    labels, probs = _large()
+    exact = metrics.calibration_floor(probs)
+    drawn = estimate(labels, probs, n_resamples=4000)
+    assert drawn.floor == pytest.approx(exact.mean, abs=4 * exact.spread / np.sqrt(4000))

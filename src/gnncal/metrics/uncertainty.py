@@ -27,6 +27,9 @@ from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothed, smoothing_
 Kind = Literal["confidence", "classwise", "groups", "smooth"]
 NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
 SMALLEST_ERROR = 1e-12  # anything below is rounding
+MANY_NODES = 20_000  # from here on the sums of large cells are drawn instead of their nodes
+LARGE_CELL = 2_000  # nodes
+NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it misses are rare
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,13 @@ class _Layout:
         return self.error(linear, norm)
 
     def draw_calibrated(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums when every label is drawn from the node's own probabilities."""
+        """Cell sums when every label is drawn from the node's own probabilities.
+
+        On many nodes, the hits of a large cell are drawn as one number: normal with the exact
+        variance, or as Poisson misses where hardly any node is uncertain.
+        """
+        if self.draws_sums:
+            return self._draw_calibrated_sums(n_draws, generator)
         parts = []
         for width in self._widths(n_draws):
             chance = generator.random((self.n_nodes, width))
@@ -202,13 +211,42 @@ class _Layout:
         return np.concatenate(parts, axis=1)
 
     def draw_noise(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes."""
+        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes.
+
+        On many nodes the sums are drawn themselves. They are normal, with a known covariance.
+        """
+        if self.draws_sums:
+            squares, sums = self.sums(self.residual**2), self.sums(self.residual)
+            covariance = np.diag(squares) - np.outer(sums, sums) / self.n_nodes
+            zero = np.zeros(len(sums))
+            return generator.multivariate_normal(zero, covariance, n_draws, method="eigh").T
         parts = []
         for width in self._widths(n_draws):
             weights = generator.standard_normal((self.n_nodes, width))
             weights -= weights.mean(axis=0)
             parts.append(self.sums(weights[self.node] * self.residual[:, None]))
         return np.concatenate(parts, axis=1)
+
+    @property
+    def draws_sums(self) -> bool:
+        """Whether there are so many nodes in so few cells that only sums are drawn."""
+        return self.n_blocks == 1 and not self.is_smooth and self.n_nodes >= MANY_NODES
+
+    def _draw_calibrated_sums(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
+        variance = self.sums(self.confidence * (1.0 - self.confidence))
+        misses = self.sums(1.0 - self.confidence)  # expected
+        drawn = np.empty((len(self.count), n_draws))
+        for cell in range(len(self.count)):
+            if self.count[cell] < LARGE_CELL:
+                first, last = self.cells.indptr[cell : cell + 2]
+                chances = self.confidence[self.cells.indices[first:last], None]
+                hits = generator.random((len(chances), n_draws)) < chances
+                drawn[cell] = (chances - hits).sum(axis=0)
+            elif variance[cell] >= NORMAL_VARIANCE:
+                drawn[cell] = generator.normal(0.0, np.sqrt(variance[cell]), n_draws)
+            else:
+                drawn[cell] = generator.poisson(misses[cell], n_draws) - misses[cell]
+        return drawn
 
     def _widths(self, n_draws: int) -> Iterator[int]:
         entries = len(self.confidence) * (1 if self.n_blocks == 1 else 2)
