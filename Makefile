@@ -30,7 +30,8 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
 
-# Their tests are skipped where the engines are missing; CI installs them and skips none.
+# Clusters and a browser. Their tests are skipped where these are missing; CI installs them and
+# skips none. The browser itself is Debian's chromium.
 engines: $(VENV)/.engines
 
 format: $(VENV)/.dev
@@ -51,7 +52,7 @@ $(VENV)/bin/python:
 # One stamp for each set of extras; a change of pyproject.toml installs again.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) torch
-	$(PIP) --editable '.[neural,plot]'
+	$(PIP) --editable '.[neural,plot,report]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -60,7 +61,7 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.engines: $(VENV)/.dev
-	$(PIP) --editable '.[engines]'
+	$(PIP) --editable '.[engines,browser]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt

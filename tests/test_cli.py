@@ -59,10 +59,12 @@ LIGHT = {name for name, kind in CALIBRATORS.items() if not kind.needs_torch}
 def test_the_demo_writes_every_file_it_names(demo):
     folder, done = demo
     assert (done.returncode, done.stderr) == (0, "")
-    named = done.stdout.splitlines()[-1].removeprefix("written to here: ").split(", ")
+    written, report = done.stdout.splitlines()[-2:]
+    assert report == "open the report in a browser: here/report.html"
+    named = written.removeprefix("written to here: ").split(", ")
     assert sorted(named) == sorted(p.name for p in (folder / "here").iterdir())
     assert {"bundle.npz", "probabilities.npz", "calibrator.safetensors"} < set(named)
-    assert {"reliability.png", "results.json"} < set(named)
+    assert {"reliability.png", "results.json", "report.html"} < set(named)
     assert os.listdir(folder) == ["here"]
 
 

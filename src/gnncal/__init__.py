@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from gnncal.interop import from_scipy as from_scipy
     from gnncal.pipeline import Calibration as Calibration
     from gnncal.pipeline import calibrate as calibrate
+    from gnncal.rendering.calibration.report import Report as Report
+    from gnncal.rendering.calibration.report import report as report
 
 __version__ = "0.1.0"
 
@@ -130,6 +132,8 @@ _HOME = {
     "from_scipy": "interop",
     "Calibration": "pipeline",
     "calibrate": "pipeline",
+    "Report": "rendering.calibration.report",
+    "report": "rendering.calibration.report",
 }
 
 __all__ = [*_HOME, "__version__"]

@@ -39,6 +39,8 @@ SHOWN, REFERENCE = "structural", "ts"  # whose results are written, and what it 
 FREE = "structural-graph"  # the same with predictions that may change
 CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
+REPORT = "report.html"
+REPORTED = (REFERENCE, "hots", SHOWN, FREE)  # methods of the report
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def demo(
 
     Samples a contextual stochastic block model in which half of the nodes live among their own
     class and half do not, trains a one-layer linear graph network, and writes the bundle, the
-    probabilities of the structural law, the calibrator, all results and a reliability diagram.
+    probabilities of the structural law, the calibrator, all results, a reliability diagram and a
+    report to open in a browser.
     """
     if nodes < 500:
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500 to say anything.")
@@ -98,6 +101,8 @@ def demo(
         return
     _print(bundle, results)
     print_written(folder, files)
+    if REPORT in files:
+        out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
 
 
 def _sample(n_nodes: int, seed: int) -> tuple[Bundle, FloatArray]:
@@ -210,6 +215,27 @@ def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Result
         save_reliability(_diagrams(bundle, homophily, results), staging / "reliability.png")
     except MissingExtraError as error:
         note(f"no diagram: {error}")
+    try:
+        _write_report(staging / REPORT, bundle)
+    except MissingExtraError as error:
+        note(f"no report: {error}")
+
+
+def _write_report(path: Path, bundle: Bundle) -> None:
+    from gnncal.rendering.calibration.report import report
+
+    with err.status("writing the report"):
+        report(
+            bundle.logits,
+            bundle.labels,
+            bundle.graph,
+            nodes=bundle.nodes,
+            train_nodes=bundle.train_nodes,
+            test_nodes=bundle.test_nodes,
+            methods=REPORTED,
+            title="The demo's graph: half of the nodes among their own class, half among strangers",
+            command="gnncal demo",
+        ).save(path)
 
 
 def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[str, dict[str, Any]]:

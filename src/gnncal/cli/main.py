@@ -14,6 +14,7 @@ from gnncal.cli.csbm import csbm
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.methods import methods
+from gnncal.cli.report import report
 from gnncal.cli.terminal import friendly
 
 app = typer.Typer(
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, apply, evaluate, methods, csbm):
+for verb in (demo, calibrate, apply, evaluate, report, methods, csbm):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

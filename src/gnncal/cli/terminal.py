@@ -96,6 +96,15 @@ def _plain(value: Any) -> Any:
     return repr(value)
 
 
+def page_target(path: Path) -> Path:
+    """Check before any work that a page can be written to this path."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
+    return path
+
+
 @contextmanager
 def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
     """A temporary folder whose files move to ``target`` only if the block succeeds.

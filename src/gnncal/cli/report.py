@@ -1,0 +1,66 @@
+"""``gnncal report``: calibrate with several methods and look at the result in a browser."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnncal.cli.terminal import err, out, page_target, print_json
+
+
+def report(
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
+    ],
+    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Calibrators, separated by commas; `gnncal methods` lists them."),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A node to show. May be given several times."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print verdict and metrics.")] = False,
+) -> None:
+    """Write one HTML file that shows whether INPUT's confidence can be trusted.
+
+    The file needs no network. It has the verdict, reliability before and after, the groups of
+    nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
+    """
+    from gnncal.bundles import read_bundle
+    from gnncal.inspection.subject import DEFAULT_METHODS
+    from gnncal.rendering.calibration.report import report as make
+
+    target = page_target(page)
+    with err.status("reading the input") as status:
+        bundle = read_bundle(source)
+        made = make(
+            bundle.logits,
+            bundle.labels,
+            bundle.graph,
+            nodes=bundle.nodes,
+            train_nodes=bundle.train_nodes,
+            test_nodes=bundle.test_nodes,
+            methods=DEFAULT_METHODS if methods is None else methods.split(","),
+            class_names=bundle.class_names,
+            node_ids=bundle.node_ids,
+            focus=node or (),
+            title=title or f"Calibration of {source.name}",
+            command=shlex.join(["gnncal", *sys.argv[1:]]),
+            progress=status.update,
+        )
+        made.save(target)
+    found = made.inspection
+    if json:
+        methods_found = {name: method.evaluation for name, method in found.methods.items()}
+        verdicts = {name: method.verdict for name, method in found.methods.items()}
+        print_json({"page": str(page), "verdicts": verdicts, "methods": methods_found})
+        return
+    out.print(f"{found.verdict.label}. {found.verdict.text}")
+    out.print(f"written to {page}", soft_wrap=True)

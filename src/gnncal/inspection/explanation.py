@@ -1,0 +1,89 @@
+"""Why a node's temperature is what it is, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.homophily_temperature import HomophilyTemperature
+from gnncal.calibrators.structural_base import LawHolder
+from gnncal.calibrators.temperature import TemperatureScaling
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.homophily.neighbourhood import Neighbourhood
+
+COVARIATE_TITLES = (
+    "support among the neighbours",
+    "support two hops away",
+    "neighbours' uncertainty",
+    "more confident than the neighbours",
+    "in-degree",
+    "out-degree",
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A temperature as a product of parts, for some nodes."""
+
+    parts: tuple[str, ...]  # what each factor is
+    factors: FloatArray  # (n_nodes, n_parts) their product is the temperature
+    note: str
+
+
+def explain(
+    calibrator: Calibrator, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+) -> Explanation | None:
+    """Take the temperatures of ``nodes`` apart, or return None for methods without a law."""
+    for kind, explained in _LAWS.items():
+        if isinstance(calibrator, kind):
+            return explained(calibrator, seen, temperature, nodes)
+    return None
+
+
+def _one_for_all(
+    calibrator: TemperatureScaling, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+) -> Explanation:
+    return Explanation(
+        ("one temperature for every node",),
+        temperature[nodes, None],
+        "This method knows nothing of the node or its neighbours.",
+    )
+
+
+def _structural(
+    calibrator: LawHolder, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+) -> Explanation:
+    entropy = seen.entropy[nodes]
+    certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
+    level = certain * (1.0 - entropy) + uncertain * entropy
+    centred = np.nan_to_num(seen.covariates[nodes] - calibrator.centre_, nan=0.0)
+    neighbourhood = np.exp(centred * calibrator.weights_)
+    offset = np.exp(calibrator.class_offsets_[seen.predictions[nodes]])
+    return Explanation(
+        ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
+        np.column_stack([level, neighbourhood, offset]),
+        "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood "
+        "has factors of 1. The product is kept between 1/148 and 148.",
+    )
+
+
+def _homophily(
+    calibrator: HomophilyTemperature, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+) -> Explanation:
+    base = calibrator.base_temperature_
+    return Explanation(
+        ("base temperature", "certainty and homophily"),
+        np.column_stack([np.full(len(nodes), base), temperature[nodes] / base]),
+        "The less the neighbours agree and the more certain the model is, the higher the second "
+        "factor.",
+    )
+
+
+_LAWS: dict[type, Callable[..., Explanation]] = {
+    LawHolder: _structural,
+    HomophilyTemperature: _homophily,
+    TemperatureScaling: _one_for_all,
+}

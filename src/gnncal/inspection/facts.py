@@ -1,0 +1,127 @@
+"""What was calibrated: the graph's size, its splits, its degrees and its homophily."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph, Side
+from gnncal.homophily.share import neighbour_class_share
+
+HOMOPHILY_BINS = 20
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many nodes lie in each interval."""
+
+    lower: FloatArray  # (n_bins,)
+    upper: FloatArray  # (n_bins,)
+    count: IntArray  # (n_bins,)
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """How many nodes of each class there are in each split, and how many are predicted."""
+
+    name: Sequence[str]
+    train: IntArray  # (n_classes,) by label
+    calibration: IntArray
+    test: IntArray
+    predicted: IntArray  # of all nodes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A graph with its splits in a few numbers."""
+
+    n_nodes: int
+    n_edges: int
+    n_classes: int
+    n_train: int
+    n_calibration: int
+    n_test: int
+    n_isolated: int  # nodes without any neighbour
+    undirected: bool
+    mean_degree: float
+    degree: Histogram  # in-degrees
+    support: Histogram  # of the prediction among the neighbours: the estimated homophily
+    label_homophily: Histogram | None  # where a node and a neighbour of it are labelled
+    mean_label_homophily: float | None
+    classes: ClassCounts
+
+
+def both_sides(graph: Graph) -> Side:
+    """Senders and receivers are neighbours; in an undirected graph they are the same nodes."""
+    return "in" if graph.is_undirected else "both"
+
+
+def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
+    """Share of a node's labelled neighbours that have its label; NaN where that is unknown."""
+    known = labels >= 0
+    return neighbour_class_share(
+        graph,
+        labels,
+        lambda c: (labels == c).astype(np.float64),
+        side=both_sides(graph),
+        counted=known,
+    )
+
+
+def describe_graph(
+    graph: Graph,
+    labels: IntArray,
+    predictions: IntArray,
+    support: FloatArray,
+    splits: dict[str, IntArray],
+    class_names: Sequence[str],
+) -> Facts:
+    """Collect the facts of a graph; ``splits`` has the nodes of train, calibration and test."""
+    n_classes = len(class_names)
+    homophily = label_homophily(graph, labels)
+    known = ~np.isnan(homophily)
+
+    def counts(nodes: IntArray) -> IntArray:
+        found = labels[nodes]
+        return np.bincount(found[found >= 0], minlength=n_classes)[:n_classes]
+
+    return Facts(
+        n_nodes=graph.n_nodes,
+        n_edges=graph.n_edges,
+        n_classes=n_classes,
+        n_train=len(splits["train"]),
+        n_calibration=len(splits["calibration"]),
+        n_test=len(splits["test"]),
+        n_isolated=int((graph.neighbour_counts(side=both_sides(graph)) == 0).sum()),
+        undirected=graph.is_undirected,
+        mean_degree=graph.n_edges / graph.n_nodes,
+        degree=degree_histogram(graph.in_degree),
+        support=share_histogram(support),
+        label_homophily=share_histogram(homophily) if known.any() else None,
+        mean_label_homophily=float(homophily[known].mean()) if known.any() else None,
+        classes=ClassCounts(
+            class_names,
+            counts(splits["train"]),
+            counts(splits["calibration"]),
+            counts(splits["test"]),
+            np.bincount(predictions, minlength=n_classes),
+        ),
+    )
+
+
+def share_histogram(shares: FloatArray) -> Histogram:
+    """Count shares in equally wide intervals of [0, 1]; NaN is left out."""
+    count, edges = np.histogram(shares[~np.isnan(shares)], HOMOPHILY_BINS, (0.0, 1.0))
+    return Histogram(edges[:-1], edges[1:], count)
+
+
+def degree_histogram(degree: IntArray) -> Histogram:
+    """Count degrees in intervals that double: 0, 1, 2-3, 4-7, 8-15 and so on."""
+    top = int(degree.max(initial=0))
+    lower = np.array([0, *(1 << k for k in range(top.bit_length()))])
+    upper = np.append(lower[1:], max(2 * int(lower[-1]), 1)) - 1
+    count = np.bincount(np.searchsorted(lower, degree, side="right") - 1, minlength=len(lower))
+    return Histogram(lower.astype(np.float64), upper.astype(np.float64), count)

@@ -1,0 +1,131 @@
+"""Groups of test nodes in which a model may be less trustworthy than on average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph
+from gnncal.inspection.regions import find_hubs, nearest_source
+from gnncal.metrics.groups import calibration_by_group
+
+DEGREE_GROUPS = 6
+HOMOPHILY_GROUPS = 5
+FURTHEST_HOPS = 4  # and more
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A way to sort nodes into named groups."""
+
+    name: str
+    title: str  # what the groups are groups of
+    labels: Sequence[str]
+    group: IntArray  # (n_nodes,) position among the labels, -1 for nodes in no group
+
+
+@dataclass(frozen=True)
+class GroupFindings:
+    """Confidence and accuracy in the groups of one grouping, worst calibrated first."""
+
+    name: str
+    labels: Sequence[str]
+    count: IntArray  # (n_groups,)
+    confidence: FloatArray
+    accuracy: FloatArray
+    low: FloatArray  # exact 95 % interval of the accuracy
+    high: FloatArray
+
+
+def make_groupings(
+    graph: Graph,
+    predictions: IntArray,
+    support: FloatArray,
+    train_nodes: IntArray,
+    class_names: Sequence[str],
+    name_of: Callable[[int], str],
+) -> list[Grouping]:
+    """By degree, by what the neighbours say, by predicted class, and by region of the graph."""
+    groupings = [
+        by_degree(graph.in_degree),
+        by_support(support),
+        Grouping("class", "predicted class", class_names, predictions),
+        by_region(graph, name_of),
+    ]
+    if train_nodes.size:
+        groupings.append(by_distance(graph, train_nodes))
+    return groupings
+
+
+def by_degree(in_degree: IntArray) -> Grouping:
+    """Group nodes of similar in-degree, as equal in size as whole degrees allow."""
+    ends = np.quantile(
+        in_degree, np.arange(1, DEGREE_GROUPS) / DEGREE_GROUPS, method="inverted_cdf"
+    )
+    upper = np.unique(np.append(ends, in_degree.max())).astype(np.int64)
+    lower = np.append(in_degree.min(), upper[:-1] + 1)
+    labels = [
+        f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        for low, high in zip(lower.tolist(), upper.tolist(), strict=True)
+    ]
+    return Grouping("degree", "in-degree", labels, np.searchsorted(upper, in_degree))
+
+
+def by_support(support: FloatArray) -> Grouping:
+    """Group by the probability that the neighbours give to the prediction; NaN: no neighbours."""
+    edges = np.arange(HOMOPHILY_GROUPS + 1) / HOMOPHILY_GROUPS
+    labels = [f"{100 * a:.0f} to {100 * b:.0f} %" for a, b in pairwise(edges)]
+    isolated = np.isnan(support)
+    group = np.searchsorted(edges[1:-1], np.where(isolated, 0.0, support), side="right")
+    group = np.where(isolated, HOMOPHILY_GROUPS, group)
+    return Grouping(
+        "homophily",
+        "support of the prediction among the neighbours",
+        [*labels, "no neighbours"],
+        group,
+    )
+
+
+def by_region(graph: Graph, name_of: Callable[[int], str]) -> Grouping:
+    """Group by the nearest hub."""
+    hubs = find_hubs(graph)
+    region = nearest_source(graph, hubs).source
+    labels = [f"around {name_of(hub)}" for hub in hubs.tolist()]
+    group = np.where(region < 0, len(hubs), region)
+    return Grouping("region", "region: nearest hub", [*labels, "apart from all hubs"], group)
+
+
+def by_distance(graph: Graph, train_nodes: IntArray) -> Grouping:
+    """Group by the hops to the nearest training node."""
+    hops = nearest_source(graph, train_nodes).hops
+    labels = ["0 hops", "1 hop", *(f"{k} hops" for k in range(2, FURTHEST_HOPS))]
+    labels += [f"{FURTHEST_HOPS} hops or more", "out of reach"]
+    group = np.where(hops < 0, FURTHEST_HOPS + 1, np.minimum(hops, FURTHEST_HOPS))
+    return Grouping("distance", "hops to the nearest training node", labels, group)
+
+
+def measure_groups(
+    grouping: Grouping, labels: IntArray, probs: FloatArray, nodes: IntArray
+) -> GroupFindings:
+    """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out.
+
+    The worst group stands first: that whose mean confidence lies furthest outside the interval
+    of its accuracy. Groups whose interval holds it follow by the size of the gap.
+    """
+    cells = calibration_by_group(labels[nodes], probs[nodes], grouping.group[nodes])
+    low, high = cells.accuracy_interval()
+    outside = np.maximum(cells.confidence - high, low - cells.confidence)
+    order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))
+    return GroupFindings(
+        grouping.name,
+        [grouping.labels[group] for group in cells.group[order].tolist()],
+        cells.count[order],
+        cells.confidence[order],
+        cells.accuracy[order],
+        low[order],
+        high[order],
+    )

@@ -1,0 +1,225 @@
+"""Everything that the report on a calibration shows, as one record."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import GnncalWarning
+from gnncal.core.probability import softmax
+from gnncal.evaluation import Comparison, Evaluation, compare, evaluate
+from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+from gnncal.inspection.explanation import Explanation, explain
+from gnncal.inspection.facts import Facts, both_sides, describe_graph
+from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
+from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
+from gnncal.inspection.selection import SelectiveFindings, measure_selection
+from gnncal.inspection.subject import UNCALIBRATED, Subject
+from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
+from gnncal.inspection.verdict import Verdict, judge_method
+from gnncal.metrics import ReliabilityBins, reliability_bins
+from gnncal.pipeline import calibrate
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class MethodFindings:
+    """What one method does to the model's confidence, judged on the test nodes."""
+
+    calibrator: Calibrator
+    evaluation: Evaluation
+    gain: Comparison  # against the model as it is
+    verdict: Verdict
+    reliability: ReliabilityBins
+    groups: tuple[GroupFindings, ...]
+    selective: SelectiveFindings
+    temperature: TemperatureProfile
+    explanation: Explanation | None  # of the listed nodes
+    seconds: float  # of fit and prediction
+    notes: tuple[str, ...]  # what the fit warned of
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a report shows. ``gnncal.report`` draws it."""
+
+    facts: Facts
+    class_names: Sequence[str]
+    groupings: Mapping[str, str]  # name and title of each
+    methods: Mapping[str, MethodFindings]  # by name, the model as it is first
+    shown: str  # the method that the report opens with
+    listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
+    drawn: NodeView
+    surroundings: Sequence[Surroundings]  # of the listed nodes
+
+    @property
+    def verdict(self) -> Verdict:
+        """The judgement on the method that the report opens with."""
+        return self.methods[self.shown].verdict
+
+
+def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Inspection:
+    """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
+    progress("looking at the graph")
+    seen = describe_neighbourhoods(subject.logits, subject.graph)
+    support = _support(subject, seen)
+    groupings = make_groupings(
+        subject.graph,
+        seen.predictions,
+        support,
+        subject.train_nodes,
+        subject.class_names,
+        subject.name_of,
+    )
+    before = softmax(subject.logits)
+    runs = {}
+    for name, method in subject.methods.items():
+        progress(f"calibrating with {name}")
+        runs[name] = _run(subject, method)
+    listed = _listed_nodes(subject, before, runs[subject.shown].probs, seen.predictions)
+    drawn, surroundings = look_around(subject.graph, listed)
+    first = runs[UNCALIBRATED].probs
+    reference = _evaluate(subject, first)
+    findings = {}
+    for name, run in runs.items():
+        progress(f"judging {name}")
+        findings[name] = _judge(subject, name, run, seen, groupings, reference, first, listed)
+    return Inspection(
+        describe_graph(
+            subject.graph,
+            subject.labels,
+            seen.predictions,
+            support,
+            subject.splits,
+            subject.class_names,
+        ),
+        subject.class_names,
+        {grouping.name: grouping.title for grouping in groupings},
+        findings,
+        subject.shown,
+        np.searchsorted(drawn, listed),
+        _view(subject, drawn, seen, support, before, runs),
+        surroundings,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A fitted method and its probabilities."""
+
+    calibrator: Calibrator
+    probs: FloatArray
+    seconds: float
+    notes: tuple[str, ...]
+
+    @property
+    def temperature(self) -> FloatArray | None:
+        return getattr(self.calibrator, "temperature_", None)
+
+
+def _run(subject: Subject, method: Calibrator) -> _Run:
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GnncalWarning)
+        result = calibrate(
+            subject.logits,
+            subject.labels,
+            subject.graph,
+            nodes=subject.nodes,
+            train_nodes=subject.train_nodes,
+            method=method,
+        )
+    seconds = time.perf_counter() - start
+    notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
+    return _Run(result.calibrator, result.probabilities, seconds, tuple(notes))
+
+
+def _evaluate(subject: Subject, probs: FloatArray) -> Evaluation:
+    test = subject.test_nodes
+    degree = subject.graph.in_degree[test]
+    return evaluate(subject.labels[test], probs[test], in_degree=degree)
+
+
+def _judge(
+    subject: Subject,
+    name: str,
+    run: _Run,
+    seen: Neighbourhood,
+    groupings: Sequence[Grouping],
+    before: Evaluation,
+    first: FloatArray,
+    listed: IntArray,
+) -> MethodFindings:
+    test, probs = subject.test_nodes, run.probs
+    truth = subject.labels[test]
+    after = before if probs is first else _evaluate(subject, probs)
+    gain = compare(truth, first[test], probs[test])
+    temperature = run.temperature
+    return MethodFindings(
+        run.calibrator,
+        after,
+        gain,
+        judge_method(name, before, after, gain),
+        reliability_bins(truth, probs[test]),
+        tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
+        measure_selection(subject, probs),
+        temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
+        None if temperature is None else explain(run.calibrator, seen, temperature, listed),
+        run.seconds,
+        run.notes,
+    )
+
+
+def _support(subject: Subject, seen: Neighbourhood) -> FloatArray:
+    """Probability that the neighbours give to each prediction; NaN without neighbours."""
+    support = seen.mean_probs[np.arange(subject.graph.n_nodes), seen.predictions]
+    isolated = subject.graph.neighbour_counts(side=both_sides(subject.graph)) == 0
+    return np.where(isolated, np.nan, support.astype(np.float64))
+
+
+def _listed_nodes(
+    subject: Subject, before: FloatArray, after: FloatArray, predictions: IntArray
+) -> IntArray:
+    """The nodes that the user asked for, and those whose confidence changed most."""
+    rows = np.arange(len(before))
+    changed = most_changed(before[rows, predictions], after[rows, predictions])
+    return np.concatenate([subject.focus, changed[~np.isin(changed, subject.focus)]])
+
+
+def _view(
+    subject: Subject,
+    drawn: IntArray,
+    seen: Neighbourhood,
+    support: FloatArray,
+    before: FloatArray,
+    runs: Mapping[str, _Run],
+) -> NodeView:
+    predictions = seen.predictions[drawn]
+    split = np.full(subject.graph.n_nodes, "", dtype=object)
+    for name, nodes in subject.splits.items():
+        split[nodes] = name
+    return NodeView(
+        drawn,
+        [subject.name_of(node) for node in drawn.tolist()],
+        split[drawn].tolist(),
+        predictions,
+        subject.labels[drawn],
+        subject.graph.in_degree[drawn],
+        seen.entropy[drawn],
+        support[drawn],
+        before[drawn, predictions],
+        {name: run.probs[drawn, predictions] for name, run in runs.items()},
+        {
+            name: run.probs[drawn].argmax(axis=1)
+            for name, run in runs.items()
+            if not run.calibrator.preserves_predictions
+        },
+        {name: run.temperature[drawn] for name, run in runs.items() if run.temperature is not None},
+    )

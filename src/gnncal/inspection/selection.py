@@ -1,0 +1,75 @@
+"""How many nodes may be decided automatically, for every accuracy that one may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.decisions import selective_curve
+from gnncal.inspection.subject import Subject
+from gnncal.metrics import risk_coverage_curve
+
+TARGETS = np.round(np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991, 0.001)), 4)
+CONFIDENCE_LEVEL = 0.9
+CURVE_POINTS = 300
+
+
+@dataclass(frozen=True)
+class SelectiveFindings:
+    """Thresholds fitted on calibration nodes, and what they do elsewhere."""
+
+    target: FloatArray  # (n_targets,) accuracy that automatic decisions must reach
+    threshold: FloatArray  # (n_targets,) of confidence; infinite where none can be promised
+    n_decided: IntArray  # (n_targets,) of the nodes outside training and calibration
+    coverage: FloatArray  # (n_targets,) share of them
+    test_coverage: FloatArray  # (n_targets,) share of the test nodes
+    test_accuracy: FloatArray  # (n_targets,) among them; NaN where none is decided
+    n_nodes: int  # nodes outside training and calibration
+    n_fitted: int  # calibration nodes that the thresholds rest on
+    curve_coverage: FloatArray  # (n_points,) of the test nodes
+    curve_accuracy: FloatArray  # (n_points,) among them
+    confidence_level: float
+
+
+def measure_selection(subject: Subject, probs: FloatArray) -> SelectiveFindings:
+    """Fit thresholds on the calibration nodes, and count what they decide elsewhere."""
+    others = np.ones(len(probs), dtype=np.bool_)
+    others[subject.nodes] = others[subject.train_nodes] = False
+    fitted = selective_curve(
+        probs,
+        subject.labels,
+        TARGETS,
+        nodes=subject.nodes,
+        decision_nodes=others,
+        confidence_level=CONFIDENCE_LEVEL,
+    )
+    test = subject.test_nodes
+    confidence = probs[test].max(axis=1).astype(np.float64)
+    ranked, right = _cumulated(confidence, probs[test].argmax(axis=1) == subject.labels[test])
+    n_test = len(test) - np.searchsorted(ranked, fitted.threshold, side="left")
+    curve = risk_coverage_curve(subject.labels[test], probs[test])
+    points = np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
+    return SelectiveFindings(
+        target=fitted.target,
+        threshold=fitted.threshold,
+        n_decided=fitted.n_decided,
+        coverage=fitted.coverage,
+        test_coverage=n_test / len(test),
+        test_accuracy=np.divide(
+            right[n_test], n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
+        ),
+        n_nodes=fitted.n_nodes,
+        n_fitted=len(subject.nodes),
+        curve_coverage=curve.coverage[points],
+        curve_accuracy=1.0 - curve.risk[points],
+        confidence_level=CONFIDENCE_LEVEL,
+    )
+
+
+def _cumulated(confidence: FloatArray, correct: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Confidences in ascending order, and how many of the k most confident nodes are right."""
+    order = np.argsort(confidence, kind="stable")
+    right = np.append(0.0, np.cumsum(correct[order][::-1]))
+    return confidence[order], right

@@ -1,0 +1,172 @@
+"""What is to be inspected: a model's output on a graph, and the methods to hold against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import find_name, get_calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.errors import InputError, shown
+from gnncal.core.graph import Graph
+from gnncal.interop import from_pyg
+from gnncal.pipeline import DEFAULT_METHOD
+
+UNCALIBRATED = "uncalibrated"
+DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
+LONGEST_NAME = 200  # characters of a class or node name that are kept
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Checked input of an inspection."""
+
+    logits: FloatArray  # (n_nodes, n_classes)
+    labels: IntArray  # (n_nodes,) -1 where unknown
+    graph: Graph
+    nodes: IntArray  # calibration nodes
+    train_nodes: IntArray
+    test_nodes: IntArray
+    methods: Mapping[str, Calibrator]  # by name, the model as it is first
+    shown: str  # the method that a report opens with
+    class_names: Sequence[str]
+    name_of: NodeNames
+    focus: IntArray  # nodes that the user wants to see
+
+    @property
+    def splits(self) -> dict[str, IntArray]:
+        """The nodes of each split by its name."""
+        return {"train": self.train_nodes, "calibration": self.nodes, "test": self.test_nodes}
+
+
+class NodeNames:
+    """The users' names of nodes, their numbers by default, as text that is not too long."""
+
+    def __init__(self, ids: Any, n_nodes: int) -> None:
+        self._ids = None if ids is None else np.asarray(ids)
+        if self._ids is not None and self._ids.shape != (n_nodes,):
+            raise InputError(
+                f"node_ids has shape {self._ids.shape} but logits has {n_nodes} rows; pass one id "
+                "for each node."
+            )
+
+    def __call__(self, node: int) -> str:
+        """Return the name of a node."""
+        return shortened(node if self._ids is None else self._ids[node])
+
+    def find(self, wanted: Sequence[Any], n_nodes: int) -> IntArray:
+        """Return the nodes with these names."""
+        ids = np.arange(n_nodes) if self._ids is None else self._ids
+        known = ids.astype(str)
+        found = []
+        for name in wanted:
+            (place,) = np.nonzero(known == str(name))
+            if not place.size:
+                raise InputError(f"there is no node {shown(name)}; pass the id of a node.")
+            found.append(int(place[0]))
+        return np.array(list(dict.fromkeys(found)), dtype=np.int64)
+
+
+def make_subject(
+    logits: Any,
+    labels: Any,
+    graph: Any,
+    *,
+    nodes: Any,
+    train_nodes: Any = None,
+    test_nodes: Any,
+    methods: Sequence[str] | Mapping[str, str | Calibrator] = DEFAULT_METHODS,
+    class_names: Sequence[str] | None = None,
+    node_ids: Any = None,
+    focus: Sequence[Any] = (),
+) -> Subject:
+    """Check everything that an inspection reads, before any work is done."""
+    checked = check_logits(logits)
+    n_nodes, n_classes = checked.shape
+    if hasattr(graph, "edge_index") and not isinstance(graph, Graph):
+        graph = from_pyg(graph)
+    if not isinstance(graph, Graph) or graph.n_nodes != n_nodes:
+        raise InputError(
+            f"graph is {shown(graph)}; expected a gnncal.Graph or a PyTorch Geometric Data of the "
+            f"{n_nodes} nodes that logits has."
+        )
+    all_labels = check_labels(labels, n_nodes)
+    splits = {
+        "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
+        "train_nodes": check_nodes(
+            [] if train_nodes is None else train_nodes, n_nodes, name="train_nodes"
+        ),
+        "test_nodes": check_nodes(
+            [] if test_nodes is None else test_nodes, n_nodes, name="test_nodes"
+        ),
+    }
+    for name in ("nodes", "test_nodes"):
+        if not splits[name].size:
+            raise InputError(
+                f"{name} is empty; a report needs labelled nodes to calibrate on (nodes) and other "
+                "labelled nodes to judge on (test_nodes)."
+            )
+        check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
+    _check_apart(splits)
+    chosen = _choose_methods(methods)
+    names = NodeNames(node_ids, n_nodes)
+    return Subject(
+        checked,
+        all_labels,
+        graph,
+        splits["nodes"],
+        splits["train_nodes"],
+        splits["test_nodes"],
+        chosen,
+        DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
+        _class_names(class_names, n_classes),
+        names,
+        names.find(focus, n_nodes),
+    )
+
+
+def shortened(name: Any) -> str:
+    """Return a name as text, cut when it is very long."""
+    text = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+
+
+def _choose_methods(
+    methods: Sequence[str] | Mapping[str, str | Calibrator],
+) -> dict[str, Calibrator]:
+    if isinstance(methods, str):
+        methods = methods.split(",")
+    if not isinstance(methods, Mapping):
+        methods = {find_name(name): name for name in methods}
+    if not methods:
+        raise InputError("methods is empty; name at least one, such as 'structural'.")
+    chosen: dict[str, Calibrator] = {UNCALIBRATED: get_calibrator(UNCALIBRATED)}
+    for name, method in methods.items():
+        chosen[shortened(name)] = get_calibrator(method) if isinstance(method, str) else method
+    return chosen
+
+
+def _check_apart(splits: Mapping[str, IntArray]) -> None:
+    for name in ("nodes", "train_nodes"):
+        shared = np.intersect1d(splits["test_nodes"], splits[name])
+        if shared.size:
+            raise InputError(
+                f"test_nodes and {name} share {shared.size} nodes (first: {int(shared[0])}); judge "
+                "on nodes that took part in neither training nor calibration."
+            )
+
+
+def _class_names(names: Sequence[str] | None, n_classes: int) -> list[str]:
+    if names is None:
+        return [f"class {c}" for c in range(n_classes)]
+    if len(names) != n_classes:
+        raise InputError(
+            f"class_names has {len(names)} entries but logits has {n_classes} columns; pass one "
+            "name for each class."
+        )
+    return [shortened(name) for name in names]

@@ -1,0 +1,190 @@
+"""What the report's page says: the verdict and tables as HTML, everything else as data."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from gnncal import __version__
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import shown
+from gnncal.inspection.inspection import Inspection, MethodFindings
+from gnncal.metrics import METRICS
+from gnncal.rendering.page import plain, render_page
+
+COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
+SECTIONS = (
+    ("verdict", "Verdict"),
+    ("calibrated", "Graph"),
+    ("methods", "Methods"),
+    ("reliability", "Reliability"),
+    ("groups", "Groups"),
+    ("temperature", "Temperature"),
+    ("decisions", "Decisions"),
+    ("nodes", "Nodes"),
+    ("made", "How"),
+)
+FIRST_TARGET = 0.95  # where the slider stands at first
+LISTED_VALUES = 8  # of a learned array that the page shows
+GUARANTEE = (
+    "The threshold is found on the calibration nodes; test labels are never looked at. With "
+    "probability {level:.0%} over the draw of the calibration nodes, automatic decisions reach the "
+    "target, for each target by itself. That holds for nodes that come like the calibration nodes "
+    "came. Nodes that arrive later, or from another part of the graph, have no such promise."
+)
+
+
+def render(inspection: Inspection, *, title: str, command: str = "") -> str:
+    """Draw an inspection as a page."""
+    first = next(iter(inspection.methods.values()))
+    return render_page(
+        __package__ or "",
+        "report.html",
+        title=title,
+        sections=SECTIONS,
+        scripts=("report.js",),
+        data={
+            "facts": inspection.facts,
+            "class_names": inspection.class_names,
+            "groupings": inspection.groupings,
+            "methods": {name: _data_of(found) for name, found in inspection.methods.items()},
+            "shown": inspection.shown,
+            "first_target": int(np.abs(first.selective.target - FIRST_TARGET).argmin()),
+            "listed": inspection.listed,
+            "drawn": inspection.drawn,
+            "surroundings": inspection.surroundings,
+        },
+        facts=inspection.facts,
+        methods=list(inspection.methods),
+        shown=inspection.shown,
+        verdict=inspection.verdict,
+        class_rows=_class_rows(inspection),
+        method_heads=(
+            "Method",
+            *(_capital(METRICS[name].heading) for name in COLUMNS),
+            "NLL against the model",
+            "Predictions changed",
+        ),
+        method_rows=_method_rows(inspection),
+        groupings=inspection.groupings,
+        guarantee=GUARANTEE.format(level=first.selective.confidence_level),
+        n_listed=len(inspection.listed),
+        command=command,
+        parameter_rows=_parameter_rows(inspection),
+        versions=_versions(),
+    )
+
+
+def _data_of(found: MethodFindings) -> dict[str, Any]:
+    """What the page's script reads of a method."""
+    low, high = found.reliability.accuracy_interval()
+    return {
+        "verdict": found.verdict,
+        "ece": found.evaluation.ece,
+        "reliability": {**plain(found.reliability), "low": low, "high": high},
+        "groups": found.groups,
+        "selective": found.selective,
+        "temperature": found.temperature,
+        "explanation": found.explanation,
+    }
+
+
+def _class_rows(inspection: Inspection) -> list[tuple[Any, ...]]:
+    counts = inspection.facts.classes
+    columns = (counts.train, counts.calibration, counts.test, counts.predicted)
+    return list(zip(counts.name, *(column.tolist() for column in columns), strict=True))
+
+
+def _method_rows(inspection: Inspection) -> list[dict[str, Any]]:
+    """One row for each method; the best value of each column is marked."""
+    best = {
+        column: _best(column, [_value_of(found, column) for found in inspection.methods.values()])
+        for column in COLUMNS
+    }
+    return [
+        {"name": name, "cells": _cells(found, best)} for name, found in inspection.methods.items()
+    ]
+
+
+def _cells(found: MethodFindings, best: Mapping[str, float]) -> list[dict[str, Any]]:
+    cells = []
+    for column in COLUMNS:
+        metric, value, more = METRICS[column], _value_of(found, column), ""
+        if column == "ece":
+            ece = found.evaluation.ece
+            ends = f"[{metric.shown(ece.low)}, {metric.shown(ece.high)}]"
+            more = f"{ends}, floor {metric.shown(ece.floor)}"
+        cells.append(_cell(value, metric.shown(value), more, best=value == best[column]))
+    nll, rate = found.gain.nll, found.gain.prediction_change_rate
+    interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
+    cells.append(_cell(nll.mean, f"{nll.mean:+.4f}", interval))
+    cells.append(_cell(rate, f"{100 * rate:.2f} %"))
+    return cells
+
+
+def _value_of(found: MethodFindings, column: str) -> float:
+    value = found.evaluation.values[column]
+    return float("nan") if value is None else value
+
+
+def _best(column: str, values: Sequence[float]) -> float:
+    return min(values) if METRICS[column].better == "lower" else max(values)
+
+
+def _capital(heading: str) -> str:
+    return heading[:1].upper() + heading[1:]
+
+
+def _cell(value: float, text: str, more: str = "", *, best: bool = False) -> dict[str, Any]:
+    return {"value": value, "text": text, "more": more, "best": best}
+
+
+def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "parameters": _named(found.calibrator.get_params(deep=False)) or "none",
+            "learned": _named(_learned(found.calibrator)) or "none",
+            "seconds": found.seconds,
+            "notes": " ".join(found.notes) or "none",
+        }
+        for name, found in inspection.methods.items()
+    ]
+
+
+def _learned(calibrator: Calibrator) -> dict[str, Any]:
+    """The numbers that a fit found: scalars, and arrays if they are short."""
+    learned = {
+        name: getattr(calibrator, name, None)
+        for name in calibrator.learned
+        if name not in calibrator.of_fitted_graph and not name.endswith("fingerprint_")
+    }
+    return {
+        name: value
+        for name, value in learned.items()
+        if isinstance(value, int | float | str)
+        or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= LISTED_VALUES)
+    }
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {_value(value)}" for name, value in values.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        floats: FloatArray = value
+        return "[" + ", ".join(f"{entry:.3g}" for entry in floats.tolist()) + "]"
+    return shown(value)
+
+
+def _versions() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return f"gnncal {__version__}, Python {platform.python_version()}, {packages}."

@@ -1,0 +1,263 @@
+/* The report on a calibration: draws what the page's data says. Nothing is computed but positions. */
+"use strict";
+
+(() => {
+  const { data, colour, plain, short, axis, layout, chart, redraw, make } = Page;
+  const id = (name) => document.getElementById(name);
+  const state = { method: data.shown, grouping: Object.keys(data.groupings)[0], target: 0, listed: 0 };
+  const method = () => data.methods[state.method];
+  const before = data.methods.uncalibrated;
+  const percent = (share, digits = 1) => (share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
+  const signed = (share, digits = 1) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(digits)}`;
+  const count = (number) => number.toLocaleString("en");
+  const className = (c) => (c < 0 ? "" : data.class_names[c]);
+
+  // -- what was calibrated -----------------------------------------------------------------
+  function bars(histogram, name, shade, more = {}) {
+    return { type: "bar", name, x: histogram.lower.map((low, i) => (low + histogram.upper[i]) / 2), y: histogram.count,
+      width: histogram.lower.map((low, i) => (histogram.upper[i] - low) * 0.92), marker: { color: shade },
+      hovertemplate: "%{y:,} nodes<extra></extra>", ...more };
+  }
+  chart("homophily-chart", () => {
+    const facts = data.facts;
+    const traces = [bars(facts.support, "estimated from predictions", colour("after"), { opacity: 0.65 })];
+    if (facts.label_homophily) traces.push({ type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("before"), width: 2 },
+      name: "from labels", x: facts.label_homophily.lower.map((low, i) => (low + facts.label_homophily.upper[i]) / 2),
+      y: facts.label_homophily.count, hovertemplate: "%{y:,} nodes<extra></extra>" });
+    return { data: traces, label: `Histogram of homophily by node. Mean from labels: ${facts.mean_label_homophily ?? "unknown"}.`,
+      layout: layout({ showlegend: true, xaxis: axis("share of the neighbourhood", { range: [0, 1] }), yaxis: axis("nodes") }) };
+  });
+  chart("degree-chart", () => {
+    const { lower, upper, count: nodes } = data.facts.degree;
+    const names = lower.map((low, i) => (low === upper[i] ? count(low) : `${count(low)}–${count(upper[i])}`));
+    return { data: [{ type: "bar", x: names, y: nodes, marker: { color: colour("after") }, opacity: 0.65, hovertemplate: "degree %{x}: %{y:,} nodes<extra></extra>" }],
+      label: `Histogram of in-degrees from ${names[0]} to ${names.at(-1)}.`,
+      layout: layout({ xaxis: axis("in-degree", { type: "category" }), yaxis: axis("nodes") }) };
+  });
+
+  // -- reliability -------------------------------------------------------------------------
+  function reliability(findings, shade, title) {
+    const bins = findings.reliability;
+    const filled = bins.count.map((n, i) => i).filter((i) => bins.count[i] > 0);
+    const pick = (values) => filled.map((i) => values[i]);
+    const [x, y, low, high] = [bins.confidence, bins.accuracy, bins.low, bins.high].map(pick);
+    const hover = filled.map((i) => `${count(bins.count[i])} nodes<br>confidence ${percent(bins.confidence[i])}<br>accuracy ${percent(bins.accuracy[i])} [${percent(bins.low[i])}, ${percent(bins.high[i])}]`);
+    const centre = filled.map((i) => (bins.lower[i] + bins.upper[i]) / 2);
+    return { data: [
+      { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip" },
+      { type: "scatter", mode: "markers+lines", x, y, text: hover, hovertemplate: "%{text}<extra></extra>",
+        line: { color: shade, width: 1.2 }, marker: { color: shade, size: 9, symbol: findings === before ? "diamond" : "circle" },
+        error_y: { type: "data", symmetric: false, array: high.map((v, i) => v - y[i]), arrayminus: low.map((v, i) => y[i] - v), color: shade, thickness: 1.6, width: 5 } },
+      { type: "bar", x: centre, y: pick(bins.count), width: filled.map((i) => 0.92 * (bins.upper[i] - bins.lower[i])),
+        marker: { color: shade }, opacity: 0.45, yaxis: "y2", text: hover, textposition: "none", hovertemplate: "%{text}<extra></extra>" },
+    ], label: `Reliability diagram, ${title}: expected calibration error ${percent(findings.ece.value)}, noise floor ${percent(findings.ece.floor)}.`,
+    layout: layout({ margin: { l: 56, r: 14, t: 34, b: 48 },
+      title: { text: `ECE ${percent(findings.ece.value)} <span style="font-size:12px">(floor ${percent(findings.ece.floor)})</span>`, font: { size: 15 }, x: 0.02, xanchor: "left", y: 0.985, yanchor: "top" },
+      xaxis: axis("confidence", { range: [0, 1.005], anchor: "y2", tickformat: ".0%" }),
+      yaxis: axis("accuracy", { range: [0, 1.02], domain: [0.27, 1], tickformat: ".0%" }),
+      yaxis2: axis("nodes", { domain: [0, 0.2], nticks: 3 }) }) };
+  }
+  chart("before-chart", () => reliability(before, colour("before"), "the model as it is"));
+  chart("after-chart", () => reliability(method(), colour("after"), state.method));
+  function reliabilityTable() {
+    const bins = method().reliability;
+    id("reliability-table").tBodies[0].replaceChildren(...bins.count.map((n, i) => n === 0 ? null : make("tr", {},
+      make("th", { scope: "row" }, `${percent(bins.lower[i], 0)} to ${percent(bins.upper[i], 0)}`), make("td", {}, count(n)),
+      make("td", {}, percent(bins.confidence[i])), make("td", {}, percent(bins.accuracy[i])),
+      make("td", {}, `${percent(bins.low[i])} to ${percent(bins.high[i])}`))).filter(Boolean));
+  }
+
+  // -- groups ------------------------------------------------------------------------------
+  const MOST_GROUPS = 14;
+  const groupsOf = (findings, name) => findings.groups.find((group) => group.name === name);
+  chart("group-chart", () => {
+    const after = groupsOf(method(), state.grouping), first = groupsOf(before, state.grouping);
+    const order = after.labels.map((_, i) => i).slice(0, MOST_GROUPS).reverse();
+    const names = order.map((i) => `${plain(short(after.labels[i], 26))} `);
+    const trace = (group, of, shade, name, symbol) => ({
+      type: "scatter", mode: "markers", name, y: of.map((_, i) => i + (symbol === "diamond" ? 0.16 : -0.1)), x: of.map((i) => 100 * (group.confidence[i] - group.accuracy[i])),
+      text: of.map((i) => `${plain(short(group.labels[i], 60))}: ${count(group.count[i])} nodes<br>confidence ${percent(group.confidence[i])}, accuracy ${percent(group.accuracy[i])}`),
+      hovertemplate: "%{text}<extra>" + plain(name) + "</extra>", marker: { color: shade, size: 10, symbol },
+      error_x: { type: "data", symmetric: false, color: shade, thickness: 1.6, width: 4,
+        array: of.map((i) => 100 * (group.accuracy[i] - group.low[i])), arrayminus: of.map((i) => 100 * (group.high[i] - group.accuracy[i])) } });
+    const same = order.map((i) => first.labels.indexOf(after.labels[i]));
+    const known = same.every((i) => i >= 0); // a method that changes predictions regroups nothing, but be safe
+    const traces = state.method === "uncalibrated" || !known ? [] : [trace(first, same, colour("before"), "before", "diamond")];
+    traces.push(trace(after, order, colour("after"), state.method, "circle"));
+    const worst = order.at(-1);
+    return { data: traces, label: `Gap between confidence and accuracy by ${data.groupings[state.grouping]}. Worst: ${after.labels[worst]}, ${signed(after.confidence[worst] - after.accuracy[worst])} points.`,
+      layout: layout({ showlegend: traces.length > 1, margin: { l: 20, r: 14, t: 34, b: 48 },
+        xaxis: axis("confidence minus accuracy, points", { rangemode: "tozero", zeroline: true, zerolinewidth: 2, zerolinecolor: colour("soft") }),
+        yaxis: axis("", { tickvals: order.map((_, i) => i), ticktext: names, range: [-0.6, order.length - 0.4], showgrid: false, zeroline: false }) }) };
+  });
+  function groupTable() {
+    const rows = Object.keys(data.groupings).flatMap((name) => {
+      const after = groupsOf(method(), name), first = groupsOf(before, name);
+      return after.labels.map((label, i) => {
+        const gap = after.confidence[i] - after.accuracy[i], old = first.labels.indexOf(label);
+        const outside = Math.max(after.confidence[i] - after.high[i], after.low[i] - after.confidence[i], 0);
+        return { label, title: data.groupings[name], n: after.count[i], confidence: after.confidence[i], accuracy: after.accuracy[i],
+          low: after.low[i], high: after.high[i], gap, outside, old: old < 0 ? null : first.confidence[old] - first.accuracy[old] };
+      });
+    }).sort((a, b) => b.outside - a.outside || Math.abs(b.gap) - Math.abs(a.gap));
+    const table = id("group-table");
+    table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {},
+      make("th", { scope: "row" }, row.label), make("td", { class: "text" }, row.title), make("td", { "data-value": row.n }, count(row.n)),
+      make("td", { "data-value": row.confidence }, percent(row.confidence)),
+      make("td", { "data-value": row.accuracy }, percent(row.accuracy), make("br"), make("small", {}, `${percent(row.low)} to ${percent(row.high)}`)),
+      make("td", { "data-value": Math.abs(row.gap) }, signed(row.gap)),
+      make("td", { "data-value": row.old === null ? "" : Math.abs(row.old) }, row.old === null ? "" : signed(row.old)))));
+    table.querySelectorAll("th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
+  }
+
+  // -- temperature -------------------------------------------------------------------------
+  function temperatureChart(against, title, range) {
+    const profile = method().temperature;
+    if (!profile) return { data: [], layout: layout(), label: "This method has no temperature." };
+    const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: profile[against], y: profile.temperature,
+      marker: { color: colour("after"), size: 4, opacity: 0.35 }, hovertemplate: "%{x:.2f}: T = %{y:.3f}<extra></extra>" }];
+    profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
+      line: { color: colour(["before", "third", "fourth"][i % 3]), width: 3, dash: ["solid", "dash", "dot"][i % 3] }, hoverinfo: "name" }));
+    return { data: traces, label: `Temperature of ${count(profile.temperature.length)} nodes against ${title}.`,
+      layout: layout({ showlegend: true, xaxis: axis(title, { range }), yaxis: axis("temperature", { type: "log", dtick: undefined, nticks: 6 }) }) };
+  }
+  chart("temperature-homophily-chart", () => temperatureChart("homophily", "estimated homophily", [0, 1]));
+  chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy", [0, 1]));
+  function temperatureText() {
+    const profile = method().temperature;
+    id("temperature-none").hidden = Boolean(profile);
+    id("temperature-charts").hidden = !profile;
+    if (profile) id("temperature-note").textContent = [
+      profile.is_effective ? "This method has no temperature of its own. Shown is the one that would give each prediction the same confidence." : "",
+      profile.has_law ? "Lines: the fitted law, with everything else typical." : "Line: the running median of the nodes.",
+      profile.n_candidates > profile.nodes.length ? `${count(profile.nodes.length)} of ${count(profile.n_candidates)} nodes are drawn, chosen at random.` : "",
+    ].join(" ");
+  }
+
+  // -- decisions ---------------------------------------------------------------------------
+  const slider = id("target");
+  slider.max = before.selective.target.length - 1;
+  state.target = data.first_target;
+  slider.value = state.target;
+  function decide() {
+    const selective = method().selective, i = state.target, target = selective.target[i];
+    id("target-value").textContent = percent(target);
+    slider.setAttribute("aria-valuetext", percent(target));
+    const threshold = selective.threshold[i];
+    id("target-answer").textContent = threshold === null
+      ? `None can be promised. With ${count(selective.n_fitted)} calibration nodes no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
+      : `${percent(selective.coverage[i])} of the nodes (${count(selective.n_decided[i])} of ${count(selective.n_nodes)}): those with confidence of at least ${percent(threshold, 2)}. ` +
+        (selective.test_accuracy[i] === null ? "" : `On the test nodes they are ${percent(selective.test_accuracy[i])} accurate.`);
+  }
+  chart("selective-chart", () => {
+    const selective = method().selective, i = state.target;
+    const line = (findings, shade, name, dash) => ({ type: "scatter", mode: "lines", name: plain(name), x: findings.selective.curve_coverage, y: findings.selective.curve_accuracy,
+      line: { color: shade, width: 2.5, dash }, hovertemplate: "%{x:.0%} decided, %{y:.1%} right<extra></extra>" });
+    const traces = [line(before, colour("before"), "before", "dash")];
+    if (state.method !== "uncalibrated") traces.push(line(method(), colour("after"), state.method, "solid"));
+    if (selective.threshold[i] !== null && selective.test_accuracy[i] !== null) traces.push({ type: "scatter", mode: "markers", name: "your target", x: [selective.test_coverage[i]], y: [selective.test_accuracy[i]],
+      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "%{x:.1%} decided, %{y:.2%} right<extra></extra>" });
+    const target = selective.target[i];
+    return { data: traces, label: `Accuracy against the share of test nodes decided. At ${percent(target)}: ${id("target-answer").textContent}`,
+      layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided automatically", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy among them", { tickformat: ".0%" }),
+        shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: colour("soft"), dash: "dot", width: 1.5 } }] }) };
+  });
+  slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw(); });
+
+  // -- single nodes ------------------------------------------------------------------------
+  const nodes = data.drawn;
+  const after = (i) => nodes.calibrated[state.method][i];
+  const temperatureOf = (i) => nodes.temperature[state.method]?.[i] ?? null;
+  function nodeTable() {
+    const table = id("node-table");
+    table.tBodies[0].replaceChildren(...data.listed.map((i, position) => {
+      const change = after(i) - nodes.confidence[i], temperature = temperatureOf(i);
+      const cell = (value, text) => make("td", { "data-value": value ?? "" }, text);
+      return make("tr", { "data-position": position, class: position === state.listed ? "chosen" : null },
+        make("th", { scope: "row" }, make("button", { type: "button", class: "link", onclick: () => choose(position, true) }, nodes.name[i])),
+        make("td", { class: "text" }, nodes.split[i]), make("td", { class: "text" }, className(nodes.prediction[i])), make("td", { class: "text" }, className(nodes.label[i])),
+        cell(nodes.confidence[i], percent(nodes.confidence[i])), cell(after(i), percent(after(i))), cell(change, signed(change)),
+        cell(temperature, temperature === null ? "" : temperature.toPrecision(3)), cell(nodes.in_degree[i], count(nodes.in_degree[i])), cell(nodes.support[i], percent(nodes.support[i], 0)));
+    }));
+    table.querySelectorAll("th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
+    refilter();
+  }
+  let refilter = () => {};
+
+  chart("neighbourhood-chart", () => {
+    const around = data.surroundings[state.listed], c = around.centre;
+    const order = [...around.neighbours].sort((a, b) => nodes.prediction[a] - nodes.prediction[b] || a - b);
+    const place = new Map([[c, [0, 0]]]);
+    order.forEach((node, k) => {
+      const angle = (2 * Math.PI * k) / order.length - Math.PI / 2, radius = order.length > 12 && k % 2 ? 0.78 : 1;
+      place.set(node, [radius * Math.cos(angle), radius * Math.sin(angle)]);
+    });
+    const segments = (pairs) => pairs.reduce((line, [a, b]) => {
+      const [p, q] = [place.get(a), place.get(b)];
+      line.x.push(p[0], q[0], null); line.y.push(p[1], q[1], null);
+      return line;
+    }, { x: [], y: [] });
+    const describe = (i) => `${plain(short(nodes.name[i], 60))}<br>predicted ${plain(short(className(nodes.prediction[i]), 60))}<br>confidence ${percent(nodes.confidence[i])} → ${percent(after(i))}`;
+    const marks = (list, name, shade, symbol) => ({ type: "scatter", mode: "markers+text", name, x: list.map((i) => place.get(i)[0]), y: list.map((i) => place.get(i)[1]),
+      text: list.map((i) => plain(short(nodes.name[i], 10))), textposition: "bottom center", textfont: { size: 11, color: colour("soft") },
+      customdata: list.map(describe), hovertemplate: "%{customdata}<extra></extra>",
+      marker: { color: shade, symbol, opacity: 1, size: list.map((i) => (i === c ? 22 : 8 + 12 * after(i))), line: { color: colour("paper"), width: 1.5 } } });
+    const agree = order.filter((i) => nodes.prediction[i] === nodes.prediction[c]), differ = order.filter((i) => nodes.prediction[i] !== nodes.prediction[c]);
+    const spokes = segments(order.map((node) => [c, node])), rim = segments(around.edges[0].map((a, k) => [a, around.edges[1][k]]));
+    const hidden = around.n_neighbours - order.length;
+    id("neighbourhood-caption").textContent = `${nodes.name[c]} in the middle; ${agree.length} of ${order.length} neighbours ${hidden ? `drawn (of ${count(around.n_neighbours)})` : ""} have the same prediction. Larger marks are more confident.`;
+    const traces = [{ type: "scatter", mode: "lines", ...rim, line: { color: colour("line"), width: 1 }, hoverinfo: "skip", showlegend: false },
+      { type: "scatter", mode: "lines", ...spokes, line: { color: colour("soft"), width: 1 }, hoverinfo: "skip", showlegend: false }];
+    if (agree.length) traces.push(marks(agree, "same prediction", colour("after"), "circle"));
+    if (differ.length) traces.push(marks(differ, "another prediction", colour("before"), "diamond"));
+    traces.push(marks([c], "this node", colour("ink"), "star"));
+    const none = axis("", { visible: false });
+    return { data: traces, label: id("neighbourhood-caption").textContent,
+      layout: layout({ showlegend: true, margin: { l: 8, r: 8, t: 40, b: 8 }, xaxis: { ...none, range: [-1.3, 1.3] }, yaxis: { ...none, range: [-1.3, 1.25], scaleanchor: "x" } }) };
+  });
+
+  function nodeCard() {
+    const i = data.listed[state.listed], temperature = temperatureOf(i);
+    id("node-title").textContent = `Node ${nodes.name[i]}`;
+    const fact = (name, value, more) => make("div", {}, make("dt", {}, name), make("dd", {}, value, more ? make("small", {}, more) : null));
+    const other = nodes.predicted[state.method]?.[i];
+    id("node-facts").replaceChildren(
+      fact("Predicted", className(nodes.prediction[i]), other !== undefined && other !== nodes.prediction[i] ? `now ${className(other)}` : nodes.label[i] < 0 ? "label unknown" : `label: ${className(nodes.label[i])}`),
+      fact("Confidence", `${percent(nodes.confidence[i])} → ${percent(after(i))}`),
+      fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction"),
+      fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0 certain, 1 none"),
+      ...(temperature === null ? [] : [fact("Temperature", temperature.toPrecision(3))]));
+    const explanation = method().explanation;
+    const list = !explanation ? [] : [make("h3", {}, "Why this temperature?"),
+      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Factors" }, make("table", {}, make("caption", {}, "The temperature is the product of these factors."),
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Because of"), make("th", { scope: "col" }, "Factor"))),
+        make("tbody", {}, ...explanation.parts.map((part, k) => make("tr", {}, make("th", { scope: "row" }, part), make("td", {}, explanation.factors[state.listed][k].toFixed(2))))))),
+      make("p", { class: "soft small" }, explanation.note)];
+    id("explanation").replaceChildren(...list);
+  }
+  function choose(position, scroll) {
+    state.listed = position;
+    id("node-table").querySelectorAll("tr.chosen").forEach((row) => row.classList.remove("chosen"));
+    id("node-table").querySelector(`tr[data-position="${position}"]`)?.classList.add("chosen");
+    nodeCard();
+    redraw();
+    if (scroll) id("nodes").scrollIntoView({ behavior: "smooth" });
+  }
+
+  // -- the switch --------------------------------------------------------------------------
+  function show() {
+    const { verdict } = method();
+    id("verdict-box").className = `verdict ${verdict.grade}`;
+    id("verdict-label").textContent = verdict.label;
+    id("verdict-text").textContent = verdict.text;
+    document.querySelectorAll(".method-name").forEach((place) => { place.textContent = state.method; });
+    document.querySelectorAll("#method-table tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.method === state.method));
+    reliabilityTable(); groupTable(); temperatureText(); decide(); nodeTable(); nodeCard();
+    redraw();
+  }
+  id("method").addEventListener("change", (event) => { state.method = event.target.value; show(); });
+  id("grouping").addEventListener("change", (event) => { state.grouping = event.target.value; redraw(); });
+  refilter = Page.filterable(id("node-search"), id("node-table"), id("node-count"));
+  id("method").value = state.method;
+  show();
+})();

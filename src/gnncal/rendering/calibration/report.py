@@ -1,0 +1,108 @@
+"""``gnncal.report``: a calibration as one interactive page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.files import write_atomically
+from gnncal.inspection.inspection import Inspection, Progress, inspect
+from gnncal.inspection.subject import DEFAULT_METHODS, make_subject
+from gnncal.rendering.calibration.contents import render
+
+NOTEBOOK_HEIGHT = 720  # pixels
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report as a page. A notebook shows it; ``save`` writes it to a file."""
+
+    inspection: Inspection
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file and return its path. Nothing half-written is left behind."""
+        place = Path(path)
+        write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
+        return place
+
+    def __repr__(self) -> str:
+        verdict = self.inspection.verdict
+        return f"Report: {verdict.label}. {verdict.text}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="gnncal report" '
+            f'style="width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"></iframe>'
+        )
+
+
+def report(
+    logits: Any,
+    labels: Any,
+    graph: Any,
+    *,
+    nodes: Any,
+    test_nodes: Any,
+    train_nodes: Any = None,
+    methods: Sequence[str] | Mapping[str, str | Calibrator] = DEFAULT_METHODS,
+    class_names: Sequence[str] | None = None,
+    node_ids: Any = None,
+    focus: Sequence[Any] = (),
+    title: str = "Calibration report",
+    command: str = "",
+    progress: Progress = lambda step: None,
+) -> Report:
+    """Calibrate with several methods and show the result as one interactive page.
+
+    The page is a single HTML file that needs no network: reliability before and after, the groups
+    of nodes in which confidence is wrong, the temperature of each node, how many nodes may be
+    decided automatically, and the neighbours of single nodes.
+
+    Parameters
+    ----------
+    logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
+    labels : (n_nodes,) classes 0..K-1, -1 where unknown.
+    graph : a :class:`gnncal.Graph` or a PyTorch Geometric ``Data`` of these nodes.
+    nodes : calibration nodes, mask or indices, usually the validation split.
+    test_nodes : other labelled nodes, on which everything is judged.
+    train_nodes : nodes that the model was trained on.
+    methods : names of calibrators, or calibrators by a name of your own. The page opens with
+        ``structural`` if it is among them, else with the last.
+    class_names : a name for each class.
+    node_ids : (n_nodes,) a name for each node; default: its number.
+    focus : ids of nodes that the page should show in any case.
+    title : the page's heading.
+    command : how the report was made, shown at its end.
+    progress : a function that is told each step before it begins.
+
+    Returns
+    -------
+    Report
+        ``report.save("report.html")`` writes it. In a notebook it shows itself.
+
+    Raises
+    ------
+    InputError
+        If there are no labelled nodes to calibrate on or to judge on, or something does not fit.
+
+    """
+    subject = make_subject(
+        logits,
+        labels,
+        graph,
+        nodes=nodes,
+        train_nodes=train_nodes,
+        test_nodes=test_nodes,
+        methods=methods,
+        class_names=class_names,
+        node_ids=node_ids,
+        focus=focus,
+    )
+    inspection = inspect(subject, progress=progress)
+    progress("writing the page")
+    return Report(inspection, render(inspection, title=title, command=command))

@@ -1,0 +1,116 @@
+"""One self-contained HTML page: a template, a stylesheet, a script, the data, and Plotly.
+
+A page opens from disk and asks the network for nothing. Its data is JSON that the script reads;
+all text goes through escaping or becomes text nodes, so names from a stranger's file stay names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from gnncal import __version__
+from gnncal.core.errors import require
+
+DIGITS = 6  # significant digits of a number in the page
+
+
+def render_page(
+    package: str,
+    template: str,
+    *,
+    title: str,
+    sections: Sequence[tuple[str, str]],
+    data: Mapping[str, Any],
+    scripts: Sequence[str],
+    **context: Any,
+) -> str:
+    """Fill a template that extends ``base.html`` and return the page.
+
+    Parameters
+    ----------
+    package : the package that has the template and its scripts as files.
+    template : name of the template's file.
+    title : heading of the page.
+    sections : anchor and heading of each section, for the bar at the top.
+    data : what the scripts read; records and arrays become JSON.
+    scripts : names of the scripts' files, in their order.
+    context : what the template reads.
+
+    """
+    jinja2 = require("jinja2", extra="report", purpose="making a report")
+    markup = require("markupsafe", extra="report", purpose="making a report").Markup
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.FunctionLoader(_reader(package)), jinja2.FunctionLoader(_reader(__name__))]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = lambda value: f"{value:,}"
+    return environment.get_template(template).render(
+        title=title,
+        version=__version__,
+        sections=sections,
+        data=markup(to_json(data)),
+        plotly=markup(_packed_plotly()),
+        asset=lambda name: markup(_read(__name__, name)),
+        scripts=[markup(_read(package, name)) for name in scripts],
+        **context,
+    )
+
+
+def to_json(value: Any) -> str:
+    """Return JSON that is safe inside a script element."""
+    text = json.dumps(plain(value), allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def plain(value: Any) -> Any:
+    """Turn records and arrays into lists, dictionaries and numbers; NaN and infinity into None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    return value
+
+
+@cache
+def _packed_plotly() -> str:
+    """Plotly's script, compressed, as text."""
+    offline = require("plotly.offline", extra="report", purpose="making a report")
+    return b64encode(gzip.compress(offline.get_plotlyjs().encode(), 9, mtime=0)).decode()
+
+
+@cache
+def _read(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _reader(package: str) -> Any:
+    def read(name: str) -> str | None:
+        place = files(package).joinpath(name)
+        return place.read_text(encoding="utf-8") if place.is_file() else None
+
+    return read

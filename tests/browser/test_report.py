@@ -1,0 +1,165 @@
+"""The report in a real browser: it opens, it answers, it fits, and text stays text."""
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.simulation import CSBM
+
+from .conftest import violations
+
+HOSTILE = [
+    "<script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "</script><b>bold</b> & \"quotes\" 'single' `tick` ${x} %{y}",
+    "🦉" * 3 + "é<a href='javascript:alert(1)'>link</a>",
+    "long " * 2000,
+]
+
+
+def task(n_nodes=900):
+    """A small graph with a model that is too sure of itself."""
+    generator = np.random.default_rng(0)
+    homophily = np.where(generator.random(n_nodes) < 0.5, 0.3, 0.9)
+    sample = CSBM(n_classes=5, mean_degree=8, separation=1.0).sample(homophily, random_state=0)
+    logits = generator.normal(size=(n_nodes, 5))
+    logits[np.arange(n_nodes), sample.labels] += 1.2
+    train, val, test = np.split(generator.permutation(n_nodes), [100, 400])
+    return (3 * logits, sample.labels, sample.graph), {
+        "train_nodes": train,
+        "nodes": val,
+        "test_nodes": test,
+    }
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    data, splits = task()
+    ids = [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(len(data[0]))]
+    made = gnncal.report(
+        *data,
+        **splits,
+        methods=["ts", "hots", "structural", "structural-graph"],
+        class_names=HOSTILE,
+        node_ids=ids,
+        focus=[ids[7]],
+        title="<i>My</i> model",
+    )
+    return made.save(tmp_path_factory.mktemp("report") / "report.html")
+
+
+def test_it_opens_from_disk_without_complaint_or_request(visit, page_file):
+    opened = visit(page_file)
+    opened.draw_everything()
+    assert opened.complaints == []
+    assert opened.requests == [page_file.as_uri()]
+
+
+def test_the_method_switch_changes_diagram_verdict_and_tables(visit, page_file):
+    opened = visit(page_file)
+    opened.draw_everything()
+    page = opened.page
+    drawn = "document.getElementById('after-chart').data[1].y.join()"
+    before = page.evaluate(drawn)
+    verdict = page.text_content("#verdict-text")
+    page.select_option("#method", "ts")
+    page.wait_for_function(f"{drawn} !== '{before}'")
+    assert page.text_content("#verdict-text") != verdict
+    assert "ts" in page.text_content("#reliability .method-name")
+    uncalibrated = "document.getElementById('before-chart').data[1].y.join()"
+    page.select_option("#method", "uncalibrated")
+    page.wait_for_function(f"{drawn} === {uncalibrated}")
+
+
+def test_the_slider_changes_the_answer(visit, page_file):
+    opened = visit(page_file)
+    page = opened.page
+    answers = set()
+    for position in (0, 20, 58):
+        page.locator("#target").fill(str(position))
+        answers.add(page.text_content("#target-answer"))
+    assert len(answers) == 3
+    page.locator("#target").focus()
+    before = page.text_content("#target-value")
+    page.keyboard.press("ArrowLeft")
+    assert page.text_content("#target-value") != before
+
+
+def test_the_table_sorts_and_filters(visit, page_file):
+    opened = visit(page_file)
+    page = opened.page
+
+    def degrees():
+        cells = page.locator("#node-table tbody tr:visible td:nth-child(9)").all_text_contents()
+        return [int(cell.replace(",", "")) for cell in cells]
+
+    page.click("#node-table thead th:nth-child(9) button")
+    assert degrees() == sorted(degrees())
+    page.click("#node-table thead th:nth-child(9) button")
+    assert degrees() == sorted(degrees(), reverse=True)
+    heading = page.locator("#node-table thead th:nth-child(9)")
+    assert heading.get_attribute("aria-sort") == "descending"
+    n_all = len(degrees())
+    page.fill("#node-search", "calibration")
+    splits = page.locator("#node-table tbody tr:visible td:nth-child(2)").all_text_contents()
+    assert 0 < len(splits) < n_all
+    assert set(splits) == {"calibration"}
+
+
+def test_a_node_is_chosen_by_keyboard(visit, page_file):
+    page = visit(page_file).page
+    third = page.locator("#node-table tbody tr:nth-child(3) button")
+    name = third.text_content()
+    third.focus()
+    page.keyboard.press("Enter")
+    assert page.text_content("#node-title") == f"Node {name}"
+
+
+def test_a_node_that_was_asked_for_stands_first(visit, page_file):
+    page = visit(page_file).page
+    assert page.text_content("#node-table tbody tr:first-child button").startswith(HOSTILE[2])
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_nothing_overflows_the_screen(visit, page_file, width, dark):
+    opened = visit(page_file, width=width, dark=dark)
+    opened.draw_everything()
+    assert opened.overflow() <= 0
+    background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(int(x) for x in background[4:-1].split(",")) < 200) == dark
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_serious_violation(visit, page_file, dark):
+    opened = visit(page_file, dark=dark)
+    opened.draw_everything()
+    assert violations(opened.page) == []
+
+
+def test_hostile_text_is_shown_as_text(visit, page_file):
+    opened = visit(page_file)
+    opened.draw_everything()
+    page = opened.page
+    page.select_option("#grouping", "class")
+    page.wait_for_function(
+        "document.getElementById('group-chart').textContent.includes('<script>')"
+    )
+    assert page.title() == "<i>My</i> model"
+    assert (
+        page.locator("main img, main b:not(td b), main a[href^='javascript'], main i").count() == 0
+    )
+    for name in HOSTILE[:4]:
+        assert name in page.text_content("#calibrated tbody")
+
+
+def test_printing_draws_every_chart(visit, page_file):
+    page = visit(page_file).page
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("[...document.querySelectorAll('.chart')].every(e => e.dataset.drawn)")
+
+
+def test_the_theme_button_changes_the_theme(visit, page_file):
+    page = visit(page_file).page
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
