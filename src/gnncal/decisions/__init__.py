@@ -1,11 +1,24 @@
 """Decisions: which nodes may be decided automatically, and which classes a node may have."""
 
+from gnncal.decisions.aps import APS
+from gnncal.decisions.conformal import ConformalClassifier, ConformalReport
 from gnncal.decisions.curve import SelectiveCurve, selective_curve
+from gnncal.decisions.daps import DAPS
+from gnncal.decisions.raps import RAPS
+from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
+from gnncal.decisions.splitting import hold_out
 
 __all__ = [
+    "APS",
+    "DAPS",
+    "RAPS",
+    "ConformalClassifier",
+    "ConformalReport",
+    "ConformalScore",
     "SelectiveClassifier",
     "SelectiveCurve",
     "SelectiveReport",
+    "hold_out",
     "selective_curve",
 ]

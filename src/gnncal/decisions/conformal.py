@@ -1,0 +1,265 @@
+"""Conformal prediction: for each node a set of classes that has the true one, as often as asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import stats
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.core.checks import check_probs
+from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
+from gnncal.core.data import check_graph
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Graph
+from gnncal.core.tabular import Table, Tabular, count, text
+from gnncal.core.tabular import number as shown_number
+from gnncal.decisions.aps import APS
+from gnncal.decisions.daps import DAPS
+from gnncal.decisions.outcomes import check_calibration
+from gnncal.decisions.raps import RAPS
+from gnncal.decisions.scores import ConformalScore
+
+SCORES: dict[str, type[ConformalScore]] = {"aps": APS, "raps": RAPS, "daps": DAPS}
+INTERVAL_LEVEL = 0.95
+ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
+IS_SCORE = Constraint(
+    "a score such as gnncal.decisions.RAPS(k_reg=2)",
+    lambda value: isinstance(value, ConformalScore),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class ConformalReport(Tabular):
+    """What a fit found on the calibration nodes, in numbers and in one sentence."""
+
+    coverage: float  # asked for
+    n_calibration: int
+    threshold: float  # of the scores; infinite if there are too few calibration nodes
+    coverage_low: float  # 95 % of draws of as many calibration nodes cover a share in between
+    coverage_high: float
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain words."""
+        share = f"{100 * self.coverage:g} %"
+        if self.threshold == np.inf:
+            return (
+                f"Every set has all classes: {self.n_calibration:,} calibration nodes are too few "
+                f"for {share} coverage, which takes at least {fewest_calibration(self.coverage):,}."
+            )
+        return (
+            f"On average over draws of the calibration nodes, the sets have the true class of at "
+            f"least {share} of the nodes."
+        )
+
+    def _tables(self) -> Sequence[Table]:
+        ends = f"of {100 * INTERVAL_LEVEL:g} % of such draws"
+        rows = [
+            [text("coverage", "coverage asked for"), shown_number(self.coverage, 4)],
+            [text("coverage_low", f"  lowest {ends}"), shown_number(self.coverage_low, 4)],
+            [text("coverage_high", f"  highest {ends}"), shown_number(self.coverage_high, 4)],
+            [text("n_calibration", "calibration nodes"), count(self.n_calibration)],
+            [text("threshold", "threshold of the scores"), shown_number(self.threshold, 4)],
+        ]
+        return [Table(self.sentence, ("quantity", "value"), rows)]
+
+
+class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
+    """Gives each node a set of classes that contains the true one with a chosen probability.
+
+    The guarantee: if the calibration nodes were drawn at random from the same pool as a new node,
+    the set of the new node contains its true class with probability at least ``coverage``. It is
+    an average over nodes and over draws of the calibration nodes. It holds for any model,
+    however badly calibrated, and for any number of calibration nodes; with n of them the
+    probability is also at most ``coverage`` + 1 / (n + 1), unless scores are tied or empty sets
+    are filled. It is not a guarantee for each class or each region of the graph.
+
+    On a graph whose nodes are all there from the start, the model and the score may look at all
+    features and edges, calibration nodes and others alike. It breaks
+
+    * when the calibration nodes were used to fit the calibrator or to choose the model or the
+      parameters of the score: hold some of them out (:func:`gnncal.decisions.hold_out`),
+    * when nodes join the graph later, or the graph and its classes drift with time,
+    * when labels are known for a special kind of nodes only, such as old or well-connected ones.
+
+    Parameters
+    ----------
+    coverage : float, default=0.9
+        Share of nodes whose set must have the true class, between 0 and 1.
+    score : str or ConformalScore, default="aps"
+        ``"aps"``, ``"raps"``, ``"daps"`` (which averages scores over neighbours and needs a
+        graph), or an object such as ``DAPS(diffusion=0.3)``.
+    nonempty : bool, default=True
+        Put the predicted class into sets that would be empty, which only adds coverage. A good
+        model with a modest ``coverage`` has many empty sets otherwise.
+    random_state : int, default=0
+        Seed of one random number for each node, which goes with the row: the first row has
+        always the same. Two orders of the same nodes give different sets, equally good ones.
+        ``APS(randomised=False)`` has no such numbers.
+
+    Attributes
+    ----------
+    threshold_ : float
+        A class belongs to the set if its score is at most this. Infinite with too few nodes.
+    report_ : ConformalReport
+        What was found, with limits between which the coverage of a single fit lies.
+
+    References
+    ----------
+    Romano et al. (NeurIPS 2020) for APS, Angelopoulos et al. (ICLR 2021) for RAPS, Zargarbashi et
+    al. (ICML 2023) for DAPS and, with Huang et al., "Uncertainty quantification over graph with
+    conformalized graph neural networks" (NeurIPS 2023), for why it is valid on graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ConformalClassifier
+    >>> generator = np.random.default_rng(0)
+    >>> probs = generator.dirichlet([1, 1, 1], size=1000)
+    >>> labels = np.array([generator.choice(3, p=row) for row in probs])
+    >>> conformal = ConformalClassifier(coverage=0.9).fit(probs[:500], labels[:500])
+    >>> sets = conformal.predict_set(probs[500:])
+    >>> float(sets[np.arange(500), labels[500:]].mean()), float(sets.sum(axis=1).mean())
+    (0.882, 1.98)
+
+    """
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "coverage": number(above=0, below=1),
+        "score": choice(*SCORES) | IS_SCORE,
+        "nonempty": FLAG,
+        "random_state": whole_number(at_least=0),
+    }
+
+    threshold_: float
+    report_: ConformalReport
+
+    def __init__(
+        self,
+        *,
+        coverage: float = 0.9,
+        score: str | ConformalScore = "aps",
+        nonempty: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        self.coverage = coverage
+        self.score = score
+        self.nonempty = nonempty
+        self.random_state = random_state
+
+    def fit(
+        self, probs: Any, labels: Any, graph: Graph | None = None, *, nodes: Any = None
+    ) -> Self:
+        """Find the threshold of the scores on the calibration nodes.
+
+        Parameters
+        ----------
+        probs : (n_nodes, n_classes) probabilities, rows sum to one.
+        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never
+            looked at.
+        graph : the :class:`gnncal.Graph` of these nodes, for scores that need one.
+        nodes : calibration nodes, mask or indices. Default: every node whose label is not -1.
+
+        Returns
+        -------
+        self
+
+        """
+        for name, constraint in self.constraints.items():
+            constraint.check(name, getattr(self, name))
+        score = self._score()
+        score.check()
+        checked, chosen, used = check_calibration(probs, labels, nodes)
+        self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
+        scores = score.scores(checked, self._uniform(len(checked), fresh=False), graph)
+        self.n_classes_ = checked.shape[1]
+        # Rows beside the calibration nodes are nodes of the same graph, to be predicted later.
+        self.n_graph_nodes_ = len(checked) if chosen.size < len(checked) else None
+        self.threshold_ = conformal_quantile(scores[chosen, used], self.coverage)
+        self.report_ = self._report(chosen.size)
+        if self.threshold_ == np.inf:
+            warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
+        return self
+
+    def predict_set(self, probs: Any, graph: Graph | None = None) -> BoolArray:
+        """Return the set of classes of each node.
+
+        Parameters
+        ----------
+        probs : (n_nodes, n_classes) probabilities, made as those of ``fit``. As many rows as in a
+            ``fit`` with other nodes beside the calibration nodes are taken to be the same nodes.
+        graph : the :class:`gnncal.Graph` of these nodes, for scores that need one.
+
+        Returns
+        -------
+        (n_nodes, n_classes) booleans: does the set of this node have this class?
+
+        """
+        check_is_fitted(self, "threshold_")
+        checked = check_probs(probs)
+        n_nodes, n_classes = checked.shape
+        if n_classes != self.n_classes_:
+            raise InputError(
+                f"probs has {n_classes} columns but the sets were fitted with {self.n_classes_}; "
+                "pass one column a class."
+            )
+        score = self._score()
+        self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
+        uniform = self._uniform(n_nodes, fresh=n_nodes != self.n_graph_nodes_)
+        sets = score.scores(checked, uniform, graph) <= self.threshold_
+        if self.nonempty:
+            empty = np.flatnonzero(~sets.any(axis=1))
+            sets[empty, checked[empty].argmax(axis=1)] = True
+        return sets
+
+    def _score(self) -> ConformalScore:
+        return SCORES[self.score]() if isinstance(self.score, str) else self.score
+
+    def _check_graph(
+        self, score: ConformalScore, graph: Graph | None, n_nodes: int, call: str
+    ) -> None:
+        check_graph(graph, n_nodes)
+        if score.needs_graph and graph is None:
+            raise InputError(f"{type(score).__name__} needs a graph; pass {call}.")
+
+    def _uniform(self, n_nodes: int, *, fresh: bool) -> FloatArray:
+        """One random number for each node; fresh ones are independent of those of ``fit``."""
+        return np.random.default_rng([self.random_state, int(fresh)]).random(n_nodes)
+
+    def _report(self, n: int) -> ConformalReport:
+        # Given the calibration nodes, the coverage of continuous scores has this law.
+        rank = conformal_rank(n, self.coverage)
+        tails = 0.5 * (1 - INTERVAL_LEVEL), 0.5 * (1 + INTERVAL_LEVEL)
+        ends = stats.beta.ppf(tails, rank, n + 1 - rank) if rank <= n else (1.0, 1.0)
+        return ConformalReport(
+            float(self.coverage), n, self.threshold_, float(ends[0]), float(ends[1])
+        )
+
+
+def conformal_rank(n: int, coverage: float) -> int:
+    """Rank of the score, among n, that a new score is below or at with at least this chance."""
+    return ceil((n + 1) * coverage - ROUNDING)
+
+
+def conformal_quantile(scores: FloatArray, coverage: float) -> float:
+    """The ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
+    rank = conformal_rank(len(scores), coverage)
+    if rank > len(scores):
+        return np.inf
+    return float(np.partition(scores, rank - 1)[rank - 1])
+
+
+def fewest_calibration(coverage: float) -> int:
+    """Smallest number of calibration nodes with which sets can leave a class out."""
+    n = max(int(coverage / (1 - coverage)) - 1, 1)
+    while conformal_rank(n, coverage) > n:
+        n += 1
+    return n

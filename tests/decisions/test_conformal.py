@@ -1,0 +1,269 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.base import clone
+
+from gnncal import GnncalWarning, Graph, InputError
+from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, hold_out
+from gnncal.decisions.conformal import conformal_quantile, fewest_calibration
+
+N_NODES, N_CLASSES = 200, 4
+SPLITS = 1000
+CASES = [(APS(), 99), (RAPS(), 50), (DAPS(), 99)]  # 90 of 100, and 46 of 51
+
+
+def pool(seed=0, n_nodes=N_NODES):
+    """An overconfident model on a graph in which neighbours tend to be of one class."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(N_CLASSES, size=n_nodes)
+    logits = 2.0 * np.eye(N_CLASSES)[labels] + 1.5 * generator.normal(size=(n_nodes, N_CLASSES))
+    probs = np.exp(2.0 * logits)
+    edges = generator.integers(n_nodes, size=(2, 6 * n_nodes))
+    edges = edges[:, (labels[edges[0]] == labels[edges[1]]) | (generator.random(6 * n_nodes) < 0.2)]
+    graph = Graph(np.concatenate([edges, edges[::-1]], axis=1), n_nodes)
+    return probs / probs.sum(axis=1, keepdims=True), labels, graph
+
+
+def covered(sets, labels, nodes):
+    return sets[nodes, labels[nodes]].mean()
+
+
+@pytest.mark.parametrize(("score", "n"), CASES, ids=repr)
+def test_marginal_coverage_over_a_thousand_splits_is_exact(score, n):
+    # With scores that have no ties, the rank of a new score among n + 1 is uniform. The number of
+    # covered nodes among m others is then beta-binomial, over the draw of the calibration nodes.
+    probs, labels, graph = pool()
+    rank, m = int(np.ceil(0.9 * (n + 1) - 1e-9)), N_NODES - n
+    generator = np.random.default_rng(1)
+    conformal = ConformalClassifier(coverage=0.9, score=score, nonempty=False)
+    shares = []
+    for _ in range(SPLITS):
+        order = generator.permutation(N_NODES)
+        conformal.fit(probs, labels, graph, nodes=order[:n])
+        shares.append(covered(conformal.predict_set(probs, graph), labels, order[n:]))
+    law = stats.betabinom(m, rank, n + 1 - rank)
+    margin = 4 * law.std() / m / np.sqrt(SPLITS)
+    assert 0.9 <= rank / (n + 1) < 0.9 + 1 / (n + 1)
+    assert abs(np.mean(shares) - rank / (n + 1)) < margin
+    # and not only its mean: the shares have this law (0.078 is passed once in 100,000)
+    counts = np.arange(m + 1)
+    seen = np.searchsorted(np.sort(np.rint(np.multiply(shares, m))), counts, side="right") / SPLITS
+    assert np.abs(seen - law.cdf(counts)).max() < 0.078
+
+
+def test_without_randomisation_coverage_is_at_least_what_was_asked():
+    probs, labels, _ = pool()
+    generator = np.random.default_rng(2)
+    conformal = ConformalClassifier(score=APS(randomised=False))
+    shares = []
+    for _ in range(200):
+        order = generator.permutation(N_NODES)
+        sets = conformal.fit(probs, labels, nodes=order[:80]).predict_set(probs)
+        shares.append(covered(sets, labels, order[80:]))
+    assert np.mean(shares) > 0.9
+
+
+def test_scores_of_one_node_by_hand():
+    probs, u = np.array([[0.2, 0.5, 0.3]]), np.array([0.5])
+    # ranks: class 1, class 2, class 0; sums 0.5, 0.8, 1.0
+    aps = [1.0 - 0.1, 0.5 - 0.25, 0.8 - 0.15]
+    np.testing.assert_allclose(APS().scores(probs, u, None)[0], aps)
+    np.testing.assert_allclose(APS(randomised=False).scores(probs, u, None)[0], [1.0, 0.5, 0.8])
+    raps = [aps[0] + 2 * 0.2, aps[1], aps[2] + 0.2]
+    found = RAPS(k_reg=1, lambda_reg=0.2).scores(probs, u, None)[0]
+    np.testing.assert_allclose(found, raps)
+    np.testing.assert_allclose(RAPS(lambda_reg=0).scores(probs, u, None)[0], aps)
+
+
+def test_diffused_scores_of_a_path_by_hand():
+    # 0 - 1 - 2 and 3 alone; class scores without randomisation are the sums of sorted mass.
+    probs = np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.5, 0.5]])
+    own = np.array([[0.9, 1.0], [1.0, 0.6], [0.7, 1.0], [0.5, 1.0]])
+    path = Graph([[0, 1, 1, 2, 1], [1, 0, 2, 1, 1]], 4)  # the loop at 1 plays no part
+    expected = [
+        0.75 * own[0] + 0.25 * own[1],
+        0.75 * own[1] + 0.25 * (own[0] + own[2]) / 2,
+        0.75 * own[2] + 0.25 * own[1],
+        own[3],
+    ]
+    daps = DAPS(diffusion=0.25, base=APS(randomised=False))
+    np.testing.assert_allclose(daps.scores(probs, np.zeros(4), path), expected)
+    directed = Graph([[0, 1], [1, 2]], 4)  # either end of an edge is a neighbour of the other
+    np.testing.assert_allclose(daps.scores(probs, np.zeros(4), directed), expected)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 0.8, 0.95]))
+def test_a_straight_line_reimplementation_gives_the_same_sets(seed, coverage):
+    probs, labels, graph = pool(seed, 40)
+    conformal = ConformalClassifier(
+        coverage=coverage,
+        score=DAPS(0.4, RAPS(k_reg=1, lambda_reg=0.2, randomised=False)),
+        nonempty=False,
+    )
+    own = np.zeros((40, N_CLASSES))
+    for i, row in enumerate(probs):
+        for rank, c in enumerate(sorted(range(N_CLASSES), key=lambda c: -row[c]), start=1):
+            before = [row[k] for k in range(N_CLASSES) if row[k] > row[c]]
+            own[i, c] = sum(before) + row[c] + 0.2 * max(rank - 1, 0)
+    diffused = own.copy()
+    senders, receivers = graph.edge_index
+    for i in range(40):
+        near = [s for s, r in zip(senders, receivers, strict=True) if r == i and s != i]
+        if near:
+            diffused[i] = 0.6 * own[i] + 0.4 * np.mean([own[j] for j in near], axis=0)
+    calibration = sorted(diffused[i, labels[i]] for i in range(20))
+    rank = int(np.ceil(21 * coverage - 1e-9))
+    threshold = calibration[rank - 1] if rank <= 20 else np.inf
+    conformal.fit(probs, labels, graph, nodes=np.arange(20))
+    assert conformal.threshold_ == pytest.approx(threshold)
+    clear = np.abs(diffused - threshold) > 1e-9
+    sets = conformal.predict_set(probs, graph)
+    np.testing.assert_array_equal(sets[clear], (diffused <= threshold)[clear])
+
+
+@pytest.mark.parametrize("score", [APS(False), RAPS(randomised=False), DAPS(base=APS(False))])
+def test_without_random_numbers_relabelling_nodes_commutes(score):
+    probs, labels, graph = pool()
+    order = np.random.default_rng(3).permutation(N_NODES)
+    place = np.argsort(order)
+    moved = Graph(place[graph.edge_index], N_NODES)
+    nodes = np.arange(N_NODES) < 100
+    conformal = ConformalClassifier(score=score)
+    sets = conformal.fit(probs, labels, graph, nodes=nodes).predict_set(probs, graph)
+    conformal.fit(probs[order], labels[order], moved, nodes=nodes[order])
+    np.testing.assert_array_equal(conformal.predict_set(probs[order], moved), sets[order])
+
+
+def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
+    probs, labels, _ = pool()
+    nodes = np.arange(100)
+
+    def sets(seed):
+        return (
+            ConformalClassifier(random_state=seed)
+            .fit(probs, labels, nodes=nodes)
+            .predict_set(probs)
+        )
+
+    np.testing.assert_array_equal(sets(4), sets(4))
+    assert (sets(4) != sets(5)).any()
+
+
+def test_new_nodes_do_not_share_random_numbers_with_the_calibration_nodes():
+    conformal = ConformalClassifier()
+    probs, labels, _ = pool()
+    conformal.fit(probs[:100], labels[:100])
+    assert conformal.n_graph_nodes_ is None
+    assert not np.array_equal(
+        conformal._uniform(100, fresh=True), conformal._uniform(100, fresh=False)
+    )
+    conformal.fit(probs, labels, nodes=np.arange(100))
+    assert conformal.n_graph_nodes_ == N_NODES
+
+
+def test_filling_empty_sets_adds_the_predicted_class_and_nothing_else():
+    probs, labels, _ = pool()
+    nodes = np.arange(150)
+    may_be_empty = ConformalClassifier(coverage=0.5, nonempty=False).fit(probs, labels, nodes=nodes)
+    filled = clone(may_be_empty).set_params(nonempty=True).fit(probs, labels, nodes=nodes)
+    before, after = may_be_empty.predict_set(probs), filled.predict_set(probs)
+    empty = ~before.any(axis=1)
+    assert empty.any()
+    np.testing.assert_array_equal(before[~empty], after[~empty])
+    np.testing.assert_array_equal(after[empty].sum(axis=1), 1)
+    np.testing.assert_array_equal(after[empty].argmax(axis=1), probs[empty].argmax(axis=1))
+
+
+def test_too_few_calibration_nodes_give_full_sets_and_a_warning():
+    probs, labels, _ = pool()
+    conformal = ConformalClassifier(coverage=0.9)
+    with pytest.warns(GnncalWarning, match="8 calibration nodes are too few .* at least 9"):
+        conformal.fit(probs[:8], labels[:8])
+    assert conformal.predict_set(probs).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert conformal.fit(probs[:9], labels[:9]).threshold_ < np.inf
+
+
+def test_the_quantile_is_the_rank_of_n_plus_one():
+    scores = np.array([0.5, 0.1, 0.9, 0.3])
+    assert conformal_quantile(scores, 0.8) == 0.9  # ceil(5 * 0.8) = 4
+    assert conformal_quantile(scores, 0.6) == 0.5
+    assert conformal_quantile(scores, 0.81) == np.inf
+    assert [fewest_calibration(c) for c in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
+
+
+def test_labels_outside_the_calibration_nodes_never_matter():
+    probs, labels, graph = pool()
+    nodes, hidden = np.arange(100), np.where(np.arange(N_NODES) < 100, labels, -1)
+    conformal = ConformalClassifier(score="daps")
+    first = conformal.fit(probs, labels, graph, nodes=nodes).threshold_
+    assert conformal.fit(probs, hidden, graph).threshold_ == first
+
+
+def test_scikit_learn_conventions_hold():
+    conformal = ConformalClassifier(score=RAPS(k_reg=2))
+    assert clone(conformal).get_params() == conformal.get_params()
+    assert "RAPS(k_reg=2" in repr(conformal)
+    with pytest.raises(Exception, match="not fitted"):
+        conformal.predict_set([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"coverage": 1.0}, "coverage is 1"),
+        ({"score": "lac"}, "score is 'lac'; expected 'aps', 'raps' or 'daps'"),
+        ({"score": RAPS(k_reg=-1)}, "k_reg of RAPS is -1"),
+        ({"score": RAPS(lambda_reg=np.nan)}, "lambda_reg of RAPS is nan"),
+        ({"score": DAPS(diffusion=2)}, "diffusion of DAPS is 2"),
+        ({"score": DAPS(base=DAPS())}, "base of DAPS"),
+        ({"score": DAPS(base=APS("yes"))}, "randomised of APS is 'yes'"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"nonempty": 1}, "nonempty is 1"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(params, match):
+    probs, labels, graph = pool()
+    with pytest.raises(InputError, match=match):
+        ConformalClassifier(**params).fit(probs, labels, graph)
+
+
+def test_hostile_input_is_refused_with_one_sentence():
+    probs, labels, graph = pool()
+    daps = ConformalClassifier(score="daps")
+    with pytest.raises(InputError, match="DAPS needs a graph; pass fit"):
+        daps.fit(probs, labels)
+    with pytest.raises(InputError, match="the graph has 200 nodes"):
+        daps.fit(probs[:100], labels[:100], graph)
+    daps.fit(probs, labels, graph)
+    with pytest.raises(InputError, match="DAPS needs a graph; pass predict_set"):
+        daps.predict_set(probs)
+    with pytest.raises(InputError, match="3 columns"):
+        daps.predict_set([[0.2, 0.3, 0.5]], graph)
+    with pytest.raises(InputError, match="negative"):
+        daps.fit(probs - 0.5, labels, graph)
+
+
+@given(st.integers(2, 60), st.integers(0, 1000))
+def test_held_out_nodes_and_the_rest_are_a_partition(n, seed):
+    nodes = np.random.default_rng(seed).choice(500, size=n, replace=False)
+    rest, held = hold_out(nodes, share=0.5, random_state=seed)
+    assert abs(len(rest) - len(held)) <= 1
+    np.testing.assert_array_equal(np.sort(np.concatenate([rest, held])), np.sort(nodes))
+    mask = np.zeros(500, dtype=bool)
+    mask[nodes] = True
+    np.testing.assert_array_equal(hold_out(mask, random_state=seed)[1], held)
+
+
+def test_a_single_node_cannot_be_split():
+    with pytest.raises(InputError, match="1 labelled nodes cannot be split"):
+        hold_out([4])
+    with pytest.raises(InputError, match="0 labelled nodes cannot be split"):
+        hold_out([])
+    with pytest.raises(InputError, match="share is 1"):
+        hold_out([1, 2], share=1)
