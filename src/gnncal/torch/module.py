@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
+from gnncal.core.graph import Side
 from gnncal.torch.neighbours import Neighbours, RememberedNeighbours
 from gnncal.torch.probability import scaled_probabilities
 
@@ -28,6 +29,7 @@ class CalibratorModule(nn.Module):
     """
 
     hops: ClassVar[int] = 0  # neighbours of how many hops the probabilities of a node depend on
+    side: Side = "both"  # which neighbours count: those that send to a node, or receive from it
 
     def __init__(self, n_classes: int, **learned: Any) -> None:
         super().__init__()

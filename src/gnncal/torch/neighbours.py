@@ -125,13 +125,13 @@ class RememberedNeighbours:
             return EdgeList(edge_index.to(logits.device), logits)
         if logits.device.type == "cpu":
             return GroupedEdges(self._grouped(edges, logits), logits.dtype)
-        return EdgeList(_edge_index(edges).to(logits.device), logits)
+        return EdgeList(edge_index_of(edges).to(logits.device), logits)
 
     def _grouped(self, edges: Any, logits: Tensor) -> Graph:
         is_same = self._edges is not None and self._edges() is edges
         version = _version(edges)
         if not (is_same and version >= 0 and version == self._version):
-            self._graph = Graph(_edge_index(edges), logits.shape[0])
+            self._graph = Graph(edge_index_of(edges), logits.shape[0])
             self._edges, self._version = weakref.ref(edges), version
         assert self._graph is not None
         _check_size(self._graph, logits)
@@ -159,7 +159,7 @@ def _version(edges: Any) -> int:
     return edges._version
 
 
-def _edge_index(edges: Any) -> Tensor:
+def edge_index_of(edges: Any) -> Tensor:
     """(2, n_edges) of an edge_index or of a transposed adjacency."""
     is_list = isinstance(edges, Tensor) and edges.layout == torch.strided
     if is_list and not edges.is_floating_point():

@@ -1,0 +1,108 @@
+"""What a model and a calibrator read off PyTorch Geometric's Data and HeteroData."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.torch.neighbours import edge_index_of
+
+
+class Inputs(NamedTuple):
+    """The two arguments of a model: features and edges, each a dict for a HeteroData."""
+
+    x: Any
+    edges: Any
+
+    @classmethod
+    def of(cls, data: Any) -> Self:
+        """Read them; ``adj_t`` takes the place of an ``edge_index`` that is not there."""
+        if _is_hetero(data):
+            has_list = any("edge_index" in data[kind] for kind in data.edge_types)
+            return cls(data.x_dict, data.edge_index_dict if has_list else data.adj_t_dict)
+        return cls(data.x, _edges_in(data))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labels and masks of the nodes that are calibrated."""
+
+    labels: Tensor  # (n_nodes,)
+    val_mask: Tensor  # (n_nodes,) bool
+    train_mask: Tensor | None
+
+    def graph(self, edges: Any) -> Graph:
+        """The graph of these nodes."""
+        return Graph(edge_index_of(edges), len(self.labels))
+
+
+def node_type_of(data: Any, node_type: str | None) -> str | None:
+    """The type of the nodes to calibrate; None for a graph that has one type."""
+    if not _is_hetero(data):
+        if node_type is not None:
+            raise InputError(f"node_type is {node_type!r} but the data has one type of nodes.")
+        return None
+    if node_type is not None:
+        return node_type
+    found = [kind for kind in data.node_types if "val_mask" in data[kind]]
+    if len(found) != 1:
+        raise InputError(
+            f"{len(found)} node types have a val_mask ({', '.join(found) or 'none'}); pass "
+            "node_type."
+        )
+    return found[0]
+
+
+def split_of(data: Any, node_type: str | None) -> Split:
+    """Labels and masks, or one sentence about what is missing."""
+    store = data if node_type is None else data[node_type]
+    masks = {name: getattr(store, name, None) for name in ("val_mask", "train_mask")}
+    labels = getattr(store, "y", None)
+    if masks["val_mask"] is None:
+        raise InputError(
+            "the data has no val_mask; calibration needs labelled nodes that the model was not "
+            "trained on: set data.val_mask, for example with PyTorch Geometric's RandomNodeSplit."
+        )
+    if labels is None:
+        raise InputError("the data has no labels y; set data.y, -1 where a label is unknown.")
+    for name, mask in masks.items():
+        if mask is not None and mask.ndim != 1:
+            raise InputError(
+                f"{name} has shape {tuple(mask.shape)}, so there are several splits; keep the one "
+                f"that the model was trained with: data.{name} = data.{name}[:, 0]."
+            )
+    if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB has them
+        labels = labels[:, 0]
+    return Split(labels, masks["val_mask"], masks["train_mask"])
+
+
+def edges_of(data: Any, node_type: str | None) -> Any:
+    """The edges among the nodes that are calibrated."""
+    return edges_between(Inputs.of(data).edges, node_type)
+
+
+def edges_between(edges: Any, node_type: str | None) -> Any:
+    """Edges from one type of nodes to the same type; of several relations all together."""
+    if not isinstance(edges, dict):
+        return edges
+    own = [value for (one, _, other), value in edges.items() if one == node_type == other]
+    if not own:
+        raise InputError(
+            f"no edges lead from {node_type!r} to {node_type!r}, so nodes have no neighbours of "
+            "their own type; add them with AddMetaPaths, or fit a method without a graph: 'hts'."
+        )
+    return own[0] if len(own) == 1 else torch.cat([edge_index_of(each) for each in own], dim=1)
+
+
+def _edges_in(data: Any) -> Any:
+    edges = getattr(data, "edge_index", None)
+    return getattr(data, "adj_t", None) if edges is None else edges
+
+
+def _is_hetero(data: Any) -> bool:
+    return hasattr(data, "node_types")

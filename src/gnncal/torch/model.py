@@ -1,0 +1,195 @@
+"""A model with its calibrator: the model's inputs in, calibrated probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from sklearn.base import clone
+from torch import Tensor, nn
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.persistence import load as load_calibrator
+from gnncal.core.errors import InputError
+from gnncal.core.files import write_atomically
+from gnncal.torch.batches import check_batch
+from gnncal.torch.catalogue import to_module
+from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of
+from gnncal.torch.module import CalibratorModule
+
+MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
+Forward = Callable[[nn.Module, Any], Any]  # the model and the data in, logits out
+
+
+class CalibratedModel(nn.Module):
+    """A PyTorch Geometric model whose outputs are calibrated probabilities.
+
+    Parameters
+    ----------
+    model : gives logits (n_nodes, n_classes), or a dict of them by node type, from
+        ``model(x, edge_index, ...)``.
+    calibrator : a fitted calibrator that has a module; it is part of the ``state_dict``.
+    node_type : which nodes of a heterogeneous graph are calibrated.
+
+    Examples
+    --------
+    >>> calibrated = CalibratedModel.fit(model, data)      # fits on data.val_mask
+    >>> probs = calibrated(data.x, data.edge_index)        # (n_nodes, n_classes)
+
+    """
+
+    def __init__(
+        self, model: nn.Module, calibrator: Calibrator, *, node_type: str | None = None
+    ) -> None:
+        super().__init__()
+        if not isinstance(calibrator, Calibrator):
+            raise InputError(
+                f"calibrator is a {type(calibrator).__name__}; pass a fitted gnncal calibrator."
+            )
+        self.model = model
+        self.calibrator: CalibratorModule = to_module(calibrator)
+        self.fitted, self.node_type = calibrator, node_type
+
+    @classmethod
+    def fit(
+        cls,
+        model: nn.Module,
+        data: Any,
+        *,
+        method: str | Calibrator = "structural",
+        node_type: str | None = None,
+        forward: Forward | None = None,
+        **params: Any,
+    ) -> Self:
+        """Calibrate a trained model on the validation nodes of its data.
+
+        The model runs once, in evaluation mode and without gradients; nothing of it is trained,
+        and each of its parts is left in the mode that it was in.
+
+        Parameters
+        ----------
+        model : a trained model, see the class.
+        data : a ``Data`` or ``HeteroData`` with ``val_mask`` and ``y``; ``train_mask`` is used
+            where there is one. ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
+        method : a calibrator's name, or a calibrator, which is copied and not changed.
+        node_type : which nodes of a ``HeteroData``; default: those that have a ``val_mask``.
+        forward : ``forward(model, data)`` gives the logits, if the model needs more than
+            features and edges.
+        params : parameters of the calibrator, if ``method`` is a name.
+
+        Returns
+        -------
+        CalibratedModel
+
+        Raises
+        ------
+        InputError
+            If ``val_mask`` or ``y`` is missing, or the method has no module.
+
+        """
+        node_type = node_type_of(data, node_type)
+        split = split_of(data, node_type)  # refuses before anything runs
+        calibrator = get_calibrator(method, **params) if isinstance(method, str) else clone(method)
+        with evaluating(model), torch.no_grad():
+            output = forward(model, data) if forward else model(*Inputs.of(data))
+        logits = _of_type(output, node_type)
+        graph = split.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
+        calibrator.fit(
+            logits, split.labels, graph, nodes=split.val_mask, train_nodes=split.train_mask
+        )
+        return cls(model, calibrator, node_type=node_type)
+
+    def forward(self, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Tensor:
+        """Calibrated probabilities of every node, (n_nodes, n_classes).
+
+        The arguments are those of the model. The edges may be an ``edge_index``, an ``adj_t``, or
+        a dict of either by edge type.
+        """
+        logits = _of_type(self.model(x, edge_index, *args, **kwargs), self.node_type)
+        if self.calibrator.hops == 0:
+            return self.calibrator(logits)
+        return self.calibrator(logits, edges_between(edge_index, self.node_type))
+
+    def predict(self, data: Any) -> Tensor:
+        """Probabilities for a ``Data``, in evaluation mode and without gradients.
+
+        Returns
+        -------
+        (n_nodes, n_classes); of a batch of ``NeighborLoader`` the rows of its seed nodes only.
+
+        """
+        with evaluating(self), torch.no_grad():
+            probs = self(*Inputs.of(data))
+        store = data if self.node_type is None else data[self.node_type]
+        n_seeds = getattr(store, "batch_size", None)
+        return probs if n_seeds is None else probs[:n_seeds]
+
+    def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:
+        """Raise an InputError unless a batch has all that its seed nodes' probabilities need.
+
+        Parameters
+        ----------
+        batch : of a ``NeighborLoader``, or a subgraph with ``n_id`` and ``batch_size``.
+        data : the whole graph that it comes from.
+        model_hops : how many hops the model looks; default: its number of message passing layers
+            plus one, because layers such as ``GCNConv`` divide by the degrees of the senders.
+
+        """
+        check_batch(batch, data, self.calibrator, _hops_of(self.model, model_hops))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model's weights and the calibrator to a folder; nothing is pickled."""
+        from safetensors.torch import save
+
+        weights = self.model.state_dict()
+        content = save({name: tensor.clone().contiguous() for name, tensor in weights.items()})
+        write_atomically(Path(folder) / MODEL_FILE, content)
+        self.fitted.save(Path(folder) / CALIBRATOR_FILE)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: nn.Module, *, node_type: str | None = None) -> Self:
+        """Read what :meth:`save` wrote; ``model`` is of the same form, its weights are replaced."""
+        from safetensors.torch import load_file
+
+        model.load_state_dict(load_file(Path(folder) / MODEL_FILE))
+        return cls(model, load_calibrator(Path(folder) / CALIBRATOR_FILE), node_type=node_type)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; then each part has the mode it had."""
+    modes = {part: part.training for part in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+def _of_type(output: Any, node_type: str | None) -> Tensor:
+    """The logits of one type of nodes, where the model gives a dict of them."""
+    if not isinstance(output, dict):
+        return output
+    if node_type not in output:
+        raise InputError(
+            f"the model gives logits of {', '.join(map(str, output))}; pass one of them as "
+            "node_type."
+        )
+    return output[node_type]
+
+
+def _hops_of(model: nn.Module, model_hops: int | None) -> int:
+    if model_hops is not None:
+        return model_hops
+    n_layers = sum(
+        any(kind.__name__ == "MessagePassing" for kind in type(part).__mro__)
+        for part in model.modules()
+    )
+    if n_layers == 0:
+        raise InputError("the model has no MessagePassing layer to count; pass model_hops.")
+    return n_layers + 1

@@ -1,0 +1,239 @@
+"""A calibrated model gives the probabilities of its calibrator, from the model's own inputs."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import gnncal
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from torch_geometric.data import Data, HeteroData  # noqa: E402
+from torch_geometric.nn import GCN, SAGEConv, to_hetero  # noqa: E402
+from torch_geometric.transforms import ToSparseTensor  # noqa: E402
+from torch_geometric.utils import k_hop_subgraph  # noqa: E402
+
+from gnncal.torch import CalibratedModel  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
+N_NODES, N_CLASSES = 90, 3
+METHODS = ("ts", "vs", "hots", "rbs", "structural", "structural-remainder")
+
+
+def make_data():
+    generator = np.random.default_rng(3)
+    labels = generator.integers(N_CLASSES, size=N_NODES)
+    pairs = generator.integers(N_NODES, size=(2, 150))
+    edges = np.unique(np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
+    x = np.eye(N_CLASSES)[labels] + generator.normal(size=(N_NODES, N_CLASSES))
+    masks = np.arange(N_NODES) % 3
+    return Data(
+        x=torch.tensor(x, dtype=torch.float32),
+        y=torch.from_numpy(labels),
+        edge_index=torch.from_numpy(edges),
+        train_mask=torch.from_numpy(masks == 0),
+        val_mask=torch.from_numpy(masks == 1),
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return GCN(N_CLASSES, 16, 2, N_CLASSES, dropout=0.5)
+
+
+def logits_of(model, data):
+    model = copy.deepcopy(model).eval()
+    with torch.no_grad():
+        return model(data.x, data.edge_index)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_calibrated_model_gives_the_calibrators_probabilities(model, data, method):
+    calibrated = CalibratedModel.fit(model, data, method=method).eval()
+    logits = logits_of(model, data).numpy()
+    calibrator = gnncal.get_calibrator(method)
+    calibrator.fit(logits, data.y, data, nodes=data.val_mask, train_nodes=data.train_mask)
+    expected = calibrator.predict_proba(logits, data)
+    np.testing.assert_allclose(calibrated.predict(data), expected, atol=1e-5)
+    found = calibrated(data.x, data.edge_index).detach()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_fitting_trains_nothing_and_leaves_every_mode_as_it_was(data):
+    net = torch.nn.Sequential(torch.nn.BatchNorm1d(N_CLASSES), torch.nn.Dropout(), torch.nn.ReLU())
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net, self.calls = net, 0
+
+        def forward(self, x, edge_index):
+            self.calls += 1
+            assert not self.training
+            assert not torch.is_grad_enabled()
+            return self.net(x) + x
+
+    model = Model().train()
+    model.net[1].eval()
+    before = copy.deepcopy(model.state_dict())
+    modes = [part.training for part in model.modules()]
+    CalibratedModel.fit(model, data)
+    assert model.calls == 1
+    assert [part.training for part in model.modules()] == modes
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_gradients_reach_the_model_through_the_calibrator(model, data):
+    calibrated = CalibratedModel.fit(copy.deepcopy(model), data).train()
+    probs = calibrated(data.x, data.edge_index)
+    torch.nn.functional.nll_loss(probs.log(), data.y).backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in calibrated.model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"val_mask": None}, "has no val_mask.*RandomNodeSplit"),
+        ({"y": None}, "has no labels y"),
+        ({"val_mask": torch.ones(N_NODES, 10, dtype=torch.bool)}, "several splits"),
+    ],
+)
+def test_what_is_missing_is_told_before_the_model_runs(data, change, message):
+    broken = copy.copy(data)
+    for name, value in change.items():
+        setattr(broken, name, value)
+    with pytest.raises(gnncal.InputError, match=message):
+        CalibratedModel.fit(None, broken)
+
+
+def test_a_method_without_a_module_is_refused(model, data):
+    with pytest.raises(gnncal.InputError, match="cannot become a torch module"):
+        CalibratedModel.fit(model, data, method="isotonic")
+
+
+def test_a_model_that_needs_more_inputs_is_called_by_the_user(model, data):
+    plain = CalibratedModel.fit(model, data)
+    own = CalibratedModel.fit(model, data, forward=lambda m, d: m(d.x, edge_index=d.edge_index))
+    assert torch.equal(plain.predict(data), own.predict(data))
+
+
+@pytest.mark.parametrize("method", ["hots", "structural"])
+def test_a_sparse_adjacency_serves_like_its_edges(model, data, method):
+    sparse = ToSparseTensor(layout=torch.sparse_csr)(copy.copy(data))
+    assert "edge_index" not in sparse
+    from_list = CalibratedModel.fit(model, data, method=method)
+    from_adjacency = CalibratedModel.fit(model, sparse, method=method)
+    np.testing.assert_allclose(from_adjacency.predict(sparse), from_list.predict(data), atol=1e-5)
+
+
+def hetero_data(data):
+    hetero = HeteroData()
+    for name in ("x", "y", "train_mask", "val_mask"):
+        hetero["paper"][name] = data[name]
+    hetero["author"].x = torch.ones(5, 2)
+    hetero["paper", "cites", "paper"].edge_index = data.edge_index
+    written = torch.stack([torch.arange(N_NODES) % 5, torch.arange(N_NODES)])
+    hetero["author", "writes", "paper"].edge_index = written
+    hetero["paper", "written_by", "author"].edge_index = written.flip(0)
+    return hetero
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = SAGEConv((-1, -1), 8), SAGEConv((-1, -1), N_CLASSES)
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def test_one_node_type_of_a_heterogeneous_graph_is_calibrated(data):
+    hetero = hetero_data(data)
+    model = to_hetero(TwoLayers(), hetero.metadata())
+    calibrated = CalibratedModel.fit(model, hetero, method="hots")
+    with torch.no_grad():
+        logits = model.eval()(hetero.x_dict, hetero.edge_index_dict)["paper"].numpy()
+    expected = calibrated.fitted.predict_proba(logits, gnncal.Graph(data.edge_index, N_NODES))
+    np.testing.assert_allclose(calibrated.predict(hetero), expected, atol=1e-5)
+    del hetero["paper", "cites", "paper"]
+    model = to_hetero(TwoLayers(), hetero.metadata())
+    with pytest.raises(gnncal.InputError, match="no edges lead from 'paper' to 'paper'"):
+        CalibratedModel.fit(model, hetero, method="hots")
+    assert CalibratedModel.fit(model, hetero, method="hts").predict(hetero).shape == (N_NODES, 3)
+
+
+def test_saved_together_model_and_calibrator_come_back_together(model, data, tmp_path):
+    calibrated = CalibratedModel.fit(model, data)
+    calibrated.save(tmp_path / "run")
+    blank = GCN(N_CLASSES, 16, 2, N_CLASSES, dropout=0.5)
+    loaded = CalibratedModel.load(tmp_path / "run", blank)
+    assert torch.equal(loaded.predict(data), calibrated.predict(data))
+    assert set(loaded.state_dict()) == set(calibrated.state_dict())
+
+
+def batch_of(data, seeds, n_hops):
+    """The neighbourhood of some nodes, with every edge inside it; the seeds come first."""
+    reached, _, _, _ = k_hop_subgraph(seeds, n_hops, data.edge_index)
+    others = reached[~torch.isin(reached, seeds)]
+    n_id = torch.cat([seeds, others])
+    place = torch.full((N_NODES,), -1)
+    place[n_id] = torch.arange(len(n_id))
+    edges = place[data.edge_index]
+    edges = edges[:, (edges >= 0).all(0)]
+    return Data(x=data.x[n_id], edge_index=edges, n_id=n_id, batch_size=len(seeds))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_with_the_hops_of_model_and_calibrator_is_exact(model, data, method):
+    calibrated = CalibratedModel.fit(model, data, method=method)
+    seeds = torch.tensor([5, 17, 60])
+    whole = calibrated.predict(data)[seeds]
+    n_hops = 3 + calibrated.calibrator.hops  # two layers, and the degrees of their senders
+    batch = batch_of(data, seeds, n_hops)
+    calibrated.check_batch(batch, data)
+    np.testing.assert_allclose(calibrated.predict(batch), whole, atol=1e-6)
+    with pytest.raises(gnncal.InputError, match=rf"num_neighbors=\[-1\] \* {n_hops}"):
+        calibrated.check_batch(batch_of(data, seeds, 1), data)
+
+
+def test_a_one_hop_neighbourhood_reproduces_hots_and_an_isolated_seed_does_not():
+    star = gnncal.Graph([[1, 2, 3], [0, 0, 0]], 4)  # three nodes send to the seed
+    logits = np.array([[2.0, 0.0], [-3.0, 0.0], [-3.0, 0.0], [3.0, 0.0]])
+    calibrator = gnncal.HoTS()
+    calibrator.classes_, calibrator.homophily_method_ = np.arange(2), "support"
+    calibrator.base_temperature_, calibrator.beta_, calibrator.alpha_ = 0.5, 0.5, 1.0
+    calibrator.isolated_homophily_ = 1.0
+    calibrator.graph_fingerprint_, calibrator.homophily_weights_ = "", {}
+    module, z = calibrator.to_torch(), torch.from_numpy(logits)
+    exact = calibrator.predict_proba(logits, star)[0]
+    neighbourhood = torch.tensor([[1, 2, 3], [0, 0, 0]])
+    alone = module(z[:1], torch.zeros(2, 0, dtype=torch.long))[0]
+    np.testing.assert_allclose(module(z, neighbourhood)[0], exact, atol=1e-12)
+    assert abs(alone[0] - exact[0]) > 0.15
+
+
+def test_a_batch_of_neighbor_loader_is_exact(model, data):
+    from torch_geometric.loader import NeighborLoader
+    from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+
+    if not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
+        pytest.skip("NeighborLoader needs pyg-lib or torch-sparse, and neither is installed")
+    calibrated = CalibratedModel.fit(model, data)
+    whole = calibrated.predict(data)
+    for batch in NeighborLoader(data, [-1] * 5, batch_size=30):
+        calibrated.check_batch(batch, data)
+        seeds = batch.n_id[: batch.batch_size]
+        np.testing.assert_allclose(calibrated.predict(batch), whole[seeds], atol=1e-6)
+
+
+def test_a_batch_whose_seeds_are_unknown_is_refused(model, data):
+    with pytest.raises(gnncal.InputError, match="no n_id"):
+        CalibratedModel.fit(model, data).check_batch(data, data)
