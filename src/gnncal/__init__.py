@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gnncal import decisions as decisions
     from gnncal import homophily as homophily
     from gnncal import metrics as metrics
+    from gnncal import scale as scale
     from gnncal import simulation as simulation
     from gnncal import torch as torch
     from gnncal.bundles import read_bundle as read_bundle
@@ -80,6 +81,7 @@ _HOME = {
     "decisions": "",
     "homophily": "",
     "metrics": "",
+    "scale": "",
     "simulation": "",
     "torch": "",
     "read_bundle": "bundles",

@@ -153,10 +153,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if self.needs_graph and data.graph is not None:
             warn_if_one_way(data.graph, stacklevel=2)
         self._fit(data)
+        self._conclude(data)
+        return self
+
+    def _conclude(self, data: FitData) -> None:
+        """Set what every fitted calibrator has, and warn of what the labels left open."""
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
         self._warn_of_weak_evidence(data)
-        return self
 
     @classmethod
     def upgraded(
@@ -172,11 +176,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             reasons = common_reasons(data) or self.fit_report_.undetermined
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
-                warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=3)
+                warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=4)
         if self.erases_missing_classes:
             message = missing_classes_message(name, self.fit_report_.nodes_per_class)
             if message is not None:
-                warnings.warn(message, GnncalWarning, stacklevel=3)
+                warnings.warn(message, GnncalWarning, stacklevel=4)
 
     def check_params(self) -> None:
         """Raise an InputError that names the first constructor parameter that cannot be used."""

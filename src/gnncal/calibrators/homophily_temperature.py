@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.protocols import Protocol
+from gnncal.calibrators.protocols import Protocol, check_protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import NONE, choice, number, number_range
 from gnncal.core.data import FitData
@@ -178,16 +178,30 @@ class HomophilyTemperature(ParametricTemperature):
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
         assert data.graph is not None
+        self._warn_of_few_nodes(data)
+        self._learn_homophily(data)
+        self.graph_fingerprint_ = data.graph.fingerprint
+        return self._typify(data, self._estimate(data.logits, data.graph, None))
+
+    def _fit_seen(self, data: FitData, homophily: FloatArray) -> None:
+        """Fit to h^ (n_nodes,) that is estimated already, NaN where a node has no neighbours."""
+        check_protocol(self.protocol, data)
+        self._warn_of_few_nodes(data)
+        self._learn_homophily(data)
+        self.graph_fingerprint_ = ""  # there is no graph in memory to recognise later
+        self._fit_formula(data, self._typify(data, homophily))
+
+    def _warn_of_few_nodes(self, data: FitData) -> None:
         if data.nodes.size < FEW_CALIBRATION_NODES:
             warnings.warn(
                 f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
                 f"{FEW_CALIBRATION_NODES} 'structural' usually does better.",
                 GnncalWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        self._learn_homophily(data)
-        self.graph_fingerprint_ = data.graph.fingerprint
-        raw = self._estimate(data.logits, data.graph, None)
+
+    def _typify(self, data: FitData, raw: FloatArray) -> FloatArray:
+        """Set h^ of nodes without neighbours to a typical one; return the covariates."""
         known = raw[data.nodes][~np.isnan(raw[data.nodes])]
         self.isolated_homophily_ = _typical(known, data.n_classes)
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)

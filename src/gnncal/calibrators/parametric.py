@@ -114,7 +114,10 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> None:
         check_protocol(self.protocol, data)
-        covariates = self._fit_covariates(data)
+        self._fit_formula(data, self._fit_covariates(data))
+
+    def _fit_formula(self, data: FitData, covariates: FloatArray) -> None:
+        """Fit theta to covariates (n_nodes, n_covariates) that are computed already."""
         loss = TemperatureLoss(data.logits[data.nodes], data.labels)
         if self.protocol == "paper":
             loss_after = self._fit_like_the_paper(data, covariates, loss)

@@ -59,7 +59,10 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     def _fit(self, data: FitData) -> None:
         assert data.graph is not None  # checked by fit
-        ratio = self._ratio(data.logits, data.graph)
+        self._fit_seen(data, self._ratio(data.logits, data.graph))
+
+    def _fit_seen(self, data: FitData, ratio: FloatArray) -> None:
+        """Fit to ratios (n_nodes,) that are computed already."""
         logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]
         n_bins = self.n_bins or _best_n_bins(logits, data.labels, on_nodes)
         self.bin_temperatures_ = _fit_bins(logits, data.labels, _bins(on_nodes, n_bins), n_bins)

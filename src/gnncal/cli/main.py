@@ -15,6 +15,7 @@ from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
+from gnncal.cli.scale import scale
 from gnncal.cli.terminal import friendly
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, apply, evaluate, report, methods, csbm):
+for verb in (demo, calibrate, apply, evaluate, report, methods, csbm, scale):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

@@ -118,7 +118,7 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
         raise InputError(f"there is no folder {parent}; create it or choose another --out.")
     # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
     staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
-    with _ending_on_sigterm():
+    with ending_on_sigterm():
         try:
             staging.mkdir()
             yield staging
@@ -139,7 +139,7 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
+def ending_on_sigterm() -> Iterator[None]:
     """Let SIGTERM end the program as an exception does, so that what is unfinished is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does

@@ -1,0 +1,145 @@
+"""``gnncal scale``: calibrate a graph in Parquet files that need not fit in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gnncal.cli.terminal import ending_on_sigterm, err, note, out, print_json, print_written
+
+if TYPE_CHECKING:
+    from gnncal.scale import ScaleSummary
+    from gnncal.scale.engines import Engine
+    from gnncal.scale.progress import Progress
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def scale(
+    nodes: Annotated[
+        str, typer.Argument(metavar="NODES", help="Parquet file, folder or glob of the nodes.")
+    ],
+    edges: Annotated[
+        str, typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    method: Annotated[
+        str | None,
+        typer.Option(help="ts, hts, entropy-only, hots, structural or rbs.", show_default=False),
+    ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Apply this saved calibrator; fit nothing."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Spark cluster, such as local[2] or spark://host:7077."),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Such as 4GiB; what exceeds it goes to disk."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of DuckDB.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write the probability of every class.")
+    ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and say so.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Calibrate NODES and EDGES, which may be larger than memory.
+
+    NODES has the columns id, label, split and z0, z1, ... (or one list column logits); EDGES has
+    src and dst. The folder gets probabilities/, calibrator.safetensors and metrics.json.
+    """
+    from gnncal.core.errors import InputError
+    from gnncal.pipeline import DEFAULT_METHOD
+    from gnncal.scale import calibrate
+
+    if method is not None and calibrator is not None:
+        raise InputError("--method fits and --calibrator only applies; pass one of the two.")
+    with ending_on_sigterm():
+        summary = calibrate(
+            nodes,
+            edges,
+            folder,
+            method=method or DEFAULT_METHOD,
+            calibrator=calibrator,
+            engine=engine,
+            master=master,
+            memory_limit=memory_limit,
+            threads=threads,
+            all_probabilities=probabilities,
+            skip_bad=skip_bad,
+            progress=_listener(),
+        )
+    _print(folder, summary, as_json=json)
+
+
+def _print(folder: Path, summary: ScaleSummary, *, as_json: bool) -> None:
+    for skipped in summary.skipped:
+        examples = ", ".join(skipped["examples"])
+        note(
+            f"left out {skipped['count']:,} rows of the {skipped['table']}: {skipped['reason']} "
+            f"({examples})"
+        )
+    for message in summary.notes:
+        note(message)
+    if as_json:
+        print_json(summary)
+        return
+    out.print(summary, soft_wrap=True)
+    out.print()
+    print_written(folder, ["probabilities/", "calibrator.safetensors", "metrics.json"])
+
+
+def _listener() -> Progress:
+    """Shows each stage on stderr: a bar on a terminal, a line with its time elsewhere."""
+    from gnncal.scale.progress import Progress
+
+    class Shown(Progress):
+        @contextmanager
+        def shown(self, name: str, engine: Engine) -> Iterator[None]:
+            start = perf_counter()
+            with _bar(name, engine) if err.is_terminal else _nothing():
+                yield
+            err.print(f"{name}: {perf_counter() - start:.1f} s", highlight=False)
+
+    return Shown()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _bar(name: str, engine: Engine) -> Iterator[None]:
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns: tuple[Any, ...] = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    with Bar(*columns, TimeElapsedColumn(), console=err, transient=True) as bar:
+        task, ended = bar.add_task(name, total=None), threading.Event()
+
+        def look() -> None:
+            while not ended.wait(SECONDS_BETWEEN_LOOKS):
+                percent = engine.progress()
+                if percent is not None:
+                    bar.update(task, total=100.0, completed=percent)
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()

@@ -1,0 +1,204 @@
+"""Where the expressions run: DuckDB in this process, or a Spark cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from gnncal.core.errors import InputError, MissingExtraError, require
+from gnncal.scale.columns import is_remote
+
+EngineName = Literal["duckdb", "spark"]
+MIB_PER_FILE = 256  # of the output, about
+
+
+class Engine(ABC):
+    """Reads Parquet, computes tables and keeps them, writes Parquet."""
+
+    name: EngineName
+    connection: Any  # the Ibis backend
+
+    @abstractmethod
+    def read(self, source: str) -> Any:
+        """The table in a Parquet file, a folder of them (Hive partitions too) or a glob."""
+
+    @abstractmethod
+    def keep(self, name: str, expression: Any) -> Any:
+        """Compute a table now and keep it until the engine closes."""
+
+    @abstractmethod
+    def write(self, expression: Any, folder: Path) -> None:
+        """Write a table as a folder of Parquet files."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back memory, and disk that only this run used."""
+
+    def fetch(self, expression: Any) -> Any:
+        """A small table as pyarrow."""
+        return self.connection.to_pyarrow(expression)
+
+    def progress(self) -> float | None:
+        """Percent of the query that runs, if the engine can tell."""
+        return None
+
+
+class DuckDB(Engine):
+    """DuckDB inside this process; what exceeds the memory limit goes to the work folder."""
+
+    name: EngineName = "duckdb"
+
+    def __init__(self, work: Path, memory_limit: str | None, threads: int | None) -> None:
+        require("duckdb", extra="scale", purpose="calibrating with DuckDB")
+        ibis = require("ibis", extra="scale", purpose="calibrating with DuckDB")
+        import duckdb
+
+        settings: dict[str, Any] = {"temp_directory": str(work / "temp")}
+        # Order costs memory and means nothing here: rows have ids.
+        settings["preserve_insertion_order"] = False
+        if memory_limit is not None:
+            settings["memory_limit"] = memory_limit
+        if threads is not None:
+            settings["threads"] = threads
+        try:
+            self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
+        except (duckdb.InvalidInputException, duckdb.ParserException) as error:
+            raise InputError(f"DuckDB does not take these settings: {_first_line(error)}") from None
+        with suppress(duckdb.Error):  # it draws onto the terminal otherwise
+            self.connection.raw_sql("SET enable_progress_bar_print = false")
+            self.connection.raw_sql("SET enable_progress_bar = true")
+
+    def read(self, source: str) -> Any:
+        """Local folders may be Hive partitions."""
+        import duckdb
+
+        path = source
+        if not is_remote(source) and Path(source).is_dir():
+            path = f"{source}/**/*.parquet"
+        try:
+            return self.connection.read_parquet(path, hive_partitioning=True)
+        except duckdb.Error as error:
+            raise InputError(
+                f"{source} cannot be read as Parquet ({_first_line(error)})."
+            ) from error
+
+    def keep(self, name: str, expression: Any) -> Any:
+        """A table of the database in the work folder."""
+        return self.connection.create_table(name, expression)
+
+    def write(self, expression: Any, folder: Path) -> None:
+        """Files of about 256 MiB."""
+        folder.mkdir(parents=True)
+        self.connection.to_parquet(
+            expression,
+            folder,
+            compression="zstd",
+            file_size_bytes=f"{MIB_PER_FILE}MB",
+            filename_pattern="part-{i}",
+        )
+
+    def progress(self) -> float | None:
+        """As DuckDB estimates it."""
+        percent = float(self.connection.con.query_progress())
+        return percent if percent >= 0 else None
+
+    def close(self) -> None:
+        """The database file is removed with the work folder."""
+        self.connection.disconnect()
+
+
+class Spark(Engine):
+    """Spark through Ibis; intermediate tables are Parquet in the work folder, which all see."""
+
+    name: EngineName = "spark"
+
+    def __init__(self, work: Path, master: str | None, memory_limit: str | None) -> None:
+        pyspark = require("pyspark", extra="spark", purpose="--engine spark")
+        ibis = require("ibis", extra="spark", purpose="--engine spark")
+        check_java()
+        self.work = work
+        builder = (
+            pyspark.sql.SparkSession.builder.appName("gnncal scale")
+            .config("spark.sql.ansi.enabled", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.ui.showConsoleProgress", "false")
+        )
+        if master is not None:
+            builder = builder.master(master)
+        if memory_limit is not None:
+            builder = builder.config("spark.driver.memory", _java_memory(memory_limit))
+        self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
+        self.session = builder.getOrCreate()
+        self.connection = ibis.pyspark.connect(self.session)
+
+    def read(self, source: str) -> Any:
+        """As Spark reads a folder, with its partitions, or a glob."""
+        try:
+            return self.connection.read_parquet(source)
+        except Exception as error:  # Spark wraps Java's exceptions in its own
+            raise InputError(
+                f"{source} cannot be read as Parquet ({_first_line(error)})."
+            ) from error
+
+    def keep(self, name: str, expression: Any) -> Any:
+        """A folder of Parquet."""
+        folder = self.work / name
+        shutil.rmtree(folder, ignore_errors=True)
+        self.connection.to_parquet_dir(expression, str(folder))
+        return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
+
+    def write(self, expression: Any, folder: Path) -> None:
+        """One file for each of Spark's partitions."""
+        self.connection.to_parquet_dir(expression, str(folder))
+        for stray in [*folder.glob(".*"), *folder.glob("_*")]:
+            stray.unlink()  # checksums and markers of Spark's own
+
+    def close(self) -> None:
+        """A session that was there before stays."""
+        if not self.was_running:
+            self.session.stop()
+
+
+def open_engine(
+    name: str,
+    work: Path,
+    *,
+    master: str | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> Engine:
+    """The engine of that name, which uses ``work`` for what does not fit in memory."""
+    engines: dict[str, Callable[[], Engine]] = {
+        "duckdb": lambda: DuckDB(work, memory_limit, threads),
+        "spark": lambda: Spark(work, master, memory_limit),
+    }
+    if name not in engines:
+        raise InputError(f"engine is {name!r}; expected one of {', '.join(engines)}.")
+    if name != "spark" and master is not None:
+        raise InputError("--master is the address of a Spark cluster; add --engine spark.")
+    return engines[name]()
+
+
+def check_java() -> None:
+    """Spark needs Java; its own message without it is a stack trace."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").is_file()):
+        raise MissingExtraError(
+            "--engine spark needs Java 17, and there is no java on the PATH nor in JAVA_HOME; "
+            "install it (for example openjdk-17-jre-headless), or use --engine duckdb."
+        )
+
+
+def _java_memory(limit: str) -> str:
+    """4GiB, as Java writes it: 4g."""
+    return limit.strip().lower().removesuffix("ib").removesuffix("b")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

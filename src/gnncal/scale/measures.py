@@ -1,0 +1,180 @@
+"""Metrics from sums: by bin of confidence and by degree, before and after calibration.
+
+Everything is a sum over test nodes, so an engine adds it up wherever the rows are, and a few
+hundred numbers come back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.probability import SMALLEST_PROBABILITY
+from gnncal.evaluation import NORMAL_QUANTILE, Difference
+from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
+from gnncal.metrics.floor import NoiseFloor
+from gnncal.metrics.groups import DEGREE_BLOCKS
+from gnncal.scale.engines import Engine
+from gnncal.scale.nodes import at_class, probabilities, total
+from gnncal.scale.summary import DegreeBlocks, Measured
+
+SIDES = ("before", "after")
+Sums = dict[str, FloatArray]
+
+
+def judged(table: Any, n_classes: int) -> Any:
+    """The test nodes, with the terms of every metric before and after; ``table`` has T."""
+    columns: dict[str, Any] = {
+        "in_degree": table["in_degree"],
+        "hit": (table["prediction"] == table["label"]).cast("float64"),
+    }
+    for side, temperature in zip(SIDES, (None, table["temperature"]), strict=True):
+        probs = probabilities(table, n_classes, temperature)
+        at_label = at_class(table["label"], probs)
+        columns[f"confidence_{side}"] = at_class(table["prediction"], probs)
+        columns[f"loss_{side}"] = -_at_least(at_label, SMALLEST_PROBABILITY).ln()
+        # |p - onehot|^2 = |p|^2 - 2 p_y + 1
+        columns[f"square_{side}"] = total([p * p for p in probs]) - 2.0 * at_label + 1.0
+    return table.select(**columns)
+
+
+def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:
+    """Every metric of both sides, and the paired differences, from three group-bys."""
+    by_degree = _fetch(engine, rows, rows["in_degree"], SIDES)
+    measured = {}
+    for side in SIDES:
+        bins = _fetch(engine, rows, _bin(rows[f"confidence_{side}"]), (side,))
+        measured[side] = _measured(side, bins, by_degree)
+    return measured, _differences(engine, rows)
+
+
+def _at_least(value: Any, floor: float) -> Any:
+    import ibis
+
+    return ibis.greatest(value, floor)
+
+
+def _bin(confidence: Any) -> Any:
+    """The bin (b/B, (b+1)/B] of a confidence; the edges are those of `bin_edges`."""
+    edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")[1:-1]
+    return total([(confidence > float(edge)).cast("int32") for edge in edges])
+
+
+def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
+    """Sums by key, sorted by it."""
+    keyed = rows.mutate(key=key)
+    sums = {"count": keyed.count(), "hit": keyed["hit"].sum()}
+    for side in sides:
+        confidence = keyed[f"confidence_{side}"]
+        sums[f"confidence_{side}"] = confidence.sum()
+        sums[f"variance_{side}"] = (confidence * (1.0 - confidence)).sum()
+        sums[f"loss_{side}"] = keyed[f"loss_{side}"].sum()
+        sums[f"square_{side}"] = keyed[f"square_{side}"].sum()
+    table = engine.fetch(keyed.group_by("key").aggregate(**sums).order_by("key"))
+    return {name: table[name].to_numpy().astype(np.float64) for name in table.column_names}
+
+
+def _measured(side: str, bins: Sums, by_degree: Sums) -> Measured:
+    n = float(bins["count"].sum())
+    filled = bins["key"].astype(np.int64)
+    edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
+
+    def spread(values: FloatArray) -> FloatArray:
+        """One entry for each bin; empty ones were not among the groups."""
+        result = np.zeros(DEFAULT_BINS)
+        result[filled] = values
+        return result
+
+    count = spread(bins["count"])
+    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN of an empty bin
+        reliability = ReliabilityBins(
+            count.astype(np.int64),
+            spread(bins[f"confidence_{side}"]) / count,
+            spread(bins["hit"]) / count,
+            edges[:-1],
+            edges[1:],
+        )
+    blocks = degree_blocks_of(by_degree, side)
+    floor = floor_of(bins[f"variance_{side}"], n)
+    degree_floor = floor_of(blocks.variance, n)
+    return Measured(
+        n_nodes=int(n),
+        accuracy=float(bins["hit"].sum() / n),
+        ece=float(np.abs(bins["hit"] - bins[f"confidence_{side}"]).sum() / n),
+        ece_floor=floor.mean,
+        ece_floor_spread=floor.spread,
+        degree_ece=float(np.abs(blocks.hit - blocks.confidence).sum() / n),
+        degree_ece_floor=degree_floor.mean,
+        degree_ece_floor_spread=degree_floor.spread,
+        nll=float(bins[f"loss_{side}"].sum() / n),
+        brier=float(bins[f"square_{side}"].sum() / n),
+        reliability=reliability,
+        degree_blocks=blocks.as_cells(),
+    )
+
+
+class _Blocks:
+    """Sums in blocks of equally many nodes of neighbouring degree."""
+
+    def __init__(self, share: FloatArray, sums: Sums, side: str) -> None:
+        self.share = share  # (n_blocks, n_degrees) of each degree's nodes
+        self.degree = sums["key"]
+        self.count = share @ sums["count"]
+        self.hit = share @ sums["hit"]
+        self.confidence = share @ sums[f"confidence_{side}"]
+        self.variance = share @ sums[f"variance_{side}"]
+
+    def as_cells(self) -> DegreeBlocks:
+        present = self.share > 0
+        low = [float(self.degree[row].min()) for row in present]
+        high = [float(self.degree[row].max()) for row in present]
+        return DegreeBlocks(
+            np.rint(self.count).astype(np.int64),
+            self.confidence / self.count,
+            self.hit / self.count,
+            np.array(low),
+            np.array(high),
+        )
+
+
+def degree_blocks_of(sums: Sums, side: str) -> _Blocks:
+    """Blocks of ceil(n / 10) nodes; nodes of one degree at a border count for both, by share.
+
+    In memory such ties are split by position. Here a position means nothing.
+    """
+    end = np.cumsum(sums["count"])
+    start = end - sums["count"]
+    size = np.ceil(end[-1] / DEGREE_BLOCKS)
+    borders = np.arange(int(np.ceil(end[-1] / size))) * size
+    overlap = np.minimum(end, borders[:, None] + size) - np.maximum(start, borders[:, None])
+    return _Blocks(np.maximum(overlap, 0.0) / sums["count"], sums, side)
+
+
+def floor_of(variance: FloatArray, n_nodes: float) -> NoiseFloor:
+    """The error that perfect calibration would show, from the variance of the hits in each cell.
+
+    The number of hits in a cell is taken as normal, as :mod:`gnncal.metrics.floor` does from a
+    variance of 16 on. Below, the mean deviation is at most twice the variance.
+    """
+    deviation = np.minimum(np.sqrt(2.0 * variance / np.pi), 2.0 * variance)
+    spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
+    return NoiseFloor(float(deviation.sum() / n_nodes), float(spread / n_nodes))
+
+
+def _differences(engine: Engine, rows: Any) -> dict[str, Difference]:
+    """After minus before of NLL and Brier score, with paired 95 % intervals."""
+    sums: dict[str, Any] = {"n": rows.count()}
+    for name in ("loss", "square"):
+        difference = rows[f"{name}_after"] - rows[f"{name}_before"]
+        sums[name] = difference.mean()
+        sums[f"{name}_variance"] = difference.var(how="pop")
+    found = engine.fetch(rows.aggregate(**sums)).to_pylist()[0]
+    result = {}
+    for name, metric in (("loss", "nll"), ("square", "brier")):
+        mean, n = found[name], found["n"]
+        error = np.sqrt(found[f"{name}_variance"] / (n - 1)) if n > 1 else np.inf
+        margin = float(NORMAL_QUANTILE * error)
+        result[metric] = Difference(mean, mean - margin, mean + margin)
+    return result

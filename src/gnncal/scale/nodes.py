@@ -1,0 +1,125 @@
+"""The nodes as expressions: the same columns for every input, and what each logit row says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import log
+from operator import add, or_
+from typing import Any
+
+from gnncal.core.probability import LOWEST_SHIFTED_LOGIT
+from gnncal.scale.columns import LIST_COLUMN, SPLITS, Layout
+
+REASONS = {  # why a row of the nodes cannot be used, in the order in which they are looked for
+    "null id": "the id is null",
+    "logits": "a logit is null, NaN or infinite, or the list has another length",
+    "label": "the label is no class",
+    "split": "the split is none of train, val, test",
+    "unlabelled": "the split is val but there is no label",
+}
+
+
+def names(prefix: str, n_classes: int) -> list[str]:
+    """Column names such as z0..zK-1."""
+    return [f"{prefix}{k}" for k in range(n_classes)]
+
+
+def total(values: Sequence[Any]) -> Any:
+    """Sum of expressions."""
+    return reduce(add, values)
+
+
+def exact(value: float) -> Any:
+    """A float64 constant to the last bit; engines read a plain 1.25 as a decimal."""
+    import ibis
+
+    return ibis.literal(repr(float(value))).cast("float64")
+
+
+def at_class(prediction: Any, values: Sequence[Any]) -> Any:
+    """The value whose position is the predicted class."""
+    return prediction.cases(*enumerate(values))
+
+
+def canonical(raw: Any, layout: Layout) -> Any:
+    """id, label, split, z0..zK-1 (float64) and ``reason``: null, or why the row cannot be used."""
+    import ibis
+
+    K = layout.n_classes
+    if layout.is_list:
+        right_length = (raw[LIST_COLUMN].length() == K).fill_null(False)
+        logits = [ibis.ifelse(right_length, raw[LIST_COLUMN][k], None) for k in range(K)]
+    else:
+        logits = [raw[name] for name in names("z", K)]
+    logits = [value.cast("float64") for value in logits]
+    label, is_class = _label(raw, layout)
+    split = raw["split"].cast("string") if layout.has_split else ibis.null("string")
+    unusable = reduce(or_, (z.isnull() | z.isnan() | z.isinf() for z in logits))
+    reason = ibis.cases(
+        (raw["id"].isnull(), "null id"),
+        (unusable, "logits"),
+        (~is_class, "label"),
+        (split.notnull() & split.notin(SPLITS), "split"),
+        ((split == "val").fill_null(False) & (label < 0), "unlabelled"),
+    )
+    return raw.select(
+        id=raw["id"],
+        label=label,
+        split=split,
+        reason=reason,
+        **dict(zip(names("z", K), logits, strict=True)),
+    )
+
+
+def described(clean: Any, n_classes: int) -> Any:
+    """Add what the node's own logits say.
+
+    ``top`` is the largest logit, ``mass`` the sum of exp(z - top), ``prediction`` the first class
+    with the largest logit, ``entropy`` the normalised entropy of softmax(z).
+    """
+    import ibis
+
+    zs = names("z", n_classes)
+    topped = clean.mutate(top=ibis.greatest(*(clean[z] for z in zs)))
+    shifted = [topped[z] - topped["top"] for z in zs]
+    weighed = topped.mutate(
+        prediction=ibis.cases(*((topped[z] == topped["top"], k) for k, z in enumerate(zs))).cast(
+            "int32"
+        ),
+        mass=total([s.exp() for s in shifted]),
+        # Mean of the shifted logits under their own softmax, times the mass.
+        energy=total([s.exp() * ibis.greatest(s, LOWEST_SHIFTED_LOGIT) for s in shifted]),
+    )
+    entropy = (weighed["mass"].ln() - weighed["energy"] / weighed["mass"]) / log(n_classes)
+    return weighed.mutate(entropy=entropy.clip(0.0, 1.0)).drop("energy")
+
+
+def probabilities(table: Any, n_classes: int, temperature: Any = None) -> list[Any]:
+    """softmax(z / T) as K expressions; without a temperature T is 1."""
+    weights = scaled_weights(table, n_classes, temperature)
+    mass = table["mass"] if temperature is None else total(weights)
+    return [weight / mass for weight in weights]
+
+
+def scaled_weights(table: Any, n_classes: int, temperature: Any = None) -> list[Any]:
+    """exp((z - top) / T) as K expressions."""
+    shifted = [table[z] - table["top"] for z in names("z", n_classes)]
+    return [(s if temperature is None else s / temperature).exp() for s in shifted]
+
+
+def _label(raw: Any, layout: Layout) -> tuple[Any, Any]:
+    """The class (int32, -1 where unknown), and whether what stands there can be one."""
+    import ibis
+
+    if not layout.has_label:
+        return ibis.literal(-1, "int32"), ibis.literal(True)
+    value = raw["label"]
+    if value.type().is_string():
+        code = value.cases(*((n, k) for k, n in enumerate(layout.class_names or [])), else_=-2)
+        code = ibis.ifelse(value.isnull(), -1, code)
+    else:
+        number = value.cast("float64")
+        whole = (number >= -1) & (number < layout.n_classes) & (number == number.floor())
+        code = ibis.cases((value.isnull(), -1), (whole, number), else_=-2)
+    return code.cast("int32"), code >= -1

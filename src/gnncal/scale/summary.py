@@ -1,0 +1,183 @@
+"""What a run at scale leaves behind beside the probabilities: metrics, bins, costs, bad rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.evaluation import Difference
+from gnncal.metrics.binning import Cells, ReliabilityBins
+from gnncal.metrics.catalogue import FLOOR_SUFFIX, METRICS
+
+FORMAT = 1
+FILE = "metrics.json"
+SHOWN = ("accuracy", "ece", "degree_ece", "nll", "brier")
+
+
+@dataclass(frozen=True, repr=False)
+class DegreeBlocks(Cells):
+    """Cells that are blocks of equally many nodes of neighbouring in-degree."""
+
+    lowest: FloatArray  # (n_blocks,) smallest in-degree of the block
+    highest: FloatArray  # (n_blocks,)
+
+    def _names(self) -> dict[str, list[Cell]]:
+        return {
+            "block": [Cell(i, str(i + 1)) for i in range(len(self.count))],
+            "lowest": [number(float(value), 0) for value in self.lowest],
+            "highest": [number(float(value), 0) for value in self.highest],
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of one set of probabilities on the test nodes."""
+
+    n_nodes: int
+    accuracy: float
+    ece: float
+    ece_floor: float  # what perfect calibration would show
+    ece_floor_spread: float
+    degree_ece: float
+    degree_ece_floor: float
+    degree_ece_floor_spread: float
+    nll: float
+    brier: float
+    reliability: ReliabilityBins
+    degree_blocks: DegreeBlocks
+
+
+@dataclass(frozen=True, repr=False)
+class ScaleSummary(Tabular):
+    """A run at scale: what was read, what was fitted, and what that is worth on the test nodes."""
+
+    method: str
+    engine: str
+    n_nodes: int
+    n_edges: int
+    n_classes: int
+    n_calibration_nodes: int
+    n_test_nodes: int
+    is_undirected: bool | None  # None where the method did not ask
+    class_names: list[str] | None
+    before: Measured | None  # of softmax(logits); None without labelled test nodes
+    after: Measured | None
+    differences: Mapping[str, Difference]  # after - before of nll and brier
+    learned: Mapping[str, Any]  # the fitted numbers
+    skipped: Sequence[Mapping[str, Any]]  # rows that were left out, by table and reason
+    notes: Sequence[str]
+    seconds: Mapping[str, float]  # by stage
+
+    def write(self, folder: Path) -> None:
+        """Write ``metrics.json`` into a folder."""
+        values = {"format": FORMAT, **_plain(asdict(self))}
+        (folder / FILE).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n")
+
+    def _tables(self) -> Sequence[Table]:
+        facts = {
+            "nodes": f"{self.n_nodes:,}",
+            "edges": f"{self.n_edges:,}",
+            "classes": f"{self.n_classes:,}",
+            "calibration nodes": f"{self.n_calibration_nodes:,}",
+            "seconds": f"{sum(self.seconds.values()):,.1f}",
+        }
+        rows = [[text(name), Cell(value, value)] for name, value in facts.items()]
+        run = Table(f"{self.method} on {self.engine}", ("of the run", "value"), rows)
+        return [run] if self.before is None else [self._metrics(), run]
+
+    def _metrics(self) -> Table:
+        assert self.before is not None
+        assert self.after is not None
+        rows = []
+        for name in SHOWN:
+            metric = METRICS[name]
+            sides = [getattr(side, name) for side in (self.before, self.after)]
+            rows.append([text(name, metric.heading), *(Cell(v, metric.shown(v)) for v in sides)])
+            if metric.floor is not None:
+                key = f"{name}{FLOOR_SUFFIX}"
+                floors = [getattr(side, key) for side in (self.before, self.after)]
+                rows.append(
+                    [
+                        text(key, "  if perfectly calibrated"),
+                        *(Cell(v, metric.shown(v)) for v in floors),
+                    ]
+                )
+        return Table(f"{self.n_test_nodes:,} test nodes", ("metric", "before", "after"), rows)
+
+
+def read_summary(folder: str | Path) -> ScaleSummary:
+    """Read the summary of a result folder.
+
+    Parameters
+    ----------
+    folder : the folder that ``gnncal scale`` wrote, or its ``metrics.json``.
+
+    Returns
+    -------
+    The :class:`ScaleSummary`, with bins and blocks as arrays.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it was written by something else.
+
+    """
+    path = Path(folder)
+    path = path / FILE if path.is_dir() else path
+    try:
+        values = json.loads(path.read_text())
+        version = values.pop("format")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}; pass a folder of gnncal scale.") from None
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path} is no summary of gnncal scale ({error}).") from error
+    if version != FORMAT:
+        raise InputError(f"{path} has format {version}, not {FORMAT}; use another gnncal.")
+    try:
+        sides = {side: _measured(values[side]) for side in ("before", "after")}
+        differences = {n: Difference(**value) for n, value in values["differences"].items()}
+        return ScaleSummary(**{**values, **sides, "differences": differences})
+    except (TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path} is no summary of gnncal scale ({error}).") from error
+
+
+def _measured(values: Any) -> Measured | None:
+    if values is None:
+        return None
+    cells = {
+        "reliability": _cells(ReliabilityBins, values["reliability"]),
+        "degree_blocks": _cells(DegreeBlocks, values["degree_blocks"]),
+    }
+    return Measured(**{**values, **cells})
+
+
+def _cells(kind: Any, values: dict[str, list[Any]]) -> Any:
+    arrays = {
+        field.name: np.array(
+            [np.nan if v is None else v for v in values[field.name]],
+            dtype=np.int64 if field.name == "count" else np.float64,
+        )
+        for field in fields(kind)
+    }
+    return kind(**arrays)
+
+
+def _plain(value: Any) -> Any:
+    """Plain data for JSON; NaN and infinity become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
