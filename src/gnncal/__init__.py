@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from gnncal import datasets as datasets
     from gnncal import decisions as decisions
     from gnncal import homophily as homophily
+    from gnncal import inspection as inspection
     from gnncal import metrics as metrics
+    from gnncal import plotting as plotting
     from gnncal import scale as scale
     from gnncal import simulation as simulation
     from gnncal import torch as torch
@@ -80,7 +82,9 @@ _HOME = {
     "datasets": "",
     "decisions": "",
     "homophily": "",
+    "inspection": "",
     "metrics": "",
+    "plotting": "",
     "scale": "",
     "simulation": "",
     "torch": "",

@@ -16,9 +16,14 @@ from gnncal.core.checks import check_logits, check_nodes
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+<<<<<<< HEAD
 from gnncal.core.probability import normalised_entropy, softmax
 from gnncal.core.pyg import as_graph
 from gnncal.homophily.share import neighbour_class_share
+=======
+from gnncal.core.probability import normalised_entropy
+from gnncal.inspection.homophily import neighbour_support
+>>>>>>> 8153b63 (Draw charts for papers and notebooks, as functions and as displays)
 
 MAX_NODES = 4000  # more points hide one another
 CURVE_POINTS = 161
@@ -73,7 +78,7 @@ class TemperatureProfile:
 
 
 def temperature_profile(
-    calibrator: Calibrator,
+    calibrator: Calibrator | None,
     logits: Any,
     graph: Any = None,
     *,
@@ -87,7 +92,8 @@ def temperature_profile(
     Parameters
     ----------
     calibrator : fitted. One that divides no logits by a temperature is shown with the temperature
-        that would have the same effect on the confidence.
+        that would have the same effect on the confidence. With None, ``probabilities`` say what
+        it made of the logits.
     logits : (n_nodes, n_classes) raw scores of every node.
     graph : the :class:`gnncal.Graph` or PyTorch Geometric ``Data`` of these nodes. Without one
         there is no homophily.
@@ -168,7 +174,7 @@ def _sample(candidates: IntArray, max_nodes: int, random_state: int) -> IntArray
 
 
 def _homophily(
-    calibrator: Calibrator, logits: FloatArray, graph: Graph | None
+    calibrator: Calibrator | None, logits: FloatArray, graph: Graph | None
 ) -> tuple[FloatArray, str]:
     """What the method itself goes by, or the support of the prediction among the neighbours."""
     if graph is None:
@@ -177,18 +183,11 @@ def _homophily(
         method = calibrator.homophily_method_
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
         return calibrator.predict_homophily(logits, graph), name
-    probs = softmax(logits)
-    support = neighbour_class_share(
-        graph,
-        logits.argmax(axis=1),
-        lambda c: probs[:, c],
-        side="in" if graph.is_undirected else "both",
-    )
-    return support, SUPPORT
+    return neighbour_support(logits, graph), SUPPORT
 
 
 def _temperatures(
-    calibrator: Calibrator,
+    calibrator: Calibrator | None,
     logits: FloatArray,
     graph: Graph | None,
     nodes: IntArray,
@@ -198,6 +197,8 @@ def _temperatures(
     if isinstance(calibrator, TemperatureCalibrator):
         return calibrator.predict_temperature(logits, graph)[nodes]
     if probabilities is None:
+        if calibrator is None:
+            raise InputError("calibrator and probabilities are both None; pass one of them.")
         probabilities = calibrator.predict_proba(logits, graph)
     predictions = logits[nodes].argmax(axis=1)
     confidence = np.asarray(probabilities)[nodes, predictions].astype(np.float64)
@@ -205,7 +206,10 @@ def _temperatures(
 
 
 def _curves(
-    calibrator: Calibrator, entropy: FloatArray, homophily: FloatArray, temperature: FloatArray
+    calibrator: Calibrator | None,
+    entropy: FloatArray,
+    homophily: FloatArray,
+    temperature: FloatArray,
 ) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
     """Curves against homophily and against entropy, and whether they are a law."""
     known = np.isfinite(homophily)

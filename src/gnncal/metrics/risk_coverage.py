@@ -13,16 +13,47 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import confidence_and_correctness
+from gnncal.metrics.proportions import clopper_pearson
 
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Error rate among the most confident nodes, for every number of them."""
+    """Error rate among the most confident nodes, for every number of them or some of these."""
 
-    coverage: FloatArray  # (n_nodes,) 1/n, 2/n, ..., 1
-    risk: FloatArray  # (n_nodes,) share of mistakes among that many nodes
+    coverage: FloatArray  # (n_points,) shares of the nodes, ascending; the last is 1
+    risk: FloatArray  # (n_points,) share of mistakes among that many nodes
+    n_nodes: int
+
+    @property
+    def optimal_risk(self) -> FloatArray:
+        """The risk if every correct node came before every mistake, shape (n_points,).
+
+        No confidence can do better with these predictions.
+        """
+        mistakes = self.risk[-1]
+        return np.maximum(self.coverage - (1.0 - mistakes), 0.0) / self.coverage
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Clopper-Pearson interval of the risk at each coverage on its own: low and high.
+
+        It is about the nodes above a confidence that was chosen beforehand. The lowest point of
+        the curve, picked after looking, is better than it seems.
+        """
+        kept = np.rint(self.coverage * self.n_nodes).astype(np.int64)
+        mistakes = np.rint(self.risk * kept).astype(np.int64)
+        return clopper_pearson(mistakes, kept, level=level)
+
+    def thinned(self, max_points: int = 500) -> RiskCoverage:
+        """The same curve at no more than so many coverages, about evenly spaced."""
+        whole_number(at_least=1).check("max_points", max_points)
+        n = len(self.coverage)
+        if n <= max_points:
+            return self
+        chosen = -(-np.arange(1, max_points + 1) * n // max_points) - 1  # the last one is kept
+        return RiskCoverage(self.coverage[chosen], self.risk[chosen], self.n_nodes)
 
 
 def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
@@ -35,7 +66,7 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
     ends = np.concatenate([[0], np.cumsum(size)])
     totals = np.concatenate([[0.0], np.cumsum(mistakes)])
     kept = np.arange(1, n + 1)
-    return RiskCoverage(kept / n, np.interp(kept, ends, totals) / kept)
+    return RiskCoverage(kept / n, np.interp(kept, ends, totals) / kept, n)
 
 
 def aurc(labels: Any, probs: Any) -> float:

@@ -1,25 +1,50 @@
-"""Pictures. Matplotlib is imported when something is drawn."""
+"""Reliability diagrams: accuracy against confidence, bin by bin."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gnncal.core.errors import require
-from gnncal.metrics import ReliabilityBins
+from gnncal.metrics import (
+    DEFAULT_BINS,
+    METRICS,
+    NoiseFloor,
+    ReliabilityBins,
+    calibration_floor,
+    expected_calibration_error,
+    reliability_bins,
+)
+from gnncal.metrics.binning import Strategy
+from gnncal.plotting.display import Display
+from gnncal.plotting.style import BAR, GAP, GREY, INK, legend_below, open_frame
 
-BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # told apart by every kind of colour vision
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
+LEVEL = 0.95  # of the intervals
 
 
-def draw_reliability(bins: ReliabilityBins, *, ax: Any, title: str = "") -> None:
-    """Accuracy against confidence, with the gaps; empty bins are not drawn."""
+def draw_reliability(
+    bins: ReliabilityBins, *, ax: Any, title: str = "", level: float | None = LEVEL
+) -> None:
+    """Draw the accuracy of each bin of confidence, its interval, and the gap to the confidence.
+
+    Empty bins are not drawn.
+
+    Parameters
+    ----------
+    bins : what :func:`gnncal.metrics.reliability_bins` returns.
+    ax : the matplotlib axis to draw on.
+    title : above the diagram.
+    level : of the Clopper-Pearson interval of each bin's accuracy; None draws none.
+
+    """
     filled = bins.count > 0
     lower, width = bins.lower[filled], (bins.upper - bins.lower)[filled]
     accuracy, gap = bins.accuracy[filled], bins.gap[filled]
-    ax.bar(lower, accuracy, width, align="edge", color=BAR, edgecolor="white", label="accuracy")
+    bars = {"align": "edge", "edgecolor": "white", "linewidth": 0.6}
+    ax.bar(lower, accuracy, width, color=BAR, label="accuracy", **bars)
     ax.bar(
         lower,
         gap,
@@ -32,18 +57,31 @@ def draw_reliability(bins: ReliabilityBins, *, ax: Any, title: str = "") -> None
         linewidth=0.8,
         label="gap to mean confidence",
     )
+    if level is not None:
+        low, high = (end[filled] for end in bins.accuracy_interval(level))
+        ax.errorbar(
+            lower + 0.5 * width,
+            accuracy,
+            yerr=np.maximum([accuracy - low, high - accuracy], 0.0),
+            fmt="none",
+            ecolor=INK,
+            elinewidth=1.0,
+            capsize=1.8,
+            capthick=0.8,
+            label=f"{100 * level:g} % interval",
+        )
     depth = -HISTOGRAM_HEIGHT * bins.count[filled] / bins.count.max()
-    ax.bar(lower, depth, width, align="edge", color=GREY, edgecolor="white", label="share of nodes")
-    ax.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
+    ax.bar(lower, depth, width, color=GREY, label="share of nodes", **bars)
+    ax.plot([0, 1], [0, 1], "--", color="black", linewidth=0.9)
     ax.axhline(0, color="black", linewidth=0.6)
     ax.set(xlim=(0, 1), ylim=(-HISTOGRAM_HEIGHT - 0.02, 1), xlabel="confidence", title=title)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.set_aspect("equal")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
 
 
 def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) -> None:
-    """A grid of reliability diagrams, one row a group of nodes, as an image file."""
+    """Write a grid of reliability diagrams as an image file, one row for each group of nodes."""
     figures = require("matplotlib.figure", extra="plot", purpose="drawing a reliability diagram")
     n_rows, n_columns = len(rows), max(len(panels) for panels in rows.values())
     size = (4.0 * n_columns, 4.3 * n_rows + 0.3)
@@ -57,3 +95,92 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     figure.savefig(path, dpi=150)
+
+
+class ReliabilityDisplay(Display):
+    """A reliability diagram with its calibration error and the noise floor of that error.
+
+    Parameters
+    ----------
+    bins : confidence and accuracy by bin.
+    ece : the expected calibration error; None if it is not known.
+    floor : what it would be under perfect calibration; None if it is not known.
+    name : of the method, for the title.
+
+    Examples
+    --------
+    >>> from gnncal.plotting import ReliabilityDisplay
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
+    >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 1], probs, name="raw")
+    >>> display.ax_.get_title(loc="left")
+    'raw: ECE 30.00 % (floor 35.00 %)'
+
+    """
+
+    height: ClassVar[float] = 4.0
+
+    def __init__(
+        self,
+        bins: ReliabilityBins,
+        *,
+        ece: float | None = None,
+        floor: NoiseFloor | None = None,
+        name: str = "",
+    ) -> None:
+        self.bins = bins
+        self.ece = ece
+        self.floor = floor
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        labels: Any,
+        probs: Any,
+        *,
+        n_bins: int = DEFAULT_BINS,
+        strategy: Strategy = "uniform",
+        name: str = "",
+        ax: Any = None,
+        level: float | None = LEVEL,
+    ) -> Self:
+        """Compute the bins of these predictions and draw them.
+
+        Parameters
+        ----------
+        labels : (n_nodes,) classes 0..K-1.
+        probs : (n_nodes, n_classes), rows sum to one.
+        n_bins, strategy : as in :func:`gnncal.metrics.reliability_bins`.
+        name : of the method, for the title.
+        ax : a matplotlib axis; by default one of a new figure.
+        level : of the Clopper-Pearson intervals; None draws none.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        """
+        display = cls(
+            reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy),
+            ece=expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy),
+            floor=calibration_floor(probs, n_bins=n_bins, strategy=strategy),
+            name=name,
+        )
+        return display.plot(ax, level=level)
+
+    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
+        """Draw the diagram on an axis, by default one of a new figure."""
+
+        def draw(place: Any) -> None:
+            draw_reliability(self.bins, ax=place, title=self._title(), level=level)
+            place.set_ylabel("accuracy")
+            legend_below(place)
+
+        return self._draw_on(ax, draw)
+
+    def _title(self) -> str:
+        ece = METRICS["ece"]
+        parts = [] if self.ece is None else [f"{ece.title} {ece.shown(self.ece)} {ece.unit}"]
+        if self.floor is not None:
+            parts.append(f"(floor {ece.shown(self.floor.mean)} {ece.unit})")
+        return ": ".join(part for part in (self.name, " ".join(parts)) if part)

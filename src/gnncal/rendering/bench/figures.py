@@ -17,10 +17,11 @@ from gnncal.core.files import write_atomically
 from gnncal.datasets import FACTS
 from gnncal.metrics import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
+from gnncal.plotting.style import BLUE, GREY, MIDDLE, ORANGE, open_frame
 
 COMPARED = ("uncalibrated", "ts", "hots")
 GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}
-GROUP_COLOURS = {2: ("#cc6644", "#3366aa"), 3: ("#cc6644", "#999999", "#3366aa")}
+GROUP_COLOURS = {2: (ORANGE, BLUE), 3: (ORANGE, MIDDLE, BLUE)}
 GROUP_MARKERS = "osD"
 COLUMNS = 5
 POINT = {"s": 5, "alpha": 0.7, "linewidths": 0}
@@ -85,7 +86,8 @@ def reliability_grid(results: Results, backbone: str) -> Any:
             continue
         bins = pooled_bins(results, dataset, backbone, method)
         error = 100 * results.mean("ece", dataset, [backbone], method)
-        draw_reliability(bins, ax=ax, title=f"{dataset}, {method}\nECE {error:.1f} %")
+        title = f"{dataset}, {method}\nECE {error:.1f} %"
+        draw_reliability(bins, ax=ax, title=title, level=None)  # seeds share nodes: no interval
         _quiet(ax)
     name = BACKBONES.get(backbone, backbone)
     _frame(
@@ -103,7 +105,7 @@ def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups
     for ax, (dataset, entry) in zip(axes, diagnosis.items(), strict=False):
         split = entry["splits"][str(n_groups)]
         accuracy = np.array(split["accuracy"])
-        ax.plot([0, 1], [0, 1], "--", color="#bbbbbb", linewidth=1)
+        ax.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1)
         for g, name in enumerate(GROUP_NAMES[n_groups]):
             colour, marker = GROUP_COLOURS[n_groups][g], GROUP_MARKERS[g]
             ax.plot(
@@ -142,7 +144,7 @@ def scatter_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], colour: st
             vmax=1.0,
             **POINT,
         )
-        ax.axhline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
+        ax.axhline(0, color=GREY, linewidth=0.8, zorder=0)
         ax.set(xscale="log", ylim=(-1.02, 1.02))
         _few_ticks(ax.xaxis)
         ax.set_title(dataset, fontsize=9)
@@ -192,7 +194,7 @@ def _quiet(ax: Any) -> None:
     ax.title.set_fontsize(8)
     ax.tick_params(labelsize=7)
     ax.set(xlabel="", ylabel="")
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
 
 
 def _in_order(diagnosis: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

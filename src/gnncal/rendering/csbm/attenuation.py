@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.plotting.reliability import GAP
+from gnncal.plotting.style import GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
 from gnncal.rendering.csbm.style import BLUE, SAND, points
 from gnncal.simulation.experiments.attenuation import AttenuationRecord, attenuation

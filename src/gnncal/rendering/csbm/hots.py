@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.reliability import BAR, GAP, GREY
+from gnncal.plotting.style import BAR, GAP, GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
 from gnncal.rendering.csbm.style import parts
 from gnncal.simulation.experiments.hots import HotsRecord, hots

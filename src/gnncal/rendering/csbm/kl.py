@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.reliability import GREY
+from gnncal.plotting.style import GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
 from gnncal.rendering.csbm.style import BLUE, SERIES, plain_ticks, points
 from gnncal.simulation.estimate import Estimate

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.reliability import GAP
+from gnncal.plotting.style import GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
 from gnncal.rendering.csbm.style import BLUE
 from gnncal.simulation.estimate import Estimate

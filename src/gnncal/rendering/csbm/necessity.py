@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.reliability import GAP, GREY
+from gnncal.plotting.style import GAP, GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
 from gnncal.rendering.csbm.style import BLUE, points
 from gnncal.simulation.experiments.necessity import LOCAL, NecessityRecord, necessity

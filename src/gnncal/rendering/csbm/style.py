@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.plotting.reliability import BAR, GAP, GREY
+from gnncal.plotting.style import BAR, BLUE, GAP, GREEN, GREY, PURPLE, SAND, SHADE
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.kl import Curve
 from gnncal.simulation.experiments.sweep import Temperatures
 
-BLUE, SAND, GREEN, PURPLE = "#3377aa", "#cc9922", "#448855", "#775599"  # lines; BAR for bands
 SERIES = (BLUE, GAP, SAND, GREEN, PURPLE)
-SHADE = "#eeeeee"  # where Gamma < 0
 STYLE = {
     "font.size": 9.5,
     "axes.titlesize": 10.5,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.plotting.reliability import GAP, GREY
+from gnncal.plotting.style import GAP, GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
 from gnncal.rendering.csbm.style import band, mark_signal, parts
 from gnncal.simulation.experiments.sweep import SweepRecord, sweep

@@ -1,16 +1,21 @@
-"""Pictures show the record they are given, and tables mark the best."""
+"""A reliability diagram shows the record it is given."""
 
 import re
 import sys
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import gnncal
-from gnncal.metrics import ReliabilityBins, reliability_bins
-from gnncal.plotting.reliability import BAR, GAP, GREY, draw_reliability, save_reliability
-from gnncal.rendering.tables import Row, best_marked
+from gnncal.metrics import (
+    ReliabilityBins,
+    calibration_floor,
+    clopper_pearson,
+    expected_calibration_error,
+    reliability_bins,
+)
+from gnncal.plotting import ReliabilityDisplay, draw_reliability, save_reliability
+from gnncal.plotting.style import BAR, GAP, GREY
 
 BINS = ReliabilityBins(
     count=np.array([0, 10, 0, 30]),
@@ -45,6 +50,44 @@ def test_a_reliability_diagram_has_one_bar_a_filled_bin_and_none_for_empty_ones(
     assert ax.get_title() == "hots"
 
 
+def intervals(ax):
+    """(x, low, high) of every interval that is drawn."""
+    (container,) = (c for c in ax.containers if str(c.get_label()).endswith("interval"))
+    (lines,) = container.lines[2]
+    return np.array([[x, low, high] for (x, low), (_, high) in lines.get_segments()])
+
+
+def test_intervals_are_those_of_clopper_and_pearson_and_empty_bins_have_none(ax):
+    draw_reliability(BINS, ax=ax, level=0.9)
+    low, high = clopper_pearson([3, 30], [10, 30], level=0.9)
+    expected = np.stack([[0.375, 0.875], low, high], axis=1)
+    np.testing.assert_allclose(intervals(ax), expected)
+
+
+def test_without_a_level_there_are_no_intervals(ax):
+    draw_reliability(BINS, ax=ax, level=None)
+    assert "interval" not in " ".join(str(c.get_label()) for c in ax.containers)
+
+
+def test_a_display_draws_the_records_that_one_would_compute_oneself(ax):
+    generator = np.random.default_rng(1)
+    labels = generator.integers(3, size=200)
+    probs = gnncal.softmax(generator.normal(size=(200, 3)))
+    display = ReliabilityDisplay.from_predictions(labels, probs, n_bins=7, name="raw", ax=ax)
+    bins = reliability_bins(labels, probs, n_bins=7)
+    filled = bins.count > 0
+    np.testing.assert_array_equal(display.bins.accuracy, bins.accuracy)
+    np.testing.assert_allclose(boxes(ax, "accuracy")[:, 3], bins.accuracy[filled])
+    np.testing.assert_allclose(intervals(ax)[:, 1], bins.accuracy_interval()[0][filled])
+    ece = 100 * expected_calibration_error(labels, probs, n_bins=7)
+    floor = 100 * calibration_floor(probs, n_bins=7).mean
+    assert ax.get_title() == f"raw: ECE {ece:.2f} % (floor {floor:.2f} %)"
+
+
+def test_a_record_alone_is_drawn_without_a_title(ax):
+    assert ReliabilityDisplay(BINS).plot(ax).ax_.get_title() == ""
+
+
 def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeypatch):
     figure_module = pytest.importorskip("matplotlib.figure")
     figures = []
@@ -61,7 +104,7 @@ def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeyp
     (figure,) = figures
     assert [ax.get_title() for ax in figure.axes] == ["ts: ECE 4.15 %", "hots: ECE 4.10 %"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["accuracy", "gap to mean confidence", "share of nodes"]
+    assert legend == ["accuracy", "gap to mean confidence", "95 % interval", "share of nodes"]
 
 
 def test_diagrams_of_real_probabilities_have_no_empty_bars(ax):
@@ -88,20 +131,3 @@ def test_without_matplotlib_drawing_names_the_extra(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(gnncal.MissingExtraError, match=re.escape("gnncal[plot]")):
         save_reliability({"all nodes": {"ts": BINS}}, tmp_path / "reliability.png")
-
-
-def rendered(table, width=80):
-    console = Console(width=width, markup=False)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
-
-
-def test_a_table_marks_the_lowest_score_of_each_ranked_column():
-    rows = [
-        Row("raw", ("50", "1.0"), (None, None)),
-        Row("ts", ("50", "2.0"), (None, 2.0)),
-        Row("hots", ("50", "1.5"), (None, 1.5)),
-    ]
-    lines = rendered(best_marked("title", ("acc", "ECE"), rows)).splitlines()
-    assert [line.split() for line in lines if "*" in line] == [["hots", "50", "1.5*"]]

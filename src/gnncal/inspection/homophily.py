@@ -1,0 +1,122 @@
+"""Calibration by homophily: whether nodes among strangers are as well calibrated as the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, as_numpy
+from gnncal.core.checks import check_logits
+from gnncal.core.constraints import whole_number
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.core.probability import softmax
+from gnncal.homophily.share import neighbour_class_share
+from gnncal.metrics.binning import (
+    Cells,
+    bin_edges,
+    bin_index,
+    confidence_and_correctness,
+    fill_cells,
+)
+
+DEFAULT_GROUPS = 5
+
+
+@dataclass(frozen=True)
+class HomophilyGroups:
+    """Groups of nodes of similar homophily, and how well each is calibrated.
+
+    Attributes
+    ----------
+    lower, upper : (n_groups,) ends of each group's homophily; a value on an edge belongs below it.
+    homophily : (n_groups,) mean homophily of the group.
+    sides : confidence and accuracy by group, for each set of probabilities by name.
+    n_unknown : nodes whose homophily is not known, in no group.
+
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    homophily: FloatArray
+    sides: Mapping[str, Cells]
+    n_unknown: int
+
+
+def neighbour_support(logits: Any, graph: Graph) -> FloatArray:
+    """Mean probability that a node's neighbours give to its predicted class; (n_nodes,).
+
+    It estimates homophily without any label. Senders and receivers both count as neighbours. NaN
+    for a node that has none.
+
+    Examples
+    --------
+    >>> import numpy as np, gnncal
+    >>> graph = gnncal.Graph([[0, 1], [1, 0]], 3)
+    >>> neighbour_support(np.log([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), graph).round(2)
+    array([0.2, 0.1, nan])
+
+    """
+    checked = check_logits(logits)
+    probs = softmax(checked)
+    return neighbour_class_share(
+        graph,
+        checked.argmax(axis=1),
+        lambda c: probs[:, c],
+        side="in" if graph.is_undirected else "both",
+    )
+
+
+def homophily_groups(
+    labels: Any, sides: Mapping[str, Any], homophily: Any, *, n_groups: int = DEFAULT_GROUPS
+) -> HomophilyGroups:
+    """Sort nodes into equally large groups by homophily, and look at the calibration of each.
+
+    Parameters
+    ----------
+    labels : (n_nodes,) classes 0..K-1.
+    sides : probabilities (n_nodes, n_classes) by name, for instance before and after calibration.
+    homophily : (n_nodes,) in [0, 1], such as :func:`neighbour_support`; NaN where unknown.
+    n_groups : their number; there are fewer where many nodes have the same homophily.
+
+    Returns
+    -------
+    HomophilyGroups
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
+    >>> groups.upper, groups.sides["raw"].gap.round(2)
+    (array([0.3, 1. ]), array([ 0.35, -0.35]))
+
+    """
+    whole_number(at_least=1).check("n_groups", n_groups)
+    values = as_numpy(homophily).astype(np.float64)
+    outcomes = {name: confidence_and_correctness(labels, probs) for name, probs in sides.items()}
+    for confidence, _ in outcomes.values():
+        if values.shape != confidence.shape:
+            raise InputError(
+                f"homophily has shape {values.shape} but there are {len(confidence)} labels; pass "
+                "one value for each node."
+            )
+    known = ~np.isnan(values)
+    values = values[known]
+    if values.size == 0 or values.min() < 0 or values.max() > 1:
+        raise InputError("homophily has no value or some outside [0, 1]; pass shares, NaN unknown.")
+    edges = bin_edges(values, n_groups, "quantile")
+    filled, group = np.unique(bin_index(values, edges), return_inverse=True)
+    counts = np.bincount(group)
+    return HomophilyGroups(
+        edges[filled],
+        edges[filled + 1],
+        np.bincount(group, weights=values) / counts,
+        {
+            name: fill_cells(confidence[known], correct[known], group, len(filled))
+            for name, (confidence, correct) in outcomes.items()
+        },
+        int((~known).sum()),
+    )

@@ -1,0 +1,119 @@
+"""Calibration by homophily: the gap of nodes among strangers beside that of the others."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gnncal.inspection.homophily import DEFAULT_GROUPS, HomophilyGroups, homophily_groups
+from gnncal.plotting.display import Display
+from gnncal.plotting.style import INK, LINES, legend_below, open_frame
+
+LEVEL = 0.95  # of the intervals
+SPREAD = 0.5  # of the distance between groups that the sides of one group take up
+
+
+def draw_homophily_split(groups: HomophilyGroups, *, ax: Any, level: float | None = LEVEL) -> None:
+    """Draw confidence minus accuracy of each homophily group, one marker for each side.
+
+    Parameters
+    ----------
+    groups : what :func:`gnncal.inspection.homophily_groups` returns.
+    ax : the matplotlib axis to draw on.
+    level : of the interval of each gap; None draws none.
+
+    """
+    places = np.arange(len(groups.lower))
+    ax.axhline(0, color=INK, linewidth=0.8)
+    offsets = np.linspace(-0.5, 0.5, len(groups.sides)) * SPREAD if len(groups.sides) > 1 else [0.0]
+    for (name, cells), line, offset in zip(groups.sides.items(), LINES, offsets, strict=False):
+        gap, errors = 100 * cells.gap, None
+        if level is not None:
+            low, high = cells.gap_interval(level)
+            errors = np.maximum([gap - 100 * low, 100 * high - gap], 0.0)
+        ax.errorbar(
+            places + offset,
+            gap,
+            yerr=errors,
+            fmt=line.marker,
+            color=line.colour,
+            markersize=4,
+            elinewidth=1.1,
+            capsize=2,
+            label=name,
+        )
+    ends = zip(groups.lower, groups.upper, strict=True)
+    ax.set_xticks(places, [f"{low:.2f}\nto {high:.2f}" for low, high in ends])
+    ax.set(xlim=(-0.6, len(places) - 0.4), xlabel="homophily of the nodes")
+    ax.set_ylabel("confidence − accuracy (points)")
+    open_frame(ax)
+
+
+class HomophilySplitDisplay(Display):
+    """Overconfidence by homophily, before and after calibration.
+
+    Parameters
+    ----------
+    groups : calibration of nodes of similar homophily.
+
+    Examples
+    --------
+    >>> from gnncal.plotting import HomophilySplitDisplay
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> display = HomophilySplitDisplay.from_predictions(
+    ...     [1, 0, 0, 0], probs, [0.1, 0.3, 0.8, 1.0], n_groups=2
+    ... )
+    >>> [tick.get_text().replace("\\n", " ") for tick in display.ax_.get_xticklabels()]
+    ['0.00 to 0.30', '0.30 to 1.00']
+
+    """
+
+    height: ClassVar[float] = 2.9
+
+    def __init__(self, groups: HomophilyGroups) -> None:
+        self.groups = groups
+
+    @classmethod
+    def from_predictions(
+        cls,
+        labels: Any,
+        probs: Any,
+        homophily: Any,
+        *,
+        before: Any = None,
+        n_groups: int = DEFAULT_GROUPS,
+        ax: Any = None,
+        level: float | None = LEVEL,
+    ) -> Self:
+        """Sort the nodes into equally large groups by homophily and draw the gap of each.
+
+        Parameters
+        ----------
+        labels : (n_nodes,) classes 0..K-1.
+        probs : (n_nodes, n_classes), rows sum to one.
+        homophily : (n_nodes,) in [0, 1], NaN where unknown, such as
+            :func:`gnncal.inspection.neighbour_support`.
+        before : (n_nodes, n_classes) probabilities before calibration, to be drawn beside.
+        n_groups : number of groups.
+        ax : a matplotlib axis; by default one of a new figure.
+        level : of the intervals; None draws none.
+
+        Returns
+        -------
+        HomophilySplitDisplay
+
+        """
+        sides = {"probabilities": probs} if before is None else {"before": before, "after": probs}
+        groups = homophily_groups(labels, sides, homophily, n_groups=n_groups)
+        return cls(groups).plot(ax, level=level)
+
+    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
+        """Draw the groups on an axis, by default one of a new figure."""
+
+        def draw(place: Any) -> None:
+            draw_homophily_split(self.groups, ax=place, level=level)
+            if len(self.groups.sides) > 1:
+                legend_below(place, n_lines=2)
+
+        return self._draw_on(ax, draw)

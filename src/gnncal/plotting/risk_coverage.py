@@ -1,0 +1,135 @@
+"""Risk-coverage curves: the error rate among the most confident nodes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from gnncal.metrics import METRICS, RiskCoverage, risk_coverage_curve
+from gnncal.plotting.display import Display
+from gnncal.plotting.style import GREY, LINES, Line, legend_below, open_frame
+
+LEVEL = 0.95  # of the band
+UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture
+MAX_POINTS = 500  # of a curve that is drawn; more cannot be seen
+
+
+def draw_risk_coverage(
+    curve: RiskCoverage,
+    *,
+    ax: Any,
+    label: str = "mistakes among the nodes kept",
+    line: Line = LINES[0],
+    level: float | None = LEVEL,
+    references: bool = True,
+) -> None:
+    """Draw the error rate of the most confident nodes against their share.
+
+    Parameters
+    ----------
+    curve : what :func:`gnncal.metrics.risk_coverage_curve` returns, or a thinned one.
+    ax : the matplotlib axis to draw on.
+    label : of the curve in the legend.
+    line : colour and dashes of the curve.
+    level : of the Clopper-Pearson band, which holds at each coverage on its own; None draws none.
+    references : whether to draw the best possible order and a random order of the same
+        predictions.
+
+    """
+    highest = ax.get_ylim()[1] if ax.lines else 0.0  # of curves that are there already
+    percent = 100 * curve.coverage
+    if level is not None:
+        low, high = curve.interval(level)
+        name = f"{100 * level:g} % interval, pointwise" if references else None
+        ax.fill_between(
+            *(percent, 100 * low, 100 * high),
+            color=line.colour,
+            alpha=0.2,
+            linewidth=0,
+            label=name,
+        )
+    ax.plot(percent, 100 * curve.risk, line.dashes, color=line.colour, linewidth=1.4, label=label)
+    if references:
+        ax.plot(
+            *(percent, 100 * curve.optimal_risk),
+            color="black",
+            linestyle=(0, (4, 2)),
+            linewidth=0.9,
+            label="best order possible",
+        )
+        ax.axhline(100 * curve.risk[-1], color=GREY, linewidth=0.9, label="random order")
+    ax.set(xlim=(0, 100), xlabel="nodes kept, most confident first (%)", ylabel="mistakes (%)")
+    top = 1.2 * 100 * curve.risk[curve.coverage >= UNSETTLED].max()
+    ax.set_ylim(0, max(top, highest, 1.0))
+    open_frame(ax)
+
+
+class RiskCoverageDisplay(Display):
+    """A risk-coverage curve beside the best and a random order of the same predictions.
+
+    Parameters
+    ----------
+    curve : error rate by coverage.
+    name : of the method, for the title.
+
+    Examples
+    --------
+    >>> from gnncal.plotting import RiskCoverageDisplay
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
+    >>> display = RiskCoverageDisplay.from_predictions([0, 1, 1, 1], probs, name="raw")
+    >>> display.ax_.get_title(loc="left")
+    'raw: AURC 6.25 %'
+
+    """
+
+    height: ClassVar[float] = 3.2
+
+    def __init__(self, curve: RiskCoverage, *, aurc: float | None = None, name: str = "") -> None:
+        self.curve = curve
+        self.aurc = aurc
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        labels: Any,
+        probs: Any,
+        *,
+        name: str = "",
+        ax: Any = None,
+        level: float | None = LEVEL,
+    ) -> Self:
+        """Compute the curve of these predictions and draw it.
+
+        Parameters
+        ----------
+        labels : (n_nodes,) classes 0..K-1.
+        probs : (n_nodes, n_classes), rows sum to one.
+        name : of the method, for the title.
+        ax : a matplotlib axis; by default one of a new figure.
+        level : of the pointwise band; None draws none.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+
+        """
+        curve = risk_coverage_curve(labels, probs)
+        display = cls(curve.thinned(MAX_POINTS), aurc=float(curve.risk.mean()), name=name)
+        return display.plot(ax, level=level)
+
+    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
+        """Draw the curve on an axis, by default one of a new figure."""
+
+        def draw(place: Any) -> None:
+            draw_risk_coverage(self.curve, ax=place, level=level)
+            place.set_title(self._title())
+            legend_below(place)
+
+        return self._draw_on(ax, draw)
+
+    def _title(self) -> str:
+        metric = METRICS["aurc"]
+        area = (
+            "" if self.aurc is None else f"{metric.title} {metric.shown(self.aurc)} {metric.unit}"
+        )
+        return ": ".join(part for part in (self.name, area) if part)

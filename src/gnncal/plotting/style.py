@@ -1,0 +1,93 @@
+"""Colours, sizes and axes of every chart, in one place.
+
+Colours are told apart by every kind of colour vision. In greyscale lines differ by their dashes
+and points by their markers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gnncal.core.errors import require
+
+BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is beside the point
+INK = "#222222"
+BLUE, SAND, GREEN, PURPLE = "#3377aa", "#cc9922", "#448855", "#775599"  # lines
+ORANGE, MIDDLE = "#cc6644", "#999999"  # low and middle homophily; BLUE is high
+SHADE = "#eeeeee"  # a region
+POINT = "#7799bb"  # one of thousands
+
+COLUMN_WIDTH = 3.4  # inches, of a two-column paper
+PAPER = {
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "hatch.linewidth": 0.7,
+    "figure.dpi": 150,
+}
+PURPOSE = "drawing a chart"
+POINTS = 72  # of an inch
+
+
+class Line(NamedTuple):
+    """How one line of several is drawn."""
+
+    colour: str
+    dashes: str
+    marker: str
+
+
+LINES = (
+    Line(BLUE, "-", "o"),
+    Line(GAP, "--", "s"),
+    Line(SAND, "-.", "D"),
+    Line(GREEN, ":", "^"),
+    Line(PURPLE, (0, (5, 1, 1, 1, 1, 1)), "v"),  # type: ignore[arg-type]
+)
+
+
+def new_axes(n_panels: int = 1, *, height: float, width: float = COLUMN_WIDTH) -> Any:
+    """Axes of a new figure for a column of a paper: one, or an array of several side by side."""
+    pyplot = require("matplotlib.pyplot", extra="plot", purpose=PURPOSE)
+    matplotlib = require("matplotlib", extra="plot", purpose=PURPOSE)
+    with matplotlib.rc_context(PAPER):
+        _, axes = pyplot.subplots(
+            1, n_panels, figsize=(width, height), layout="constrained", sharey=True
+        )
+    return axes
+
+
+def paper_style() -> Any:
+    """A context in which artists get the sizes of a paper; it changes no setting beyond it."""
+    return require("matplotlib", extra="plot", purpose=PURPOSE).rc_context(PAPER)
+
+
+def open_frame(ax: Any) -> None:
+    """Leave only the two lines that carry a scale."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def legend_below(ax: Any, *, n_columns: int = 2, n_lines: int = 1) -> None:
+    """A legend under the axis and its name, where it hides no data.
+
+    ``n_lines`` is how many lines the numbers of the axis have.
+    """
+    transforms = require("matplotlib.transforms", extra="plot", purpose=PURPOSE)
+    height = (2.6 + 1.2 * n_lines) * ax.xaxis.label.get_fontsize()  # of numbers and name
+    shift = transforms.ScaledTranslation(0, -height / POINTS, ax.figure.dpi_scale_trans)
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=ax.transAxes + shift,
+        ncols=n_columns,
+        frameon=False,
+        columnspacing=1.2,
+        borderaxespad=0.0,
+    )

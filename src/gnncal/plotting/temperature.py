@@ -1,0 +1,209 @@
+"""Temperatures of single nodes against homophily or entropy, with the law through them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.errors import InputError, require
+from gnncal.core.graph import Graph
+from gnncal.inspection.temperature import MAX_NODES, TemperatureProfile, temperature_profile
+from gnncal.plotting.display import Display
+from gnncal.plotting.style import (
+    COLUMN_WIDTH,
+    GREY,
+    LINES,
+    POINT,
+    PURPOSE,
+    legend_below,
+    new_axes,
+    open_frame,
+    paper_style,
+)
+
+Against = Literal["homophily", "entropy"]
+BOTH: tuple[Against, Against] = ("homophily", "entropy")
+
+
+def draw_temperature(
+    profile: TemperatureProfile, *, ax: Any, against: Against = "homophily"
+) -> None:
+    """Draw each node's temperature on a logarithmic scale, and the curves of the profile.
+
+    Parameters
+    ----------
+    profile : what :func:`gnncal.inspection.temperature_profile` returns.
+    ax : the matplotlib axis to draw on.
+    against : ``"homophily"`` or ``"entropy"``.
+
+    """
+    if against not in BOTH:
+        raise InputError(f"against is {against!r}; expected 'homophily' or 'entropy'.")
+    by_homophily = against == "homophily"
+    x = profile.homophily if by_homophily else profile.entropy
+    curves = profile.by_homophily if by_homophily else profile.by_entropy
+    size = float(np.clip(8000 / max(len(x), 1), 2.5, 14))
+    ax.scatter(
+        x,
+        profile.temperature,
+        s=size,
+        color=POINT,
+        alpha=0.5,
+        linewidths=0,
+        label="nodes",
+        rasterized=True,
+    )
+    ax.axhline(1.0, color=GREY, linewidth=0.8, zorder=0)
+    for curve, line in zip(curves, LINES, strict=False):
+        ax.plot(
+            *(curve.x, curve.temperature),
+            linestyle=line.dashes,
+            color="black" if len(curves) == 1 else line.colour,
+            linewidth=1.5,
+            label=curve.label,
+        )
+    ax.set(xlim=(-0.02, 1.02), yscale="log")
+    ax.set_xlabel(profile.homophily_name if by_homophily else "entropy of the raw prediction")
+    ax.set_ylabel("effective temperature" if profile.is_effective else "temperature")
+    _plain_numbers(ax.yaxis)
+    open_frame(ax)
+
+
+def _plain_numbers(axis: Any) -> None:
+    """Show 0.5, 1, 2 on a logarithmic axis, few enough to be read."""
+    ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
+    low, high = axis.get_view_interval()
+    steps = (1, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if high < 100 * low else (1,)
+    axis.set_major_locator(ticker.LogLocator(subs=steps))
+    axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+class TemperatureDisplay(Display):
+    """Temperatures of single nodes against homophily and entropy, with the law through them.
+
+    Parameters
+    ----------
+    profile : the temperatures and what they depend on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import EntropyScaling
+    >>> from gnncal.plotting import TemperatureDisplay
+    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> calibrator = EntropyScaling().fit(logits, labels, nodes=range(80))
+    >>> display = TemperatureDisplay.from_estimator(calibrator, logits, against="entropy")
+    >>> display.ax_.get_xlabel()
+    'entropy of the raw prediction'
+
+    """
+
+    height: ClassVar[float] = 3.1
+
+    def __init__(self, profile: TemperatureProfile) -> None:
+        self.profile = profile
+
+    @classmethod
+    def from_estimator(
+        cls,
+        calibrator: Calibrator,
+        logits: Any,
+        graph: Graph | None = None,
+        *,
+        nodes: Any = None,
+        max_nodes: int = MAX_NODES,
+        random_state: int = 0,
+        against: Against | Literal["both"] = "both",
+        ax: Any = None,
+    ) -> Self:
+        """Draw the temperatures of a fitted calibrator, and its law where it has one.
+
+        Parameters
+        ----------
+        calibrator : fitted.
+        logits : (n_nodes, n_classes) raw scores of every node.
+        graph : the graph of these nodes. Without one there is nothing to draw against homophily.
+        nodes : nodes to draw, mask or indices. Default: all.
+        max_nodes, random_state : size and seed of the sample that is drawn of many nodes.
+        against, ax : as in :meth:`plot`.
+
+        Returns
+        -------
+        TemperatureDisplay
+
+        """
+        profile = temperature_profile(
+            calibrator, logits, graph, nodes=nodes, max_nodes=max_nodes, random_state=random_state
+        )
+        return cls(profile).plot(ax, against=against)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        logits: Any,
+        probs: Any,
+        graph: Graph | None = None,
+        *,
+        nodes: Any = None,
+        max_nodes: int = MAX_NODES,
+        random_state: int = 0,
+        against: Against | Literal["both"] = "both",
+        ax: Any = None,
+    ) -> Self:
+        """Draw the temperatures that would turn the logits' confidence into that of ``probs``.
+
+        Parameters
+        ----------
+        logits : (n_nodes, n_classes) raw scores of every node.
+        probs : (n_nodes, n_classes) calibrated probabilities, from any method.
+        graph, nodes, max_nodes, random_state : as in :meth:`from_estimator`.
+        against, ax : as in :meth:`plot`.
+
+        Returns
+        -------
+        TemperatureDisplay
+
+        """
+        profile = temperature_profile(
+            None,
+            logits,
+            graph,
+            nodes=nodes,
+            probabilities=probs,
+            max_nodes=max_nodes,
+            random_state=random_state,
+        )
+        return cls(profile).plot(ax, against=against)
+
+    def plot(self, ax: Any = None, *, against: Against | Literal["both"] = "both") -> Self:
+        """Draw the temperatures.
+
+        Parameters
+        ----------
+        ax : a matplotlib axis; two of them if ``against`` is ``"both"``. By default those of a
+            new figure.
+        against : ``"homophily"``, ``"entropy"`` or ``"both"``, one beside the other. Then
+            ``ax_`` is an array of two axes.
+
+        """
+        if against != "both":
+
+            def draw(place: Any) -> None:
+                draw_temperature(self.profile, ax=place, against=against)
+                legend_below(place, n_columns=1)
+
+            return self._draw_on(ax, draw)
+        axes = new_axes(2, height=self.height, width=2 * COLUMN_WIDTH) if ax is None else ax
+        if np.size(axes) != 2:
+            raise InputError("ax is one axis but against is 'both'; pass two axes or choose one.")
+        with paper_style():
+            for place, covariate in zip(axes, BOTH, strict=True):
+                draw_temperature(self.profile, ax=place, against=covariate)
+                legend_below(place, n_columns=1)
+        axes[1].set_ylabel("")
+        self.ax_, self.figure_ = axes, axes[0].figure
+        return self

@@ -1,0 +1,180 @@
+"""What every display promises, and what each chart shows."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.inspection import homophily_groups, neighbour_support, temperature_profile
+from gnncal.metrics import RiskCoverage, clopper_pearson, risk_coverage_curve
+from gnncal.plotting import (
+    HomophilySplitDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    TemperatureDisplay,
+    draw_homophily_split,
+    draw_risk_coverage,
+    draw_temperature,
+    style,
+)
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+def make_reliability(task, **options):
+    return ReliabilityDisplay.from_predictions(task[1], gnncal.softmax(task[0]), **options)
+
+
+def make_risk_coverage(task, **options):
+    return RiskCoverageDisplay.from_predictions(task[1], gnncal.softmax(task[0]), **options)
+
+
+def make_homophily_split(task, **options):
+    logits, labels, graph = task
+    support = neighbour_support(logits, graph)
+    return HomophilySplitDisplay.from_predictions(
+        labels, gnncal.softmax(logits), support, before=gnncal.softmax(2 * logits), **options
+    )
+
+
+def make_temperature(task, **options):
+    logits, _, graph = task
+    probs = gnncal.softmax(logits, 1.7)
+    return TemperatureDisplay.from_predictions(logits, probs, graph, against="entropy", **options)
+
+
+DISPLAYS = [make_reliability, make_risk_coverage, make_homophily_split, make_temperature]
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_a_display_draws_on_the_axis_it_is_given_and_keeps_it(make, task, ax):
+    display = make(task, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert ax.has_data()
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_a_display_makes_a_figure_of_its_own_and_can_draw_again(make, task):
+    display = make(task)
+    first = display.figure_
+    assert display.ax_.figure is first
+    assert display.plot() is display
+    assert display.figure_ is not first
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_drawing_leaves_the_settings_of_matplotlib_alone(make, task, ax):
+    before = dict(matplotlib.rcParams)
+    make(task)
+    make(task, ax=ax)
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_nothing_is_cut_off_and_no_legend_lies_on_data_or_text(make, task):
+    display = make(task)
+    figure, ax = display.figure_, display.ax_
+    figure.canvas.draw()
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert drawn.x0 >= 0
+    assert drawn.y0 >= 0
+    assert drawn.x1 <= width
+    assert drawn.y1 <= height
+    legend = ax.get_legend().get_window_extent()
+    assert not legend.overlaps(ax.get_window_extent())
+    assert not legend.overlaps(ax.xaxis.label.get_window_extent())
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_without_matplotlib_a_display_names_the_extra(make, task, monkeypatch):
+    for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(gnncal.MissingExtraError, match=re.escape("gnncal[plot]")):
+        make(task)
+
+
+def curves(ax):
+    return {line.get_label(): np.array(line.get_data()) for line in ax.lines}
+
+
+def test_a_risk_coverage_curve_with_its_references_by_hand(ax):
+    # Confident first: right, wrong, right, wrong. In the best order the last two are wrong.
+    curve = RiskCoverage(np.array([0.25, 0.5, 0.75, 1.0]), np.array([0, 1 / 2, 1 / 3, 1 / 2]), 4)
+    draw_risk_coverage(curve, ax=ax, label="ours", level=0.9)
+    drawn = curves(ax)
+    np.testing.assert_allclose(drawn["ours"], [[25, 50, 75, 100], [0, 50, 100 / 3, 50]])
+    np.testing.assert_allclose(drawn["best order possible"][1], [0, 0, 100 / 3, 50])
+    np.testing.assert_allclose(drawn["random order"][1], 50)
+    low, high = clopper_pearson([0, 1, 1, 2], [1, 2, 3, 4], level=0.9)
+    (band,) = ax.collections
+    heights = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
+    assert heights == {round(float(100 * y), 9) for y in (*low, *high)}
+
+
+def test_a_risk_coverage_display_is_the_curve_thinned(task, ax):
+    logits, labels, _ = task
+    display = make_risk_coverage(task, ax=ax)
+    full = risk_coverage_curve(labels, gnncal.softmax(logits))
+    np.testing.assert_array_equal(display.curve.risk, full.risk)  # few nodes: all of them
+    assert display.aurc == gnncal.metrics.aurc(labels, gnncal.softmax(logits))
+    thin = full.thinned(7)
+    assert (len(thin.risk), thin.n_nodes, thin.coverage[-1]) == (7, 300, 1.0)
+    assert set(zip(thin.coverage, thin.risk, strict=True)) <= set(
+        zip(full.coverage, full.risk, strict=True)
+    )
+
+
+def test_each_side_of_a_homophily_split_has_its_gaps_and_intervals(task, ax):
+    logits, labels, graph = task
+    sides = {"before": gnncal.softmax(2 * logits), "after": gnncal.softmax(logits)}
+    groups = homophily_groups(labels, sides, neighbour_support(logits, graph), n_groups=3)
+    draw_homophily_split(groups, ax=ax)
+    for container, (name, cells) in zip(ax.containers, groups.sides.items(), strict=True):
+        marks, _, (lines,) = container.lines
+        assert container.get_label() == name
+        np.testing.assert_allclose(marks.get_ydata(), 100 * cells.gap)
+        low, high = cells.gap_interval()
+        drawn = np.array([[end[1] for end in segment] for segment in lines.get_segments()])
+        np.testing.assert_allclose(drawn, 100 * np.stack([low, high], axis=1))
+    names = [tick.get_text() for tick in ax.get_xticklabels()]
+    edges = zip(groups.lower, groups.upper, strict=True)
+    assert names == [f"{low:.2f}\nto {high:.2f}" for low, high in edges]
+
+
+@pytest.mark.parametrize("against", ["homophily", "entropy"])
+def test_every_temperature_and_every_curve_is_drawn(against, task, ax):
+    logits, labels, graph = task
+    calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=range(150))
+    profile = temperature_profile(calibrator, logits, graph)
+    draw_temperature(profile, ax=ax, against=against)
+    (points,) = ax.collections
+    x = profile.homophily if against == "homophily" else profile.entropy
+    expected = np.stack([x, profile.temperature], axis=1)
+    np.testing.assert_allclose(np.asarray(points.get_offsets()), expected)
+    drawn = curves(ax)
+    for curve in profile.by_homophily if against == "homophily" else profile.by_entropy:
+        np.testing.assert_allclose(drawn[curve.label], [curve.x, curve.temperature])
+
+
+def test_temperatures_against_both_need_two_axes_and_share_the_label(task, ax):
+    logits, labels, graph = task
+    calibrator = gnncal.EntropyScaling().fit(logits, labels, nodes=range(150))
+    display = TemperatureDisplay.from_estimator(calibrator, logits, graph)
+    assert [place.get_ylabel() for place in display.ax_] == ["temperature", ""]
+    assert display.ax_[0].figure is display.figure_
+    with pytest.raises(gnncal.InputError, match="pass two axes"):
+        display.plot(ax)
+
+
+def test_what_is_not_a_covariate_is_refused(task, ax):
+    display = make_temperature(task)
+    with pytest.raises(gnncal.InputError, match="expected 'homophily' or 'entropy'"):
+        display.plot(ax, against="degree")
+
+
+def test_lines_of_one_chart_differ_without_colour():
+    assert len({line.dashes for line in style.LINES}) == len(style.LINES)
+    assert len({line.marker for line in style.LINES}) == len(style.LINES)
