@@ -11,9 +11,9 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.checks import check_logits
 from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.core.errors import InputError, shown
 from gnncal.core.probability import softmax
+from gnncal.core.pyg import as_graph
 from gnncal.homophily.share import neighbour_class_share
 from gnncal.metrics.binning import (
     Cells,
@@ -46,11 +46,16 @@ class HomophilyGroups:
     n_unknown: int
 
 
-def neighbour_support(logits: Any, graph: Graph) -> FloatArray:
+def neighbour_support(logits: Any, graph: Any) -> FloatArray:
     """Mean probability that a node's neighbours give to its predicted class; (n_nodes,).
 
     It estimates homophily without any label. Senders and receivers both count as neighbours. NaN
     for a node that has none.
+
+    Parameters
+    ----------
+    logits : (n_nodes, n_classes) raw scores of every node.
+    graph : the :class:`gnncal.Graph` or PyTorch Geometric ``Data`` of these nodes.
 
     Examples
     --------
@@ -60,13 +65,15 @@ def neighbour_support(logits: Any, graph: Graph) -> FloatArray:
     array([0.2, 0.1, nan])
 
     """
-    checked = check_logits(logits)
+    checked, known = check_logits(logits), as_graph(graph)
+    if known is None or known.n_nodes != len(checked):
+        raise InputError(f"graph is {shown(graph)}; expected that of the {len(checked)} nodes.")
     probs = softmax(checked)
     return neighbour_class_share(
-        graph,
+        known,
         checked.argmax(axis=1),
         lambda c: probs[:, c],
-        side="in" if graph.is_undirected else "both",
+        side="in" if known.is_undirected else "both",
     )
 
 

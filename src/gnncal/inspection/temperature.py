@@ -16,14 +16,9 @@ from gnncal.core.checks import check_logits, check_nodes
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-<<<<<<< HEAD
-from gnncal.core.probability import normalised_entropy, softmax
-from gnncal.core.pyg import as_graph
-from gnncal.homophily.share import neighbour_class_share
-=======
 from gnncal.core.probability import normalised_entropy
+from gnncal.core.pyg import as_graph
 from gnncal.inspection.homophily import neighbour_support
->>>>>>> 8153b63 (Draw charts for papers and notebooks, as functions and as displays)
 
 MAX_NODES = 4000  # more points hide one another
 CURVE_POINTS = 161

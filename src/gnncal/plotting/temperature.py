@@ -8,7 +8,6 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.errors import InputError, require
-from gnncal.core.graph import Graph
 from gnncal.inspection.temperature import MAX_NODES, TemperatureProfile, temperature_profile
 from gnncal.plotting.display import Display
 from gnncal.plotting.style import (
@@ -112,7 +111,7 @@ class TemperatureDisplay(Display):
         cls,
         calibrator: Calibrator,
         logits: Any,
-        graph: Graph | None = None,
+        graph: Any = None,
         *,
         nodes: Any = None,
         max_nodes: int = MAX_NODES,
@@ -146,7 +145,7 @@ class TemperatureDisplay(Display):
         cls,
         logits: Any,
         probs: Any,
-        graph: Graph | None = None,
+        graph: Any = None,
         *,
         nodes: Any = None,
         max_nodes: int = MAX_NODES,
