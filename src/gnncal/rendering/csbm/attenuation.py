@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.plotting.style import GAP
+from gnncal.plotting.style import BLUE, GAP, SAND
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.rendering.csbm.style import BLUE, SAND, points
+from gnncal.rendering.csbm.style import points
 from gnncal.simulation.experiments.attenuation import AttenuationRecord, attenuation
 
 

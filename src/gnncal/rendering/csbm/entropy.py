@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import GAP
+from gnncal.plotting.style import BLUE, GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.rendering.csbm.style import BLUE, SERIES
+from gnncal.rendering.csbm.style import SERIES
 from gnncal.simulation.experiments.entropy import EntropyRecord, entropy
 
 

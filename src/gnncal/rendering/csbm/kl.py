@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import GREY
+from gnncal.plotting.style import BLUE, GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.rendering.csbm.style import BLUE, SERIES, plain_ticks, points
+from gnncal.rendering.csbm.style import SERIES, plain_ticks, points
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.kl import KlRecord, kl
 

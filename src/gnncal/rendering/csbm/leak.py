@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import GAP
+from gnncal.plotting.style import BLUE, GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.rendering.csbm.style import BLUE
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.leak import LeakRecord, leak
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import BAR, GREY
+from gnncal.plotting.style import BAR, BLUE, GREY, SAND
 from gnncal.rendering.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.rendering.csbm.style import BLUE, SAND
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.limit import (
     BY_LEVEL,

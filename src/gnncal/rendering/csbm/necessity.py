@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import GAP, GREY
+from gnncal.plotting.style import BLUE, GAP, GREY
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.rendering.csbm.style import BLUE, points
+from gnncal.rendering.csbm.style import points
 from gnncal.simulation.experiments.necessity import LOCAL, NecessityRecord, necessity
 
 

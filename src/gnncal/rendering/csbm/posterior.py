@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.plotting.style import GAP
+from gnncal.plotting.style import BLUE, GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.rendering.csbm.style import BLUE, mark_signal, points
+from gnncal.rendering.csbm.style import mark_signal, points
 from gnncal.simulation.estimate import Estimate
 from gnncal.simulation.experiments.posterior import PosteriorRecord, posterior
 
