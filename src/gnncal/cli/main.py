@@ -13,6 +13,7 @@ from gnncal.cli.calibrate import calibrate
 from gnncal.cli.csbm import csbm
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
+from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, apply, evaluate, report, methods, csbm, scale):
+for verb in (demo, calibrate, apply, evaluate, export, report, methods, csbm, scale):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

@@ -21,9 +21,9 @@ class RemainderModule(CalibratorModule):
 
     hops: ClassVar[int] = 2
 
-    def __init__(self, law: LawModule, graph: ScoresModule) -> None:
+    def __init__(self, law: LawModule, scores: ScoresModule) -> None:
         super().__init__(law.n_classes)
-        self.law, self.graph = law, graph
+        self.law, self.scores = law, scores
 
     @classmethod
     def of(cls, calibrator: StructuralRemainder) -> Self:
@@ -36,7 +36,7 @@ class RemainderModule(CalibratorModule):
         assert neighbours is not None  # hops is not zero
         seen = describe(logits, neighbours)
         confidence = softmax(logits, self.law.temperature_of(seen)).amax(dim=1)
-        others = self.graph.probabilities_of(logits, seen)
+        others = self.scores.probabilities_of(logits, seen)
         return keep_predictions(divide_rest(others, seen.predictions, confidence), seen.predictions)
 
 

@@ -1,0 +1,56 @@
+"""``gnncal export``: a saved calibrator as a file that runs without gnncal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnncal import __version__
+from gnncal.cli.terminal import err, out, print_json
+from gnncal.core.errors import InputError, require
+
+
+def export(
+    calibrator: Annotated[
+        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="onnx|torch", help="Format of the file.")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Write a saved calibrator as an ONNX model or a torch.export program.
+
+    Its inputs are float32 logits and, for methods that look at the graph, an int64 edge_index; its
+    output are the probabilities. The numbers of nodes and edges are free.
+    """
+    require("torch", extra="neural", purpose="gnncal export")
+    from gnncal.calibrators.catalogue import name_of
+    from gnncal.calibrators.persistence import load
+    from gnncal.torch import export as write
+    from gnncal.torch.export import SUFFIXES
+
+    if to not in SUFFIXES:
+        raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
+    fitted = load(calibrator)
+    metadata = {
+        "gnncal": __version__,
+        "calibrator": name_of(fitted),
+        "n_classes": len(fitted.classes_),
+        "class_names": getattr(fitted, "class_names_", None),
+    }
+    target = file or calibrator.with_suffix(SUFFIXES[to])
+    with err.status(f"exporting {calibrator.name}"):
+        written = write(fitted.to_torch(), target, format=to, metadata=metadata)
+    if json:
+        print_json({**metadata, "file": str(target), "inputs": written.inputs})
+        return
+    inputs, name = ", ".join(written.inputs), metadata["calibrator"]
+    out.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
+    if written.difference is not None:
+        out.print(f"run on another graph: differs by at most {written.difference:.1e}")
+    out.print(f"written to {target}", soft_wrap=True)
