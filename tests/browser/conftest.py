@@ -46,10 +46,15 @@ class Visit:
         charts = self.page.locator(".chart:visible")
         for chart in charts.all():
             chart.scroll_into_view_if_needed()
-        self.page.wait_for_function(
-            "[...document.querySelectorAll('.chart')].filter(e => e.offsetParent !== null)"
-            ".every(e => e.dataset.drawn)"
-        )
+        self.page.locator(".chart:visible:not([data-drawn])").first.wait_for(state="detached")
+
+    def wait_until(self, condition: str) -> None:
+        """Wait until an expression is true. The page forbids Playwright's own way, which is eval."""
+        for _ in range(600):
+            if self.page.evaluate(condition):
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail(f"never true: {condition}")
 
     def overflow(self) -> int:
         """Pixels by which the page is wider than the screen."""

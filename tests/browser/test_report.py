@@ -63,12 +63,12 @@ def test_the_method_switch_changes_diagram_verdict_and_tables(visit, page_file):
     before = page.evaluate(drawn)
     verdict = page.text_content("#verdict-text")
     page.select_option("#method", "ts")
-    page.wait_for_function(f"{drawn} !== '{before}'")
+    opened.wait_until(f"{drawn} !== '{before}'")
     assert page.text_content("#verdict-text") != verdict
     assert "ts" in page.text_content("#reliability .method-name")
     uncalibrated = "document.getElementById('before-chart').data[1].y.join()"
     page.select_option("#method", "uncalibrated")
-    page.wait_for_function(f"{drawn} === {uncalibrated}")
+    opened.wait_until(f"{drawn} === {uncalibrated}")
 
 
 def test_the_slider_changes_the_answer(visit, page_file):
@@ -142,9 +142,7 @@ def test_hostile_text_is_shown_as_text(visit, page_file):
     opened.draw_everything()
     page = opened.page
     page.select_option("#grouping", "class")
-    page.wait_for_function(
-        "document.getElementById('group-chart').textContent.includes('<script>')"
-    )
+    opened.wait_until("document.getElementById('group-chart').textContent.includes('<script>')")
     assert page.title() == "<i>My</i> model"
     assert (
         page.locator("main img, main b:not(td b), main a[href^='javascript'], main i").count() == 0
@@ -154,9 +152,10 @@ def test_hostile_text_is_shown_as_text(visit, page_file):
 
 
 def test_printing_draws_every_chart(visit, page_file):
-    page = visit(page_file).page
+    opened = visit(page_file)
+    page = opened.page
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function("[...document.querySelectorAll('.chart')].every(e => e.dataset.drawn)")
+    opened.wait_until("[...document.querySelectorAll('.chart')].every(e => e.dataset.drawn)")
 
 
 def test_the_theme_button_changes_the_theme(visit, page_file):

@@ -14,7 +14,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.interop import from_pyg
+from gnncal.core.pyg import as_graph
 from gnncal.pipeline import DEFAULT_METHOD
 
 UNCALIBRATED = "uncalibrated"
@@ -88,9 +88,8 @@ def make_subject(
     """Check everything that an inspection reads, before any work is done."""
     checked = check_logits(logits)
     n_nodes, n_classes = checked.shape
-    if hasattr(graph, "edge_index") and not isinstance(graph, Graph):
-        graph = from_pyg(graph)
-    if not isinstance(graph, Graph) or graph.n_nodes != n_nodes:
+    found = as_graph(graph)
+    if found is None or found.n_nodes != n_nodes:
         raise InputError(
             f"graph is {shown(graph)}; expected a gnncal.Graph or a PyTorch Geometric Data of the "
             f"{n_nodes} nodes that logits has."
@@ -118,7 +117,7 @@ def make_subject(
     return Subject(
         checked,
         all_labels,
-        graph,
+        found,
         splits["nodes"],
         splits["train_nodes"],
         splits["test_nodes"],

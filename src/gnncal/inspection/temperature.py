@@ -115,7 +115,7 @@ def temperature_profile(
     """
     whole_number(at_least=1).check("max_nodes", max_nodes)
     checked, graph = check_logits(logits), as_graph(graph)
-    candidates = check_nodes(range(len(checked)) if nodes is None else nodes, len(checked))
+    candidates = check_nodes(np.arange(len(checked)) if nodes is None else nodes, len(checked))
     if candidates.size == 0:
         raise InputError("there is no node to look at; pass at least one in nodes.")
     if isinstance(calibrator, Auto):

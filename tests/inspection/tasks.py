@@ -1,0 +1,22 @@
+"""A small graph with a model that is too sure of itself."""
+
+import numpy as np
+
+from gnncal.simulation import CSBM
+
+
+def task(n_nodes=600, n_classes=4):
+    """Logits, labels and graph, and the splits by the names that ``calibrate`` gives them."""
+    generator = np.random.default_rng(0)
+    homophily = np.where(generator.random(n_nodes) < 0.5, 0.3, 0.9)
+    model = CSBM(n_classes=n_classes, mean_degree=8, separation=1.0)
+    sample = model.sample(homophily, random_state=0)
+    logits = generator.normal(size=(n_nodes, n_classes))
+    logits[np.arange(n_nodes), sample.labels] += 1.2
+    parts = np.split(generator.permutation(n_nodes), [n_nodes // 10, n_nodes // 2])
+    train, val, test = map(np.sort, parts)
+    return (3 * logits, sample.labels, sample.graph), {
+        "train_nodes": train,
+        "nodes": val,
+        "test_nodes": test,
+    }

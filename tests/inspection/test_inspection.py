@@ -1,0 +1,147 @@
+"""What a report is made of, held against the package's own simple functions."""
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.core.errors import InputError
+from gnncal.homophily.neighbourhood import describe_neighbourhoods
+from gnncal.inspection.explanation import explain
+from gnncal.inspection.inspection import inspect
+from gnncal.inspection.subject import LONGEST_NAME, make_subject
+from gnncal.metrics import calibration_by_group, reliability_bins
+
+from .tasks import task
+
+
+@pytest.fixture(scope="module")
+def found():
+    data, splits = task()
+    methods = ["ts", "hots", "structural", "structural-graph"]
+    return data, splits, inspect(make_subject(*data, **splits, methods=methods, focus=[5]))
+
+
+def test_every_method_is_judged_as_calibrate_judges_it(found):
+    (logits, labels, graph), splits, inspection = found
+    assert list(inspection.methods) == [
+        "uncalibrated",
+        "ts",
+        "hots",
+        "structural",
+        "structural-graph",
+    ]
+    for name, method in inspection.methods.items():
+        plain = gnncal.calibrate(logits, labels, graph, **splits, method=name)
+        assert method.evaluation.as_dict() == plain.after.as_dict()
+        assert method.gain.as_dict() == plain.comparison.as_dict()
+
+
+def test_bins_and_groups_are_those_of_the_test_nodes(found):
+    (logits, labels, graph), splits, inspection = found
+    test = splits["test_nodes"]
+    probs = gnncal.calibrate(logits, labels, graph, **splits, method="ts").probabilities
+    method = inspection.methods["ts"]
+    bins = reliability_bins(labels[test], probs[test])
+    assert np.array_equal(method.reliability.count, bins.count)
+    classes = next(group for group in method.groups if group.name == "class")
+    cells = calibration_by_group(labels[test], probs[test], probs[test].argmax(axis=1))
+    assert sorted(classes.count.tolist()) == sorted(cells.count.tolist())
+    assert sorted(classes.accuracy.tolist()) == sorted(cells.accuracy.tolist())
+    assert all(group.count.sum() == len(test) for group in method.groups)
+
+
+def test_the_nodes_listed_changed_most_after_those_asked_for(found):
+    (logits, labels, graph), splits, inspection = found
+    drawn, listed = inspection.drawn, inspection.listed
+    assert drawn.node[listed[0]] == 5
+    change = np.abs(drawn.calibrated["structural"] - drawn.confidence)[listed[1:]]
+    assert (np.diff(change) <= 0).all()
+    everywhere = gnncal.calibrate(logits, labels, graph, **splits).probabilities
+    model = gnncal.softmax(logits)
+    rows, top = np.arange(len(model)), model.argmax(axis=1)
+    assert change[0] == np.abs(everywhere - model)[rows, top].max()
+
+
+def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
+    (logits, labels, graph), splits, inspection = found
+    other = labels.copy()
+    other[splits["test_nodes"]] = 0
+    again = inspect(make_subject(logits, other, graph, **splits, methods=["structural"], focus=[5]))
+    before, after = inspection.methods["structural"], again.methods["structural"]
+    assert np.array_equal(before.selective.threshold, after.selective.threshold)
+    assert np.array_equal(before.selective.n_decided, after.selective.n_decided)
+    assert np.array_equal(inspection.drawn.node, again.drawn.node)
+
+
+def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
+    (logits, labels, graph), splits, inspection = found
+    test = splits["test_nodes"]
+    probs = gnncal.calibrate(logits, labels, graph, **splits, method="ts").probabilities[test]
+    selective = inspection.methods["ts"].selective
+    for i in (0, 10, 25):
+        decided = probs.max(axis=1) >= selective.threshold[i]
+        assert selective.test_coverage[i] == decided.mean()
+        if decided.any():
+            right = (probs.argmax(axis=1) == labels[test])[decided].mean()
+            assert selective.test_accuracy[i] == pytest.approx(right)
+
+
+@pytest.mark.parametrize("name", ["ts", "hots", "homophily-only", "structural"])
+def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
+    (logits, labels, graph), splits = task()
+    calibrator = gnncal.calibrate(
+        logits, labels, graph, nodes=splits["nodes"], method=name
+    ).calibrator
+    nodes = np.array([0, 3, 11])
+    seen = describe_neighbourhoods(logits, graph)
+    explanation = explain(calibrator, seen, calibrator.temperature_, nodes)
+    product = np.clip(explanation.factors.prod(axis=1), np.exp(-5), np.exp(5))
+    assert product == pytest.approx(calibrator.temperature_[nodes])
+    assert explanation.factors.shape == (3, len(explanation.parts))
+
+
+def test_methods_without_a_law_are_not_explained():
+    (logits, labels, graph), splits = task()
+    fitted = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"], method="rbs").calibrator
+    seen = describe_neighbourhoods(logits, graph)
+    assert explain(fitted, seen, fitted.temperature_, np.array([0])) is None
+
+
+def test_methods_may_be_calibrators_under_names_of_ones_own():
+    data, splits = task()
+    subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
+    assert list(subject.methods) == ["uncalibrated", "mine"]
+    assert subject.shown == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"test_nodes": []}, "test_nodes is empty; a report needs labelled nodes"),
+        ({"nodes": None}, "nodes is empty"),
+        ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": ["hotz"]}, "did you mean 'hots'?"),
+        ({"class_names": ["a"]}, "class_names has 1 entries but logits has 4 columns"),
+        ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
+        ({"focus": ["nobody"]}, "there is no node 'nobody'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(changed, message):
+    data, splits = task()
+    with pytest.raises(InputError) as error:
+        make_subject(*data, **{**splits, **changed})
+    assert message in str(error.value)
+
+
+def test_without_a_graph_there_is_no_report():
+    (logits, labels, _), splits = task()
+    with pytest.raises(InputError, match=r"graph is None; expected a gnncal\.Graph"):
+        make_subject(logits, labels, None, **splits)
+
+
+def test_very_long_names_are_cut():
+    data, splits = task()
+    names = ["x" * 10_000, "b", "c", "d"]
+    subject = make_subject(*data, **splits, class_names=names)
+    assert len(subject.class_names[0]) == LONGEST_NAME

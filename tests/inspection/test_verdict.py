@@ -1,0 +1,53 @@
+"""The verdict follows from the two intervals it names."""
+
+import numpy as np
+import pytest
+
+from gnncal.evaluation import compare, evaluate
+from gnncal.inspection.verdict import judge_method
+
+
+def outcomes(stated, true, n=4000, seed=0):
+    """Labels right with probability ``true``, and two-class probabilities that say ``stated``."""
+    labels = (np.random.default_rng(seed).random(n) > true).astype(int)
+    return labels, np.tile([stated, 1 - stated], (n, 1))
+
+
+def verdict(stated_before, stated_after, true):
+    labels, before = outcomes(stated_before, true)
+    _, after = outcomes(stated_after, true)
+    sides = evaluate(labels, before), evaluate(labels, after)
+    return judge_method("ts", *sides, compare(labels, before, after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "true", "grade", "label"),
+    [
+        (0.95, 0.7, 0.7, "good", "You can act on this confidence"),
+        (0.95, 0.8, 0.7, "warn", "Better, not perfect"),
+        (0.7, 0.95, 0.7, "bad", "Worse than before"),
+        (0.7, 0.7, 0.7, "good", "Honest, with or without it"),
+        (0.9, 0.9, 0.7, "bad", "Not trustworthy yet"),
+    ],
+)
+def test_verdicts_by_example(before, after, true, grade, label):
+    found = verdict(before, after, true)
+    assert (found.grade, found.label) == (grade, label)
+    assert "No prediction changed." in found.text
+
+
+def test_the_model_itself_is_judged_alone():
+    labels, probs = outcomes(0.95, 0.7)
+    before = evaluate(labels, probs)
+    found = judge_method("uncalibrated", before, before, compare(labels, probs, probs))
+    assert (found.grade, found.label) == ("bad", "Not trustworthy as it is")
+
+
+def test_changed_predictions_are_said():
+    labels, before = outcomes(0.95, 0.7)
+    after = before.copy()
+    after[:400] = after[:400, ::-1]
+    found = judge_method(
+        "vs", evaluate(labels, before), evaluate(labels, after), compare(labels, before, after)
+    )
+    assert "It changed 10.0 % of the predictions" in found.text
