@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
     check_labels,
     check_logits,
@@ -21,6 +21,7 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 
 PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
+DECISION_FILES = ("decisions.npz", "decisions.parquet")
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,22 @@ def write_probabilities(
 
     writer = parquet.write_probabilities if as_parquet else npz.write_probabilities
     return writer(folder, bundle, probs, temperature)
+
+
+def write_decisions(
+    folder: Path,
+    bundle: Bundle,
+    probs: FloatArray,
+    decided: BoolArray,
+    sets: BoolArray | None,
+    *,
+    as_parquet: bool,
+) -> Path:
+    """``decisions.npz`` or ``decisions.parquet``; returns the file."""
+    from gnncal.bundles import npz, parquet
+
+    writer = parquet.write_decisions if as_parquet else npz.write_decisions
+    return writer(folder, bundle, probs, decided, sets)
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:

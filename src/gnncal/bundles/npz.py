@@ -17,7 +17,7 @@ from scipy import sparse
 
 from gnncal.bundles.bundle import Bundle
 from gnncal.core.archives import Arrays, read_npz
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.csr import csr_from_parts
 from gnncal.core.errors import InputError
@@ -84,15 +84,22 @@ def write_probabilities(
     folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
 ) -> Path:
     """``probabilities.npz``: probs, prediction, confidence, temperature, ids and class names."""
-    predictions = probs.argmax(axis=1)
-    arrays: Arrays = {
-        "probs": probs,
-        "prediction": predictions,
-        "confidence": probs[np.arange(len(probs)), predictions],
-    }
+    arrays: Arrays = {"probs": probs, **_predictions(probs)}
     if temperature is not None:
         arrays["temperature"] = temperature
     path = folder / "probabilities.npz"
+    _save(path, arrays, bundle)
+    return path
+
+
+def write_decisions(
+    folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
+) -> Path:
+    """``decisions.npz``: prediction, confidence, decide, perhaps sets, ids and class names."""
+    arrays: Arrays = {**_predictions(probs), "decide": decided}
+    if sets is not None:
+        arrays["sets"] = sets
+    path = folder / "decisions.npz"
     _save(path, arrays, bundle)
     return path
 
@@ -103,6 +110,11 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
     if "probs" not in arrays:
         raise InputError(f"{path} has no array 'probs'; it has {', '.join(members)}.")
     return check_probs(arrays["probs"]), arrays.get("node_ids")
+
+
+def _predictions(probs: FloatArray) -> Arrays:
+    predictions = probs.argmax(axis=1)
+    return {"prediction": predictions, "confidence": probs[np.arange(len(probs)), predictions]}
 
 
 def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:

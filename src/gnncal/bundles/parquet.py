@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gnncal.bundles.bundle import Bundle, rows_of
 from gnncal.core.archives import check_expansion
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.files import write_atomically
@@ -57,32 +57,48 @@ def write_probabilities(
     folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
 ) -> Path:
     """``probabilities.parquet``: id, prediction, confidence, temperature, p0..pK-1."""
-    pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
-    pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    predictions = probs.argmax(axis=1)
-    rows = np.arange(len(probs))
-    columns: dict[str, Any] = {
-        "id": rows if bundle.node_ids is None else bundle.node_ids,
-        "prediction": predictions,
-        "confidence": probs[rows, predictions],
-    }
+    columns = _predictions(bundle, probs)
     if temperature is not None:
         columns["temperature"] = temperature
     columns |= {f"p{c}": probs[:, c] for c in range(probs.shape[1])}
-    table = pa.table(columns)
-    if bundle.class_names is not None:
-        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    path = folder / "probabilities.parquet"
-    write_atomically(path, sink.getvalue().to_pybytes())
-    return path
+    return _write(folder / "probabilities.parquet", columns, bundle)
+
+
+def write_decisions(
+    folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
+) -> Path:
+    """``decisions.parquet``: id, prediction, confidence, decide, perhaps set0..setK-1."""
+    columns = {**_predictions(bundle, probs), "decide": decided}
+    if sets is not None:
+        columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
+    return _write(folder / "decisions.parquet", columns, bundle)
 
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
     """The columns p0..pK-1 and the ids."""
     table = _read_table(path, ["id"])
     return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
+
+
+def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
+    predictions, rows = probs.argmax(axis=1), np.arange(len(probs))
+    return {
+        "id": rows if bundle.node_ids is None else bundle.node_ids,
+        "prediction": predictions,
+        "confidence": probs[rows, predictions],
+    }
+
+
+def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
+    pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
+    table = pa.table(columns)
+    if bundle.class_names is not None:
+        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    write_atomically(path, sink.getvalue().to_pybytes())
+    return path
 
 
 def _read_table(path: Path, required: list[str]) -> Any:

@@ -32,13 +32,13 @@ def apply(
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
     """
-    from gnncal.bundles import PROBABILITY_FILES, read_bundle
+    from gnncal.bundles import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.calibrators.persistence import load
     from gnncal.pipeline import apply as run
 
     fitted = load(calibrator)
     with (
-        staged_folder(folder, replaces=PROBABILITY_FILES) as staging,
+        staged_folder(folder, replaces=(*PROBABILITY_FILES, *DECISION_FILES)) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)

@@ -34,7 +34,7 @@ def calibrate(
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
     calibrator.safetensors and summary.json.
     """
-    from gnncal.bundles import PROBABILITY_FILES, read_bundle
+    from gnncal.bundles import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.calibrators.catalogue import find_name, get_calibrator
     from gnncal.pipeline import DEFAULT_METHOD
     from gnncal.pipeline import calibrate as run
@@ -42,7 +42,7 @@ def calibrate(
     name = find_name(method or DEFAULT_METHOD)
     calibrator = get_calibrator(name, **parse_params(param or []))
     with (
-        staged_folder(folder, replaces=PROBABILITY_FILES) as staging,
+        staged_folder(folder, replaces=(*PROBABILITY_FILES, *DECISION_FILES)) as staging,
         err.status(f"calibrating with {name}"),
     ):
         bundle = read_bundle(source)

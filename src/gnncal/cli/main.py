@@ -11,6 +11,7 @@ from gnncal.cli import bench
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.csbm import csbm
+from gnncal.cli.decide import decide
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, apply, evaluate, export, report, methods, csbm, scale):
+for verb in (demo, calibrate, apply, evaluate, decide, export, report, methods, csbm, scale):
     app.command()(friendly(verb))
 app.add_typer(bench.app, name="bench")
 

@@ -4,6 +4,7 @@ from gnncal.decisions.aps import APS
 from gnncal.decisions.conformal import ConformalClassifier, ConformalReport
 from gnncal.decisions.curve import SelectiveCurve, selective_curve
 from gnncal.decisions.daps import DAPS
+from gnncal.decisions.judging import DecisionOutcome, SetOutcome, judge_decisions, judge_sets
 from gnncal.decisions.raps import RAPS
 from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
@@ -16,9 +17,13 @@ __all__ = [
     "ConformalClassifier",
     "ConformalReport",
     "ConformalScore",
+    "DecisionOutcome",
     "SelectiveClassifier",
     "SelectiveCurve",
     "SelectiveReport",
+    "SetOutcome",
     "hold_out",
+    "judge_decisions",
+    "judge_sets",
     "selective_curve",
 ]

@@ -56,7 +56,7 @@ class ConformalReport(Tabular):
                 f"for {share} coverage, which takes at least {fewest_calibration(self.coverage):,}."
             )
         return (
-            f"On average over draws of the calibration nodes, the sets have the true class of at "
+            f"Averaged over draws of the calibration nodes, the sets have the true class of at "
             f"least {share} of the nodes."
         )
 

@@ -51,7 +51,7 @@ class SelectiveReport(Tabular):
                 f"No node can be decided automatically at {target} accuracy: no threshold is "
                 f"certified with {self.n_calibration:,} calibration nodes. It takes at least "
                 f"{fewest:,} of them above the threshold, all predicted correctly, and more if "
-                "some are wrong."
+                "some are wrong. Lower the target or label more nodes."
             )
         return (
             f"Nodes with a confidence of at least {self.threshold:.4f} can be decided "

@@ -1,0 +1,159 @@
+"""``gnncal decide``: which nodes may be decided automatically, and which classes each may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnncal.cli.decision_results import Decisions, print_decisions, write_files
+from gnncal.cli.params import parse_params
+from gnncal.cli.results import collected_notes
+from gnncal.cli.terminal import err, staged_folder
+from gnncal.core.constraints import choice, number, whole_number
+from gnncal.core.errors import InputError
+
+if TYPE_CHECKING:
+    from gnncal.bundles import Bundle
+    from gnncal.calibrators.base import Calibrator
+    from gnncal.core.arrays import FloatArray, IntArray
+
+FOREIGN = (
+    "the guarantee needs probabilities that were not fitted on the validation nodes of the input; "
+    "those that `gnncal calibrate` writes were. Leave --probabilities out, and decide holds nodes "
+    "out by itself."
+)
+
+
+def decide(
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    target: Annotated[
+        float, typer.Option(help="Share of the automatic decisions that must be right.")
+    ] = 0.95,
+    confidence_level: Annotated[
+        float, typer.Option(help="Probability with which the guarantee holds.")
+    ] = 0.9,
+    sets: Annotated[
+        str | None, typer.Option(help="Also give each node a set of classes: aps, raps or daps.")
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option(help="Share of the sets that must have the true class.")
+    ] = 0.9,
+    method: Annotated[
+        str | None, typer.Option(help="A calibrator's name; `gnncal methods` lists them.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter of the method, as in calibrate."),
+    ] = None,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            "--hold-out", help="Share of the validation nodes kept from the calibrator for this."
+        ),
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(help="Seed of the nodes held out, and of the sets.")] = 0,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
+
+    Half of the validation nodes fit the calibrator, the others the confidence threshold, because
+    nodes that a calibrator was fitted on cannot vouch for it. The folder gets decisions.npz (or
+    .parquet when INPUT is a folder), calibrator.safetensors and summary.json.
+    """
+    from gnncal.bundles import DECISION_FILES, read_bundle
+    from gnncal.decisions import ConformalClassifier, SelectiveClassifier
+
+    _check_options(target, confidence_level, sets, coverage, held_out, seed)
+    if probabilities is not None and (method or param):
+        raise InputError("--probabilities are calibrated already; leave --method and --param out.")
+    _check_folder(folder)
+    with (
+        staged_folder(folder, replaces=(*DECISION_FILES, "calibrator.safetensors")) as staging,
+        err.status("deciding"),
+    ):
+        bundle = read_bundle(source)
+        with collected_notes() as notes:
+            if probabilities is None:
+                calibrator, probs, nodes = _calibrate(bundle, method, param, held_out, seed)
+            else:
+                calibrator, probs, nodes = None, _read(probabilities, bundle), bundle.nodes
+            selective = SelectiveClassifier(
+                target_accuracy=target, confidence_level=confidence_level
+            ).fit(probs, bundle.labels, nodes=nodes)
+            conformal = members = None
+            if sets is not None:
+                conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
+                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
+                members = conformal.predict_set(probs, bundle.graph)
+        if probabilities is not None:
+            notes.append(FOREIGN)
+        found = Decisions(
+            calibrator, probs, nodes, selective, selective.decide(probs), conformal, members
+        )
+        summary = write_files(staging, bundle, found, notes, as_parquet=source.is_dir())
+    print_decisions(folder, summary, as_json=json)
+
+
+def _check_options(
+    target: float,
+    confidence_level: float,
+    sets: str | None,
+    coverage: float,
+    held_out: float,
+    seed: int,
+) -> None:
+    share = number(above=0, below=1)
+    share.check("--target", target)
+    share.check("--confidence-level", confidence_level)
+    share.check("--coverage", coverage)
+    share.check("--hold-out", held_out)
+    whole_number(at_least=0).check("--seed", seed)
+    if sets is not None:
+        choice("aps", "raps", "daps").check("--sets", sets)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
+    from gnncal.bundles import PROBABILITY_FILES
+
+    for name in PROBABILITY_FILES:
+        if (folder / name).exists():
+            raise InputError(
+                f"{folder} has {name} of another result, whose calibrator and summary would be "
+                "overwritten; choose another --out."
+            )
+
+
+def _calibrate(
+    bundle: Bundle, method: str | None, param: list[str] | None, share: float, seed: int
+) -> tuple[Calibrator, FloatArray, IntArray]:
+    """Fit a calibrator on a part of the validation nodes; return also the nodes of the rest."""
+    from gnncal.calibrators.catalogue import find_name, get_calibrator
+    from gnncal.decisions import hold_out
+    from gnncal.pipeline import DEFAULT_METHOD
+
+    calibrator = get_calibrator(find_name(method or DEFAULT_METHOD), **parse_params(param or []))
+    fit_nodes, nodes = hold_out(bundle.nodes, share=share, random_state=seed)
+    calibrator.fit(
+        bundle.logits, bundle.labels, bundle.graph, nodes=fit_nodes, train_nodes=bundle.train_nodes
+    )
+    return calibrator, calibrator.predict_proba(bundle.logits, bundle.graph), nodes
+
+
+def _read(path: Path, bundle: Bundle) -> FloatArray:
+    from gnncal.bundles import read_probabilities
+
+    probs = read_probabilities(path, bundle)
+    n_classes = bundle.logits.shape[1]
+    if probs.shape[1] != n_classes:
+        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
+    return probs

@@ -1,0 +1,174 @@
+"""What ``decide`` writes and prints of a result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnncal.cli.terminal import note, out, print_json, print_written, to_json
+
+if TYPE_CHECKING:
+    from gnncal.bundles import Bundle
+    from gnncal.calibrators.base import Calibrator
+    from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+    from gnncal.decisions import ConformalClassifier, SelectiveClassifier
+
+ASSUMPTION = (
+    "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
+    "random. It does not hold for nodes that join the graph later, after a drift, or where the "
+    "labelled nodes are of a special kind."
+)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Everything that was fitted, on which nodes, and what it says."""
+
+    calibrator: Calibrator | None  # None if the probabilities came from a file
+    probs: FloatArray  # (n_nodes, n_classes)
+    nodes: IntArray  # nodes of the threshold and of the sets
+    selective: SelectiveClassifier
+    decided: BoolArray  # (n_nodes,)
+    conformal: ConformalClassifier | None
+    sets: BoolArray | None  # (n_nodes, n_classes)
+
+
+def write_files(
+    staging: Path, bundle: Bundle, found: Decisions, notes: list[str], *, as_parquet: bool
+) -> dict[str, Any]:
+    """Write decisions, summary and the calibrator, if there is one; return the summary."""
+    from gnncal.bundles import write_decisions
+
+    written = write_decisions(
+        staging, bundle, found.probs, found.decided, found.sets, as_parquet=as_parquet
+    )
+    files = [written.name]
+    if found.calibrator is not None:
+        found.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+        files.append("calibrator.safetensors")
+    summary = {**_summarise(bundle, found, notes), "files": [*files, "summary.json"]}
+    (staging / "summary.json").write_text(to_json(summary) + "\n")
+    return summary
+
+
+def print_decisions(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print the notes to stderr, and the result in plain words or as JSON to stdout."""
+    said = {summary["selective"]["sentence"], summary.get("sets", {}).get("sentence")}
+    for message in summary["notes"]:
+        if message not in said:
+            note(message)
+    if as_json:
+        print_json(summary)
+        return
+    lines = [*_decision_lines(summary), *_set_lines(summary), *_test_lines(summary)]
+    out.print("\n\n".join(lines), soft_wrap=True)
+    out.print()
+    print_written(folder, summary["files"])
+
+
+def _summarise(bundle: Bundle, found: Decisions, notes: list[str]) -> dict[str, Any]:
+    """Return the result as plain data."""
+    import numpy as np
+
+    from gnncal import __version__
+    from gnncal.calibrators.catalogue import name_of
+
+    calibrator = found.calibrator
+    others = np.ones(len(found.probs), dtype=np.bool_)  # outside training and validation
+    others[bundle.train_nodes] = others[bundle.nodes] = False
+    report = found.selective.report_
+    summary: dict[str, Any] = {
+        "gnncal": __version__,
+        "method": None if calibrator is None else name_of(calibrator),
+        "params": None if calibrator is None else calibrator.get_params(deep=False),
+        "n_nodes": len(found.probs),
+        "n_calibrator_nodes": bundle.nodes.size - found.nodes.size,
+        "n_threshold_nodes": found.nodes.size,
+        "n_others": int(others.sum()),
+        "n_others_decided": int(found.decided[others].sum()),
+        "selective": {**asdict(report), "sentence": report.sentence},
+        "assumption": ASSUMPTION,
+        "class_names": bundle.class_names,
+        "notes": notes,
+    }
+    if found.conformal is not None and found.sets is not None:
+        sizes = found.sets[others].sum(axis=1)
+        summary["sets"] = {
+            "score": found.conformal.score,
+            **asdict(found.conformal.report_),
+            "sentence": found.conformal.report_.sentence,
+            "mean_size": float(sizes.mean()) if sizes.size else None,
+        }
+    return {**summary, **_judge(bundle, found)}
+
+
+def _judge(bundle: Bundle, found: Decisions) -> dict[str, Any]:
+    """Return what it turned out to be on the labelled test nodes, if there are any."""
+    from gnncal.decisions import judge_decisions, judge_sets
+
+    test = bundle.test_nodes
+    if test.size == 0:
+        return {}
+    labels = bundle.labels[test]
+    decisions = judge_decisions(labels, found.probs[test], found.decided[test])
+    judged = {"decisions": asdict(decisions)}
+    if found.sets is not None:
+        judged["sets"] = asdict(judge_sets(labels, found.sets[test]))
+    return {"test": judged}
+
+
+def _decision_lines(summary: dict[str, Any]) -> list[str]:
+    report = summary["selective"]
+    if summary["method"] is None:
+        nodes = f"The threshold was fitted on {summary['n_threshold_nodes']:,} validation nodes."
+    else:
+        nodes = (
+            f"The calibrator ({summary['method']}) was fitted on "
+            f"{summary['n_calibrator_nodes']:,} validation nodes, the threshold on "
+            f"{summary['n_threshold_nodes']:,} others."
+        )
+    if report["n_decided"] == 0:
+        return [report["sentence"], nodes]
+    n, decided = summary["n_others"], summary["n_others_decided"]
+    share = f" ({100 * decided / n:.1f} %)" if n else ""
+    return [
+        f"{decided:,} of {n:,} nodes{share} outside training and validation can be decided "
+        f"automatically: those with a confidence of at least {report['threshold']:.4f}.",
+        f"With probability at least {100 * report['confidence_level']:g} % over the draw of the "
+        f"validation nodes, at least {100 * report['target_accuracy']:g} % of such decisions are "
+        f"right. {ASSUMPTION}",
+        nodes,
+    ]
+
+
+def _set_lines(summary: dict[str, Any]) -> list[str]:
+    if "sets" not in summary:
+        return []
+    sets = summary["sets"]
+    mean = "" if sets["mean_size"] is None else f" They have {sets['mean_size']:.2f} on average."
+    assumption = f" {ASSUMPTION}" if summary["selective"]["n_decided"] == 0 else ""
+    return [f"Sets of classes ({sets['score']}): {sets['sentence']}{mean}{assumption}"]
+
+
+def _test_lines(summary: dict[str, Any]) -> list[str]:
+    if "test" not in summary:
+        return []
+    found, sets = summary["test"]["decisions"], summary["test"].get("sets")
+    right = ""
+    if found["n_decided"]:
+        right = (
+            f", of which {100 * found['accuracy']:.2f} % are right (95 % interval "
+            f"{100 * found['accuracy_low']:.2f} to {100 * found['accuracy_high']:.2f} %)"
+        )
+    text = (
+        f"On the {found['n_nodes']:,} labelled test nodes: {found['n_decided']:,} "
+        f"({100 * found['coverage']:.1f} %) are decided{right}."
+    )
+    if sets is not None:
+        text += (
+            f" The sets have the true class of {100 * sets['coverage']:.2f} % (95 % interval "
+            f"{100 * sets['coverage_low']:.2f} to {100 * sets['coverage_high']:.2f} %) and "
+            f"{sets['mean_size']:.2f} classes on average; {100 * sets['single']:.1f} % have one."
+        )
+    return [text]

@@ -1,0 +1,149 @@
+"""`gnncal decide`: automatic decisions and sets of classes from a file."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import gnncal
+from gnncal.cli.main import app
+from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from tests.test_bundles import write_npz, write_parquet
+
+EASY = ("--method", "ts", "--target", "0.3", "--confidence-level", "0.8")
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_npz(tmp_path / "in.npz")
+
+
+def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, source):
+    result = run("decide", source, *EASY, "--sets", "daps", "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0
+    bundle = gnncal.read_bundle(source)
+    fit_nodes, nodes = hold_out(bundle.nodes)
+    calibrator = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels, nodes=fit_nodes)
+    probs = calibrator.predict_proba(bundle.logits)
+    selective = SelectiveClassifier(target_accuracy=0.3, confidence_level=0.8)
+    selective.fit(probs, bundle.labels, nodes=nodes)
+    conformal = ConformalClassifier(score="daps")
+    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
+    written = np.load(tmp_path / "out" / "decisions.npz")
+    assert selective.n_decided_ > 0
+    np.testing.assert_array_equal(written["decide"], selective.decide(probs))
+    np.testing.assert_array_equal(written["sets"], conformal.predict_set(probs, bundle.graph))
+    np.testing.assert_array_equal(written["prediction"], probs.argmax(axis=1))
+    np.testing.assert_array_equal(written["confidence"], probs.max(axis=1))
+    np.testing.assert_array_equal(written["node_ids"], bundle.node_ids)
+    summary = json.loads(result.stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["selective"]["threshold"] == selective.threshold_
+    assert summary["n_calibrator_nodes"] + summary["n_threshold_nodes"] == bundle.nodes.size
+    decided = selective.decide(probs)[bundle.test_nodes]
+    assert summary["test"]["decisions"]["n_decided"] == decided.sum()
+    assert names(tmp_path / "out") == sorted(summary["files"])
+
+
+def test_the_words_say_how_many_with_what_guarantee_and_what_breaks_it(tmp_path, source):
+    result = run("decide", source, *EASY, "--sets", "aps", "--out", tmp_path / "out")
+    for words in (
+        "outside training and validation can be decided automatically: those with a confidence",
+        "With probability at least 80 % over the draw of the validation nodes, at least 30 %",
+        "It does not hold for nodes that join the graph later",
+        "validation nodes, the threshold on",
+        "the sets have the true class of at least 90 % of the nodes",
+        "labelled test nodes:",
+    ):
+        assert words in result.stdout
+
+
+def test_where_nothing_is_certified_the_answer_is_none_with_the_reason_said_once(tmp_path, source):
+    result = run("decide", source, "--method", "ts", "--target", "0.999", "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert result.output.count("No node can be decided automatically at 99.9 % accuracy") == 1
+    assert "at least 2,302 of them" in result.stdout
+    assert not np.load(tmp_path / "out" / "decisions.npz")["decide"].any()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["selective"]["threshold"] is None
+
+
+def test_labels_of_test_nodes_change_nothing_but_the_judgement(tmp_path, source):
+    bundle = gnncal.read_bundle(source)
+    hidden = bundle.labels.copy()
+    hidden[bundle.test_nodes] = -1
+    blind = write_npz(tmp_path / "blind.npz", labels=hidden)
+    for file, out in ((source, "seen"), (blind, "unseen")):
+        assert run("decide", file, *EASY, "--sets", "raps", "--out", tmp_path / out).exit_code == 0
+    seen, unseen = (np.load(tmp_path / out / "decisions.npz") for out in ("seen", "unseen"))
+    for name in ("decide", "sets", "confidence"):
+        np.testing.assert_array_equal(seen[name], unseen[name])
+    assert "test" not in json.loads((tmp_path / "unseen" / "summary.json").read_text())
+
+
+def test_a_folder_gives_parquet_with_a_column_for_each_class(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    source = write_parquet(tmp_path / "in")
+    assert run("decide", source, *EASY, "--sets", "aps", "--out", tmp_path / "out").exit_code == 0
+    table = parquet.read_table(tmp_path / "out" / "decisions.parquet")
+    expected = ["id", "prediction", "confidence", "decide", "set0", "set1", "set2"]
+    assert table.column_names == expected
+    assert table["decide"].to_pandas().dtype == bool
+
+
+def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
+    run("calibrate", source, "--method", "ts", "--out", tmp_path / "fit")
+    probs = tmp_path / "fit" / "probabilities.npz"
+    arguments = ("--target", "0.3", "--probabilities", probs, "--out", tmp_path / "out")
+    result = run("decide", source, *arguments)
+    assert result.exit_code == 0
+    assert "not fitted on the validation nodes" in result.output
+    assert names(tmp_path / "out") == ["decisions.npz", "summary.json"]
+    bundle = gnncal.read_bundle(source)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["n_threshold_nodes"] == bundle.nodes.size
+    assert summary["method"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "1"), "--target is 1.0"),
+        (("--confidence-level", "nan"), "--confidence-level is nan"),
+        (("--coverage", "0"), "--coverage is 0.0"),
+        (("--hold-out", "1"), "--hold-out is 1.0"),
+        (("--hold-out", "0.0001"), "cannot be split"),
+        (("--seed", "-1"), "--seed is -1"),
+        (("--sets", "lac"), "--sets is 'lac'"),
+        (("--method", "hotts"), "did you mean 'hots'?"),
+        (("--method", "ts", "--probabilities", "p.npz"), "leave --method and --param out"),
+        (("--probabilities", "absent.npz"), "there is no file absent.npz"),
+    ],
+)
+def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arguments, message):
+    result = run("decide", source, *arguments, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_holds_one_result(tmp_path, source):
+    out = tmp_path / "out"
+    assert run("decide", source, *EASY, "--out", out).exit_code == 0
+    assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
+    assert names(out) == ["calibrator.safetensors", "probabilities.npz", "summary.json"]
+    result = run("decide", source, *EASY, "--out", out)
+    assert result.exit_code == 2
+    assert "choose another --out" in result.output
