@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_probs
@@ -15,6 +16,8 @@ from gnncal.metrics.groups import DEGREE_BLOCKS, check_groups, degree_blocks
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
 NODES_PER_BLOCK = 1 << 14
+TURN = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0  # (65,)
+ComplexArray = npt.NDArray[np.complexfloating[Any]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def calibration_floor(
     else:
         cell = check_groups(groups, len(confidence))[1]
     parts = np.split(confidence[np.argsort(cell, kind="stable")], np.cumsum(np.bincount(cell))[:-1])
-    deviation = np.array([_mean_absolute_deviation(part) for part in parts])
+    deviation = np.array([_deviation_of(part) for part in parts])
     variance = np.array([(part * (1.0 - part)).sum() for part in parts])
     spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
     return NoiseFloor(float(deviation.sum() / len(cell)), float(spread / len(cell)))
@@ -55,17 +58,25 @@ def degree_floor(probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -
     return calibration_floor(probs, groups=degree_blocks(in_degree, n_blocks=n_blocks))
 
 
-def _mean_absolute_deviation(chances: FloatArray) -> float:
+def _deviation_of(chances: FloatArray) -> float:
     """E|sum of Bernoulli(chances) - its mean|."""
     variance = float((chances * (1.0 - chances)).sum())
+    transform = np.ones(len(TURN), dtype=np.complex128)
+    if variance < LARGE_VARIANCE:
+        for start in range(0, len(chances), NODES_PER_BLOCK):
+            block = chances[start : start + NODES_PER_BLOCK, None]
+            transform *= np.prod(1.0 + block * TURN, axis=0)
+    return mean_absolute_deviation(float(chances.sum()), variance, transform)
+
+
+def mean_absolute_deviation(mean: float, variance: float, transform: ComplexArray) -> float:
+    """E|S - mean| of a sum S of independent hits.
+
+    ``transform`` (65,) is the product of 1 + c TURN over their chances c, the Fourier transform of
+    the distribution of S; it is not looked at where the variance is large.
+    """
     if variance >= LARGE_VARIANCE:
         return float(np.sqrt(2.0 * variance / np.pi))
-    turn = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0
-    transform = np.ones(len(turn), dtype=np.complex128)
-    for start in range(0, len(chances), NODES_PER_BLOCK):
-        block = chances[start : start + NODES_PER_BLOCK, None]
-        transform *= np.prod(1.0 + block * turn, axis=0)
     distribution = np.fft.irfft(transform, N_FREQUENCIES)  # of the sum, modulo N_FREQUENCIES
-    mean = chances.sum()
     sums = round(mean) + np.arange(N_FREQUENCIES) - N_FREQUENCIES // 2
     return float(np.abs(sums - mean) @ distribution[sums % N_FREQUENCIES])

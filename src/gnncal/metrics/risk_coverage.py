@@ -58,7 +58,11 @@ class RiskCoverage:
 
 def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
     """The risk at each coverage, most confident nodes first."""
-    confidence, correct = confidence_and_correctness(labels, probs)
+    return curve_of(*confidence_and_correctness(labels, probs))
+
+
+def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
+    """The same from the confidence of each node and whether it is right, both (n_nodes,)."""
     n = len(confidence)
     values, block = np.unique(-confidence, return_inverse=True)
     size = np.bincount(block, minlength=len(values))
