@@ -49,7 +49,7 @@ class Visit:
         self.page.locator(".chart:visible:not([data-drawn])").first.wait_for(state="detached")
 
     def wait_until(self, condition: str) -> None:
-        """Wait until an expression is true. The page forbids Playwright's own way, which is eval."""
+        """Wait until an expression is true; the page forbids eval, which is Playwright's way."""
         for _ in range(600):
             if self.page.evaluate(condition):
                 return

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gnncal.evaluation import compare, evaluate
-from gnncal.inspection.verdict import judge_method
+from gnncal.inspection.verdict import evidence_of, judge_method
 
 
 def outcomes(stated, true, n=4000, seed=0):
@@ -17,7 +17,7 @@ def verdict(stated_before, stated_after, true):
     labels, before = outcomes(stated_before, true)
     _, after = outcomes(stated_after, true)
     sides = evaluate(labels, before), evaluate(labels, after)
-    return judge_method("ts", *sides, compare(labels, before, after))
+    return judge_method("ts", evidence_of(*sides, compare(labels, before, after)))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_verdicts_by_example(before, after, true, grade, label):
 def test_the_model_itself_is_judged_alone():
     labels, probs = outcomes(0.95, 0.7)
     before = evaluate(labels, probs)
-    found = judge_method("uncalibrated", before, before, compare(labels, probs, probs))
+    found = judge_method("uncalibrated", evidence_of(before, before, compare(labels, probs, probs)))
     assert (found.grade, found.label) == ("bad", "Not trustworthy as it is")
 
 
@@ -47,7 +47,6 @@ def test_changed_predictions_are_said():
     labels, before = outcomes(0.95, 0.7)
     after = before.copy()
     after[:400] = after[:400, ::-1]
-    found = judge_method(
-        "vs", evaluate(labels, before), evaluate(labels, after), compare(labels, before, after)
-    )
+    sides = evaluate(labels, before), evaluate(labels, after)
+    found = judge_method("vs", evidence_of(*sides, compare(labels, before, after)))
     assert "It changed 10.0 % of the predictions" in found.text

@@ -14,7 +14,10 @@ from gnncal.cli.terminal import err, out, page_target, print_json
 
 def report(
     source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
+        Path,
+        typer.Argument(
+            metavar="INPUT", help=".npz file, folder of Parquet files, or folder of gnncal scale."
+        ),
     ],
     page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
     methods: Annotated[
@@ -36,8 +39,12 @@ def report(
     from gnncal.bundles import read_bundle
     from gnncal.inspection.subject import DEFAULT_METHODS
     from gnncal.rendering.calibration.report import report as make
+    from gnncal.scale.summary import is_summary
 
     target = page_target(page)
+    if is_summary(source):
+        _report_at_scale(source, target, title=title, json=json)
+        return
     with err.status("reading the input") as status:
         bundle = read_bundle(source)
         made = make(
@@ -63,4 +70,21 @@ def report(
         print_json({"page": str(page), "verdicts": verdicts, "methods": methods_found})
         return
     out.print(f"{found.verdict.label}. {found.verdict.text}")
+    out.print(f"written to {page}", soft_wrap=True)
+
+
+def _report_at_scale(source: Path, page: Path, *, title: str | None, json: bool) -> None:
+    """Draw what a run at scale measured; its nodes are not read again."""
+    from gnncal.core.files import write_atomically
+    from gnncal.rendering.calibration.summary import summary_page, summary_verdict
+    from gnncal.scale.summary import read_summary
+
+    summary = read_summary(source)
+    text = summary_page(summary, title=title or f"Calibration of {source.name}")
+    write_atomically(page, text.encode(errors="xmlcharrefreplace"))
+    verdict = summary_verdict(summary)
+    if json:
+        print_json({"page": str(page), "verdicts": {summary.method: verdict}})
+        return
+    out.print(f"{verdict.label}. {verdict.text}")
     out.print(f"written to {page}", soft_wrap=True)

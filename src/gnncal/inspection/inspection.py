@@ -20,9 +20,9 @@ from gnncal.inspection.facts import Facts, both_sides, describe_graph
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.selection import SelectiveFindings, measure_selection
-from gnncal.inspection.subject import UNCALIBRATED, Subject
+from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import Verdict, judge_method
+from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
 from gnncal.metrics import ReliabilityBins, reliability_bins
 from gnncal.pipeline import calibrate
 
@@ -166,7 +166,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, before, after, gain),
+        judge_method(name, evidence_of(before, after, gain)),
         reliability_bins(truth, probs[test]),
         tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
         measure_selection(subject, probs),

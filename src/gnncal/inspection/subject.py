@@ -15,9 +15,9 @@ from gnncal.core.checks import check_labels, check_logits, check_nodes, check_us
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph
+from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.pipeline import DEFAULT_METHOD
 
-UNCALIBRATED = "uncalibrated"
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 LONGEST_NAME = 200  # characters of a class or node name that are kept
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gnncal.evaluation import Comparison, Evaluation
+from gnncal.evaluation import Comparison, Difference, Evaluation
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly any use would notice
+UNCALIBRATED = "uncalibrated"  # the model as it is
+REMAINDER = "What remains is {:.1f} points more than chance explains; the groups below show where."
+DISAGREEMENT = (
+    "The two measures disagree: it tells right nodes from wrong ones better, but its average "
+    "confidence fits the accuracy worse. Where a prediction is nearly always wrong, no temperature "
+    "can say so; a method that may change predictions, such as structural-graph, can."
+)
 
 
 @dataclass(frozen=True)
@@ -20,24 +27,54 @@ class Verdict:
     text: str
 
 
-def judge_method(name: str, before: Evaluation, after: Evaluation, gain: Comparison) -> Verdict:
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on."""
+
+    ece_before: float
+    ece_after: float
+    floor: float  # the ECE that perfect calibration would show
+    beyond_chance: bool  # whether perfect calibration would hardly ever show ece_after
+    ece_rose: bool  # beyond what intervals allow
+    nll: Difference
+    changed: float  # share of the predictions
+    accuracy_before: float
+    accuracy_after: float
+
+
+def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evidence:
+    """Collect what two evaluations of the same nodes and their comparison say."""
+    return Evidence(
+        before.ece.value,
+        after.ece.value,
+        after.ece.floor,
+        after.ece.p_value <= SIGNIFICANT,
+        after.ece.low > before.ece.high,
+        gain.nll,
+        gain.prediction_change_rate,
+        before.accuracy,
+        after.accuracy,
+    )
+
+
+def judge_method(name: str, found: Evidence) -> Verdict:
     """Say what a method did to the confidence, and whether it is honest now.
 
     Better or worse is decided by the paired interval of the log loss, honest or not by the ECE
     beside what perfect calibration would show on the same nodes.
     """
-    excess = max(after.ece.value - after.ece.floor, 0.0)
-    honest = after.ece.p_value > SIGNIFICANT or excess < NEGLIGIBLE
-    if name == "uncalibrated":
-        return _verdict_on_the_model(after, honest)
-    better, worse = gain.nll.high < 0, gain.nll.low > 0
+    excess = max(found.ece_after - found.floor, 0.0)
+    honest = not found.beyond_chance or excess < NEGLIGIBLE
+    if name == UNCALIBRATED:
+        return _judge_model(found, honest)
+    better, worse = found.nll.high < 0, found.nll.low > 0
     moved = (
         f"Calibrated with {name}, the expected calibration error goes from "
-        f"{_percent(before.ece.value)} to {_percent(after.ece.value)} (perfect calibration would "
-        f"show {_percent(after.ece.floor)}) and the log loss changes by {gain.nll.mean:+.3f} nats "
-        f"[{gain.nll.low:+.3f}, {gain.nll.high:+.3f}]"
+        f"{_percent(found.ece_before)} to {_percent(found.ece_after)} (perfect calibration would "
+        f"show {_percent(found.floor)}) and the log loss changes by {found.nll.mean:+.3f} nats "
+        f"[{found.nll.low:+.3f}, {found.nll.high:+.3f}]"
     )
-    changed = _changes(gain, before, after)
+    changed = _changes(found)
     if worse:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
@@ -46,39 +83,29 @@ def judge_method(name: str, before: Evaluation, after: Evaluation, gain: Compari
         label = "You can act on this confidence" if better else "Honest, with or without it"
         return Verdict("good", label, f"{moved}. {changed}")
     if better:
-        rest = (
-            f"What remains is {100 * excess:.1f} points more than chance explains; the groups "
-            "below show where."
-        )
-        if after.ece.low > before.ece.high:
-            rest = (
-                "The two measures disagree: it tells right nodes from wrong ones better, but its "
-                "average confidence fits the accuracy worse. Where a prediction is nearly always "
-                "wrong, no temperature can say so; a method that may change predictions, such as "
-                "structural-graph, can."
-            )
+        rest = DISAGREEMENT if found.ece_rose else REMAINDER.format(100 * excess)
         return Verdict("warn", "Better, not perfect", f"{moved}. {changed} {rest}")
     return Verdict(
         "bad", "Not trustworthy yet", f"{moved}, which may be chance. {changed} Try another method."
     )
 
 
-def _verdict_on_the_model(after: Evaluation, honest: bool) -> Verdict:
+def _judge_model(found: Evidence, honest: bool) -> Verdict:
     error = (
-        f"The model as it is has an expected calibration error of {_percent(after.ece.value)}; "
-        f"perfect calibration would show {_percent(after.ece.floor)}."
+        f"The model as it is has an expected calibration error of {_percent(found.ece_after)}; "
+        f"perfect calibration would show {_percent(found.floor)}."
     )
     if honest:
         return Verdict("good", "The model is honest as it is", error)
     return Verdict("bad", "Not trustworthy as it is", f"{error} Choose a method to repair it.")
 
 
-def _changes(gain: Comparison, before: Evaluation, after: Evaluation) -> str:
-    if gain.prediction_change_rate == 0:
+def _changes(found: Evidence) -> str:
+    if found.changed == 0:
         return "No prediction changed."
     return (
-        f"It changed {_percent(gain.prediction_change_rate)} of the predictions; accuracy went "
-        f"from {_percent(before.accuracy)} to {_percent(after.accuracy)}."
+        f"It changed {_percent(found.changed)} of the predictions; accuracy went from "
+        f"{_percent(found.accuracy_before)} to {_percent(found.accuracy_after)}."
     )
 
 

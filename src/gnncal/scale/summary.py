@@ -113,6 +113,12 @@ class ScaleSummary(Tabular):
         return Table(f"{self.n_test_nodes:,} test nodes", ("metric", "before", "after"), rows)
 
 
+def is_summary(path: str | Path) -> bool:
+    """Tell whether a path is a result folder of ``gnncal scale``, or its ``metrics.json``."""
+    place = Path(path)
+    return (place / FILE).is_file() if place.is_dir() else place.name == FILE
+
+
 def read_summary(folder: str | Path) -> ScaleSummary:
     """Read the summary of a result folder.
 

@@ -47,7 +47,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         "report.html",
         title=title,
         sections=SECTIONS,
-        scripts=("report.js",),
+        scripts=("charts.js", "report.js"),
         data={
             "facts": inspection.facts,
             "class_names": inspection.class_names,
@@ -66,9 +66,9 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         class_rows=_class_rows(inspection),
         method_heads=(
             "Method",
-            *(_capital(METRICS[name].heading) for name in COLUMNS),
-            "NLL against the model",
-            "Predictions changed",
+            *(_capital(METRICS[name].heading.removesuffix(" score")) for name in COLUMNS),
+            "NLL change",
+            "Changed",
         ),
         method_rows=_method_rows(inspection),
         groupings=inspection.groupings,
@@ -148,8 +148,8 @@ def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "parameters": _named(found.calibrator.get_params(deep=False)) or "none",
-            "learned": _named(_learned(found.calibrator)) or "none",
+            "parameters": named(found.calibrator.get_params(deep=False)) or "none",
+            "learned": named(_learned(found.calibrator)) or "none",
             "seconds": found.seconds,
             "notes": " ".join(found.notes) or "none",
         }
@@ -172,7 +172,8 @@ def _learned(calibrator: Calibrator) -> dict[str, Any]:
     }
 
 
-def _named(values: Mapping[str, Any]) -> str:
+def named(values: Mapping[str, Any]) -> str:
+    """Return names and values as one line of text."""
     return ", ".join(f"{name} = {_value(value)}" for name, value in values.items())
 
 

@@ -7,9 +7,7 @@
   const state = { method: data.shown, grouping: Object.keys(data.groupings)[0], target: 0, listed: 0 };
   const method = () => data.methods[state.method];
   const before = data.methods.uncalibrated;
-  const percent = (share, digits = 1) => (share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
-  const signed = (share, digits = 1) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(digits)}`;
-  const count = (number) => number.toLocaleString("en");
+  const { percent, signed, count } = Charts;
   const className = (c) => (c < 0 ? "" : data.class_names[c]);
 
   // -- what was calibrated -----------------------------------------------------------------
@@ -36,36 +34,9 @@
   });
 
   // -- reliability -------------------------------------------------------------------------
-  function reliability(findings, shade, title) {
-    const bins = findings.reliability;
-    const filled = bins.count.map((n, i) => i).filter((i) => bins.count[i] > 0);
-    const pick = (values) => filled.map((i) => values[i]);
-    const [x, y, low, high] = [bins.confidence, bins.accuracy, bins.low, bins.high].map(pick);
-    const hover = filled.map((i) => `${count(bins.count[i])} nodes<br>confidence ${percent(bins.confidence[i])}<br>accuracy ${percent(bins.accuracy[i])} [${percent(bins.low[i])}, ${percent(bins.high[i])}]`);
-    const centre = filled.map((i) => (bins.lower[i] + bins.upper[i]) / 2);
-    return { data: [
-      { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip" },
-      { type: "scatter", mode: "markers+lines", x, y, text: hover, hovertemplate: "%{text}<extra></extra>",
-        line: { color: shade, width: 1.2 }, marker: { color: shade, size: 9, symbol: findings === before ? "diamond" : "circle" },
-        error_y: { type: "data", symmetric: false, array: high.map((v, i) => v - y[i]), arrayminus: low.map((v, i) => y[i] - v), color: shade, thickness: 1.6, width: 5 } },
-      { type: "bar", x: centre, y: pick(bins.count), width: filled.map((i) => 0.92 * (bins.upper[i] - bins.lower[i])),
-        marker: { color: shade }, opacity: 0.45, yaxis: "y2", text: hover, textposition: "none", hovertemplate: "%{text}<extra></extra>" },
-    ], label: `Reliability diagram, ${title}: expected calibration error ${percent(findings.ece.value)}, noise floor ${percent(findings.ece.floor)}.`,
-    layout: layout({ margin: { l: 56, r: 14, t: 34, b: 48 },
-      title: { text: `ECE ${percent(findings.ece.value)} <span style="font-size:12px">(floor ${percent(findings.ece.floor)})</span>`, font: { size: 15 }, x: 0.02, xanchor: "left", y: 0.985, yanchor: "top" },
-      xaxis: axis("confidence", { range: [0, 1.005], anchor: "y2", tickformat: ".0%" }),
-      yaxis: axis("accuracy", { range: [0, 1.02], domain: [0.27, 1], tickformat: ".0%" }),
-      yaxis2: axis("nodes", { domain: [0, 0.2], nticks: 3 }) }) };
-  }
-  chart("before-chart", () => reliability(before, colour("before"), "the model as it is"));
-  chart("after-chart", () => reliability(method(), colour("after"), state.method));
-  function reliabilityTable() {
-    const bins = method().reliability;
-    id("reliability-table").tBodies[0].replaceChildren(...bins.count.map((n, i) => n === 0 ? null : make("tr", {},
-      make("th", { scope: "row" }, `${percent(bins.lower[i], 0)} to ${percent(bins.upper[i], 0)}`), make("td", {}, count(n)),
-      make("td", {}, percent(bins.confidence[i])), make("td", {}, percent(bins.accuracy[i])),
-      make("td", {}, `${percent(bins.low[i])} to ${percent(bins.high[i])}`))).filter(Boolean));
-  }
+  chart("before-chart", () => Charts.reliability(before.reliability, before.ece, "before", "the model as it is"));
+  chart("after-chart", () => Charts.reliability(method().reliability, method().ece, "after", state.method));
+  const reliabilityTable = () => Charts.fillBins(id("reliability-table"), method().reliability);
 
   // -- groups ------------------------------------------------------------------------------
   const MOST_GROUPS = 14;
@@ -73,22 +44,10 @@
   chart("group-chart", () => {
     const after = groupsOf(method(), state.grouping), first = groupsOf(before, state.grouping);
     const order = after.labels.map((_, i) => i).slice(0, MOST_GROUPS).reverse();
-    const names = order.map((i) => `${plain(short(after.labels[i], 26))} `);
-    const trace = (group, of, shade, name, symbol) => ({
-      type: "scatter", mode: "markers", name, y: of.map((_, i) => i + (symbol === "diamond" ? 0.16 : -0.1)), x: of.map((i) => 100 * (group.confidence[i] - group.accuracy[i])),
-      text: of.map((i) => `${plain(short(group.labels[i], 60))}: ${count(group.count[i])} nodes<br>confidence ${percent(group.confidence[i])}, accuracy ${percent(group.accuracy[i])}`),
-      hovertemplate: "%{text}<extra>" + plain(name) + "</extra>", marker: { color: shade, size: 10, symbol },
-      error_x: { type: "data", symmetric: false, color: shade, thickness: 1.6, width: 4,
-        array: of.map((i) => 100 * (group.accuracy[i] - group.low[i])), arrayminus: of.map((i) => 100 * (group.high[i] - group.accuracy[i])) } });
     const same = order.map((i) => first.labels.indexOf(after.labels[i]));
-    const known = same.every((i) => i >= 0); // a method that changes predictions regroups nothing, but be safe
-    const traces = state.method === "uncalibrated" || !known ? [] : [trace(first, same, colour("before"), "before", "diamond")];
-    traces.push(trace(after, order, colour("after"), state.method, "circle"));
-    const worst = order.at(-1);
-    return { data: traces, label: `Gap between confidence and accuracy by ${data.groupings[state.grouping]}. Worst: ${after.labels[worst]}, ${signed(after.confidence[worst] - after.accuracy[worst])} points.`,
-      layout: layout({ showlegend: traces.length > 1, margin: { l: 20, r: 14, t: 34, b: 48 },
-        xaxis: axis("confidence minus accuracy, points", { rangemode: "tozero", zeroline: true, zerolinewidth: 2, zerolinecolor: colour("soft") }),
-        yaxis: axis("", { tickvals: order.map((_, i) => i), ticktext: names, range: [-0.6, order.length - 0.4], showgrid: false, zeroline: false }) }) };
+    const sides = [{ group: after, order, side: "after", name: state.method }];
+    if (state.method !== "uncalibrated" && same.every((i) => i >= 0)) sides.unshift({ group: first, order: same, side: "before", name: "before" });
+    return Charts.gaps(sides, data.groupings[state.grouping]);
   });
   function groupTable() {
     const rows = Object.keys(data.groupings).flatMap((name) => {
