@@ -5,6 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.core.errors import InputError
+from gnncal.decisions import hold_out, selective_curve
 from gnncal.homophily.neighbourhood import describe_neighbourhoods
 from gnncal.inspection.explanation import explain
 from gnncal.inspection.inspection import inspect
@@ -76,8 +77,13 @@ def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
 def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
     (logits, labels, graph), splits, inspection = found
     test = splits["test_nodes"]
-    probs = gnncal.calibrate(logits, labels, graph, **splits, method="ts").probabilities[test]
+    fit_nodes, held_out = hold_out(splits["nodes"])
+    halved = {**splits, "nodes": fit_nodes}
+    probs = gnncal.calibrate(logits, labels, graph, **halved, method="ts").probabilities
     selective = inspection.methods["ts"].selective
+    curve = selective_curve(probs, labels, selective.target, nodes=held_out)
+    assert np.array_equal(selective.threshold, curve.threshold)
+    probs = probs[test]
     for i in (0, 10, 25):
         decided = probs.max(axis=1) >= selective.threshold[i]
         assert selective.test_coverage[i] == decided.mean()

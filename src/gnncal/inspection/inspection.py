@@ -13,18 +13,24 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.probability import softmax
+from gnncal.decisions import SetOutcome
 from gnncal.evaluation import Comparison, Evaluation, compare, evaluate
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import Facts, both_sides, describe_graph
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
-from gnncal.inspection.selection import SelectiveFindings, measure_selection
+from gnncal.inspection.selection import (
+    SelectiveFindings,
+    measure_selection,
+    measure_sets,
+    split_for_decisions,
+)
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
 from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
 from gnncal.metrics import ReliabilityBins, reliability_bins
-from gnncal.pipeline import calibrate
+from gnncal.pipeline import Calibration, calibrate
 
 Progress = Callable[[str], None]
 
@@ -40,6 +46,7 @@ class MethodFindings:
     reliability: ReliabilityBins
     groups: tuple[GroupFindings, ...]
     selective: SelectiveFindings
+    sets: Mapping[str, SetOutcome]  # by the name of their score
     temperature: TemperatureProfile
     explanation: Explanation | None  # of the listed nodes
     seconds: float  # of fit and prediction
@@ -116,6 +123,8 @@ class _Run:
 
     calibrator: Calibrator
     probs: FloatArray
+    held_out: IntArray  # calibration nodes, kept for decisions
+    held_out_probs: FloatArray  # of the method fitted without them
     seconds: float
     notes: tuple[str, ...]
 
@@ -128,17 +137,32 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        result = calibrate(
-            subject.logits,
-            subject.labels,
-            subject.graph,
-            nodes=subject.nodes,
-            train_nodes=subject.train_nodes,
-            method=method,
-        )
+        fitted = _calibrate(subject, method, subject.nodes)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    return _Run(result.calibrator, result.probabilities, seconds, tuple(notes))
+    others, held_out = split_for_decisions(subject.nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GnncalWarning)
+        without = _calibrate(subject, method, others)
+    return _Run(
+        fitted.calibrator,
+        fitted.probabilities,
+        held_out,
+        without.probabilities,
+        seconds,
+        tuple(notes),
+    )
+
+
+def _calibrate(subject: Subject, method: Calibrator, nodes: IntArray) -> Calibration:
+    return calibrate(
+        subject.logits,
+        subject.labels,
+        subject.graph,
+        nodes=nodes,
+        train_nodes=subject.train_nodes,
+        method=method,
+    )
 
 
 def _evaluate(subject: Subject, probs: FloatArray) -> Evaluation:
@@ -169,7 +193,8 @@ def _judge(
         judge_method(name, evidence_of(before, after, gain)),
         reliability_bins(truth, probs[test]),
         tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
-        measure_selection(subject, probs),
+        measure_selection(subject, run.held_out_probs, run.held_out),
+        measure_sets(subject, run.held_out_probs, run.held_out),
         temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
         None if temperature is None else explain(run.calibrator, seen, temperature, listed),
         run.seconds,

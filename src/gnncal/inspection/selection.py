@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.decisions import selective_curve
+from gnncal.core.errors import GnncalWarning
+from gnncal.decisions import (
+    ConformalClassifier,
+    SetOutcome,
+    hold_out,
+    judge_sets,
+    selective_curve,
+)
 from gnncal.inspection.subject import Subject
 from gnncal.metrics import risk_coverage_curve
 
 TARGETS = np.round(np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991, 0.001)), 4)
 CONFIDENCE_LEVEL = 0.9
 CURVE_POINTS = 300
+SET_COVERAGE = 0.9
+SET_SCORES = ("aps", "daps")  # from the node's own probabilities, and with its neighbours'
 
 
 @dataclass(frozen=True)
 class SelectiveFindings:
-    """Thresholds fitted on calibration nodes, and what they do elsewhere."""
+    """Thresholds found on calibration nodes that were held out, and what they do elsewhere."""
 
     target: FloatArray  # (n_targets,) accuracy that automatic decisions must reach
     threshold: FloatArray  # (n_targets,) of confidence; infinite where none can be promised
@@ -33,15 +43,26 @@ class SelectiveFindings:
     confidence_level: float
 
 
-def measure_selection(subject: Subject, probs: FloatArray) -> SelectiveFindings:
-    """Fit thresholds on the calibration nodes, and count what they decide elsewhere."""
+def split_for_decisions(nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """Calibration nodes for the methods, and others for the thresholds.
+
+    Nodes that a calibrator was fitted on look better than others and cannot vouch for it.
+    """
+    return hold_out(nodes) if len(nodes) > 1 else (nodes, nodes)
+
+
+def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -> SelectiveFindings:
+    """Find thresholds on nodes that the method has not seen, and count what they decide elsewhere.
+
+    ``probs`` are those of the method fitted without ``held_out``.
+    """
     others = np.ones(len(probs), dtype=np.bool_)
     others[subject.nodes] = others[subject.train_nodes] = False
     fitted = selective_curve(
         probs,
         subject.labels,
         TARGETS,
-        nodes=subject.nodes,
+        nodes=held_out,
         decision_nodes=others,
         confidence_level=CONFIDENCE_LEVEL,
     )
@@ -61,7 +82,7 @@ def measure_selection(subject: Subject, probs: FloatArray) -> SelectiveFindings:
             right[n_test], n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
         ),
         n_nodes=fitted.n_nodes,
-        n_fitted=len(subject.nodes),
+        n_fitted=len(held_out),
         curve_coverage=curve.coverage[points],
         curve_accuracy=1.0 - curve.risk[points],
         confidence_level=CONFIDENCE_LEVEL,
@@ -73,3 +94,17 @@ def _cumulated(confidence: FloatArray, correct: BoolArray) -> tuple[FloatArray, 
     order = np.argsort(confidence, kind="stable")
     right = np.append(0.0, np.cumsum(correct[order][::-1]))
     return confidence[order], right
+
+
+def measure_sets(subject: Subject, probs: FloatArray, held_out: IntArray) -> dict[str, SetOutcome]:
+    """Judge sets of classes on the test nodes, by the name of their score."""
+    found = {}
+    for score in SET_SCORES:
+        graph = subject.graph if score == "daps" else None
+        classifier = ConformalClassifier(coverage=SET_COVERAGE, score=score)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
+            classifier.fit(probs, subject.labels, graph, nodes=held_out)
+        sets = classifier.predict_set(probs, graph)[subject.test_nodes]
+        found[score] = judge_sets(subject.labels[subject.test_nodes], sets)
+    return found

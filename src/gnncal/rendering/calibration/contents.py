@@ -14,6 +14,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import shown
 from gnncal.inspection.inspection import Inspection, MethodFindings
+from gnncal.inspection.selection import SET_COVERAGE
 from gnncal.metrics import METRICS
 from gnncal.rendering.page import plain, render_page
 
@@ -32,10 +33,11 @@ SECTIONS = (
 FIRST_TARGET = 0.95  # where the slider stands at first
 LISTED_VALUES = 8  # of a learned array that the page shows
 GUARANTEE = (
-    "The threshold is found on the calibration nodes; test labels are never looked at. With "
-    "probability {level:.0%} over the draw of the calibration nodes, automatic decisions reach the "
-    "target, for each target by itself. That holds for nodes that come like the calibration nodes "
-    "came. Nodes that arrive later, or from another part of the graph, have no such promise."
+    "With probability {level:.0%} over the draw of the calibration nodes, automatic decisions "
+    "reach the target, for each target by itself. The threshold is found on {n_held} calibration "
+    "nodes that were kept from the method, which here is fitted on the others; test labels are "
+    "never looked at. The promise is for nodes that come as the calibration nodes came. Nodes that "
+    "arrive later, or from another part of the graph, have no such promise."
 )
 
 
@@ -72,7 +74,10 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         ),
         method_rows=_method_rows(inspection),
         groupings=inspection.groupings,
-        guarantee=GUARANTEE.format(level=first.selective.confidence_level),
+        guarantee=GUARANTEE.format(
+            level=first.selective.confidence_level, n_held=f"{first.selective.n_fitted:,}"
+        ),
+        set_coverage=SET_COVERAGE,
         n_listed=len(inspection.listed),
         command=command,
         parameter_rows=_parameter_rows(inspection),
@@ -89,6 +94,7 @@ def _data_of(found: MethodFindings) -> dict[str, Any]:
         "reliability": {**plain(found.reliability), "low": low, "high": high},
         "groups": found.groups,
         "selective": found.selective,
+        "sets": found.sets,
         "temperature": found.temperature,
         "explanation": found.explanation,
     }

@@ -104,7 +104,7 @@
     slider.setAttribute("aria-valuetext", percent(target));
     const threshold = selective.threshold[i];
     id("target-answer").textContent = threshold === null
-      ? `None can be promised. With ${count(selective.n_fitted)} calibration nodes no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
+      ? `None can be promised. With ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
       : `${percent(selective.coverage[i])} of the nodes (${count(selective.n_decided[i])} of ${count(selective.n_nodes)}): those with confidence of at least ${percent(threshold, 2)}. ` +
         (selective.test_accuracy[i] === null ? "" : `On the test nodes they are ${percent(selective.test_accuracy[i])} accurate.`);
   }
@@ -121,6 +121,13 @@
       layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided automatically", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy among them", { tickformat: ".0%" }),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: colour("soft"), dash: "dot", width: 1.5 } }] }) };
   });
+  const SCORES = { aps: "the node's own probabilities (APS)", daps: "and those of its neighbours (DAPS)" };
+  function setTable() {
+    id("set-table").tBodies[0].replaceChildren(...Object.entries(method().sets).map(([score, found]) => make("tr", {},
+      make("th", { scope: "row" }, SCORES[score]),
+      make("td", {}, percent(found.coverage), make("br"), make("small", {}, `${percent(found.coverage_low)} to ${percent(found.coverage_high)}`)),
+      make("td", {}, found.mean_size.toFixed(2)), make("td", {}, percent(found.single)))));
+  }
   slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw(); });
 
   // -- single nodes ------------------------------------------------------------------------
@@ -211,7 +218,7 @@
     id("verdict-text").textContent = verdict.text;
     document.querySelectorAll(".method-name").forEach((place) => { place.textContent = state.method; });
     document.querySelectorAll("#method-table tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.method === state.method));
-    reliabilityTable(); groupTable(); temperatureText(); decide(); nodeTable(); nodeCard();
+    reliabilityTable(); groupTable(); temperatureText(); decide(); setTable(); nodeTable(); nodeCard();
     redraw();
   }
   id("method").addEventListener("change", (event) => { state.method = event.target.value; show(); });
