@@ -140,10 +140,15 @@ def critical_difference(matrix: FloatArray) -> CriticalDifference:
     if n_rows < 2 or n_methods < 3:
         nan = float("nan")
         return CriticalDifference(n_rows, np.full(n_methods, nan), nan, nan)
-    q = stats.studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2.0)
     return CriticalDifference(
         n_rows=n_rows,
         mean_rank=mid_ranks(complete).mean(axis=0),
         p_value=float(stats.friedmanchisquare(*complete.T).pvalue),
-        difference=float(q * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_rows))),
+        difference=nemenyi_quantile(n_methods)
+        * float(np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_rows))),
     )
+
+
+def nemenyi_quantile(n_methods: int) -> float:
+    """q of Nemenyi's test at the 5 % level: that of the studentised range, over sqrt(2)."""
+    return float(stats.studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2.0))

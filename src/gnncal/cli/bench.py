@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import err, friendly, note, out, print_json
+from gnncal.cli.terminal import err, friendly, note, out, page_target, print_json
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.bench.logits import BundledLogits
     from gnncal.bench.plan import Task
+    from gnncal.bench.results import Selection
     from gnncal.bench.runner import Outcome, Watch
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
@@ -124,18 +125,11 @@ def tables(
     json: Json = False,
 ) -> None:
     """Write every table of the paper from the records of DIR."""
-    from gnncal.bench.plan import choose_methods
-    from gnncal.bench.results import Selection
     from gnncal.bench.tables.collection import all_tables
     from gnncal.rendering.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
-    wanted = Selection(
-        tuple(_names(datasets)),
-        tuple(_names(backbones)),
-        tuple(choose_methods(_names(methods))),
-        tuple(_seeds(seeds)) if seeds else (),
-    )
+    wanted = _selection(datasets, backbones, methods, seeds)
     found = list(all_tables(folder, reference, wanted))
     files = write_tables(found, place)
     if json:
@@ -229,7 +223,46 @@ def figures(folder: Folder, json: Json = False) -> None:
     out.print(f"written to {folder / 'figures'}: {', '.join(files)}", soft_wrap=True)
 
 
-for verb in (run, tables, figures, diagnose, perturb):
+@friendly
+def report(
+    folder: Folder,
+    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path(
+        "leaderboard.html"
+    ),
+    datasets: Selected = "",
+    backbones: Selected = "",
+    methods: Annotated[
+        str, typer.Option(help="Names or groups, as in run; default: all that have records.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="A range such as 5:10; default: all.")] = "",
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Calibration benchmark",
+    json: Json = False,
+) -> None:
+    """Write the records of DIR as one interactive page: leaderboard, ranks, the paper's values.
+
+    The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
+    browser; ranks and their critical difference follow.
+    """
+    from gnncal.bench.leaderboard import make_leaderboard
+    from gnncal.core.files import write_atomically
+    from gnncal.rendering.leaderboard.contents import render_leaderboard
+
+    target = page_target(page)
+    board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
+    html = render_leaderboard(board, title=title, command=_command())
+    write_atomically(target, html.encode(errors="xmlcharrefreplace"))
+    n_records = sum(len(cell.seeds) for cell in board.cells)
+    if json:
+        print_json({"page": str(page), "methods": board.methods, "records": n_records})
+        return
+    out.print(
+        f"{len(board.methods)} methods, {len(board.graphs)} graphs, {n_records:,} records; "
+        f"written to {page}",
+        soft_wrap=True,
+    )
+
+
+for verb in (run, tables, figures, report, diagnose, perturb):
     app.command()(verb)
 
 
@@ -243,6 +276,19 @@ def _exit_if_failed(outcome: Outcome, what: str) -> None:
 def _command() -> str:
     """As a shell would repeat it."""
     return shlex.join(["gnncal", *sys.argv[1:]])
+
+
+def _selection(datasets: str, backbones: str, methods: str, seeds: str) -> Selection:
+    """Which records to look at; an empty text means all."""
+    from gnncal.bench.plan import choose_methods
+    from gnncal.bench.results import Selection
+
+    return Selection(
+        tuple(_names(datasets)),
+        tuple(_names(backbones)),
+        tuple(choose_methods(_names(methods))),
+        tuple(_seeds(seeds)) if seeds else (),
+    )
 
 
 def _names(text: str) -> list[str]:
