@@ -1,11 +1,12 @@
 """The report in a real browser: it opens, it answers, it fits, and text stays text."""
 
-import numpy as np
 import pytest
 
 import gnncal
-from gnncal.simulation import CSBM
+from gnncal.rendering.calibration.summary import summary_page
 
+from ..inspection.tasks import task
+from ..rendering.test_summary import made_up_summary
 from .conftest import violations
 
 HOSTILE = [
@@ -17,24 +18,9 @@ HOSTILE = [
 ]
 
 
-def task(n_nodes=900):
-    """A small graph with a model that is too sure of itself."""
-    generator = np.random.default_rng(0)
-    homophily = np.where(generator.random(n_nodes) < 0.5, 0.3, 0.9)
-    sample = CSBM(n_classes=5, mean_degree=8, separation=1.0).sample(homophily, random_state=0)
-    logits = generator.normal(size=(n_nodes, 5))
-    logits[np.arange(n_nodes), sample.labels] += 1.2
-    train, val, test = np.split(generator.permutation(n_nodes), [100, 400])
-    return (3 * logits, sample.labels, sample.graph), {
-        "train_nodes": train,
-        "nodes": val,
-        "test_nodes": test,
-    }
-
-
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
-    data, splits = task()
+    data, splits = task(900, n_classes=5)
     ids = [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(len(data[0]))]
     made = gnncal.report(
         *data,
@@ -162,3 +148,13 @@ def test_the_theme_button_changes_the_theme(visit, page_file):
     page = visit(page_file).page
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_the_page_of_a_run_at_scale_opens_draws_and_fits(visit, tmp_path):
+    path = tmp_path / "scale.html"
+    path.write_text(summary_page(made_up_summary(), title="At scale"), encoding="utf-8")
+    opened = visit(path, width=390, dark=True)
+    opened.draw_everything()
+    assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
+    assert opened.overflow() <= 0
+    assert violations(opened.page) == []

@@ -1,0 +1,74 @@
+"""``gnncal report``: what it writes, says and refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gnncal.bundles import Bundle
+from gnncal.bundles.npz import write_bundle
+from gnncal.cli.main import app
+
+from ..inspection.tasks import task
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    (logits, labels, graph), splits = task(300)
+    path = tmp_path / "model.npz"
+    parts = splits["train_nodes"], splits["nodes"], splits["test_nodes"]
+    write_bundle(path, Bundle(logits, labels, graph, *parts))
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["report", *map(str, arguments)])
+
+
+def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
+    page = tmp_path / "report.html"
+    done = run(bundle, "--out", page, "--methods", "ts,structural", "--node", "7")
+    assert done.exit_code == 0, done.output
+    assert "Calibrated with structural" in " ".join(done.stdout.split())
+    assert done.stdout.splitlines()[-1] == f"written to {page}"
+    text = page.read_text()
+    assert "Calibration of model.npz" in text
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
+
+
+def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
+    done = run(bundle, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
+    found = json.loads(done.stdout)
+    assert set(found["methods"]) == set(found["verdicts"]) == {"uncalibrated", "ts"}
+    assert found["methods"]["ts"]["ece"]["floor"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "hotz"], "did you mean 'hots'?"),
+        (["--node", "nobody"], "there is no node 'nobody'"),
+        (["--out", "missing/folder/r.html"], "there is no folder"),
+        (["--out", "."], "is a folder; --out expects a file"),
+    ],
+)
+def test_bad_options_end_with_one_line_and_write_nothing(bundle, tmp_path, options, message):
+    out = [] if "--out" in options else ["--out", tmp_path / "r.html"]
+    done = run(bundle, *options, *out)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_without_test_labels_it_says_what_is_missing(tmp_path):
+    (logits, _, graph), splits = task(300)
+    labels = np.full(300, -1)
+    labels[splits["nodes"]] = 0
+    path = tmp_path / "model.npz"
+    nothing = np.empty(0, dtype=np.int64)
+    write_bundle(path, Bundle(logits, labels, graph, nothing, splits["nodes"], nothing))
+    done = run(path, "--out", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert "test_nodes is empty; a report needs labelled nodes" in done.stderr
