@@ -153,7 +153,7 @@ class _Run:
             self._check_classes()
             flagged = canonical(raw, self.layout)
             self._count(flagged)
-            duplicates = self.engine.keep("duplicates", bad_rows.duplicate_ids(flagged))
+            duplicates = bad_rows.duplicate_ids(flagged)
             self.bad += bad_rows.bad_duplicates(self.engine, duplicates)
             if not self.skip_bad:
                 bad_rows.refuse(self.bad)
@@ -319,8 +319,9 @@ def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
     n_classes = numbered_classes(raw)
     is_list = n_classes == 0
     if is_list:
-        sized = raw.mutate(size=raw[LIST_COLUMN].length())
-        counted = sized.filter(sized["size"] > 0).group_by("size").aggregate(n=sized.count())
+        sized = raw.select(size=raw[LIST_COLUMN].length())
+        sized = sized.filter(sized["size"] > 0)
+        counted = sized.group_by("size").aggregate(n=sized.count())
         sizes = engine.fetch(counted.order_by(counted["n"].desc(), "size").limit(1))
         n_classes = int(sizes["size"][0].as_py()) if sizes.num_rows else 0
         if n_classes < 2:

@@ -1,0 +1,36 @@
+"""Engines for the tests: DuckDB always, one Spark session for all of its tests."""
+
+import os
+
+import pytest
+
+pytest.importorskip("duckdb", reason="pip install 'gnncal[scale]' to test this")
+pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test this")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A local session that every test of Spark shares."""
+    if os.environ.get("GNNCAL_ENGINES") == "required":
+        import pyspark
+    else:
+        from gnncal.core.errors import MissingExtraError
+        from gnncal.scale.engines import check_java
+
+        pyspark = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
+        try:
+            check_java()
+        except MissingExtraError as error:
+            pytest.skip(str(error))
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.sql.ansi.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = pyspark.sql.SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()

@@ -1,0 +1,92 @@
+"""``gnncal scale`` as it is typed."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import gnncal
+from gnncal.cli.main import app
+from gnncal.scale import calibrate, engines
+from tests.scale.graphs import make_example
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def files(tmp_path):
+    return [str(file) for file in make_example(n_nodes=200).write(tmp_path)]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["scale", *map(str, arguments)])
+
+
+def test_it_prints_the_metrics_and_writes_three_things(files, tmp_path):
+    found = run(*files, "--out", tmp_path / "out", "--memory-limit", "1GiB", "--threads", 1)
+    assert found.exit_code == 0, found.stderr
+    assert "structural on duckdb" in found.stdout
+    assert "if perfectly calibrated" in found.stdout
+    assert "joining the edges" in found.stderr
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "calibrator.safetensors",
+        "metrics.json",
+        "probabilities",
+    ]
+
+
+def test_json_on_stdout_is_the_summary_alone(files, tmp_path):
+    found = run(*files, "--out", tmp_path / "out", "--method", "hots", "--json")
+    assert json.loads(found.stdout)["method"] == "hots"
+
+
+def test_a_saved_calibrator_is_applied(files, tmp_path):
+    run(*files, "--out", tmp_path / "first", "--method", "hots")
+    saved = tmp_path / "first" / "calibrator.safetensors"
+    found = run(*files, "--out", tmp_path / "second", "--calibrator", saved, "--json")
+    first = json.loads((tmp_path / "first" / "metrics.json").read_text())
+    assert json.loads(found.stdout)["after"]["nll"] == pytest.approx(first["after"]["nll"])
+    assert run(*files, "--out", tmp_path / "x", "--calibrator", saved, "--method", "ts").exit_code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "gats"], "gats works in memory only; at scale use one of ts, hts"),
+        (["--engine", "postgres"], "engine is 'postgres'"),
+        (["--master", "local[2]"], "add --engine spark"),
+        (["--memory-limit", "lots"], "DuckDB does not take these settings"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(arguments, message, files, tmp_path):
+    found = run(*files, "--out", tmp_path / "out", *arguments)
+    assert found.exit_code == 2
+    assert message in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_files_are_named(tmp_path):
+    found = run(tmp_path / "a.parquet", tmp_path / "b.parquet", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert "there are no Parquet files for nodes" in found.stderr
+
+
+def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "require", lambda *_, **__: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(gnncal.MissingExtraError, match="needs Java 17"):
+        calibrate(*files, tmp_path / "out", engine="spark")
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (gnncal.HoTS(homophily="predictor"), "needs the graph in memory"),
+        (gnncal.HoTS(protocol="paper"), "fitted in memory only"),
+        (gnncal.RatioBinnedScaling(merge_duplicate_edges=True), "works in memory only"),
+    ],
+)
+def test_parameters_that_need_memory_are_refused(method, message, files, tmp_path):
+    with pytest.raises(gnncal.InputError, match=message):
+        calibrate(*files, tmp_path / "out", method=method)

@@ -1,0 +1,107 @@
+"""Metrics from sums equal the metrics of gnncal.metrics."""
+
+import numpy as np
+import pytest
+
+from gnncal import metrics, softmax
+from gnncal.scale import calibrate, read_summary
+from gnncal.scale.measures import degree_blocks_of, floor_of
+from tests.scale.graphs import make_example
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """An example large enough for the normal floor, its summary, and the test nodes."""
+    folder = tmp_path_factory.mktemp("judged")
+    example = make_example(n_nodes=4000)
+    summary = calibrate(*example.write(folder), folder / "out", method="hots")
+    return example, summary, example.nodes_of("test"), folder / "out"
+
+
+def test_every_metric_equals_that_of_the_metrics_module(judged):
+    example, summary, test, _ = judged
+    after = example.in_memory("hots").predict_proba(example.logits, example.graph)
+    labels = example.labels[test]
+    for found, probs in ((summary.before, softmax(example.logits)), (summary.after, after)):
+        chosen = probs[test]
+        assert found.n_nodes == test.size
+        assert found.accuracy == pytest.approx(metrics.accuracy(labels, chosen))
+        assert found.nll == pytest.approx(metrics.negative_log_likelihood(labels, chosen))
+        assert found.brier == pytest.approx(metrics.brier_score(labels, chosen))
+        ece = metrics.expected_calibration_error(labels, chosen)
+        assert found.ece == pytest.approx(ece, abs=1e-9)
+        assert found.ece_floor == pytest.approx(metrics.calibration_floor(chosen).mean, rel=0.02)
+        bins = metrics.reliability_bins(labels, chosen)
+        assert found.reliability.count.tolist() == bins.count.tolist()
+        np.testing.assert_allclose(found.reliability.confidence, bins.confidence)
+        np.testing.assert_allclose(found.reliability.accuracy, bins.accuracy)
+
+
+def test_the_paired_difference_is_that_of_compare(judged):
+    from gnncal import compare
+
+    example, summary, test, _ = judged
+    after = example.in_memory("hots").predict_proba(example.logits, example.graph)
+    expected = compare(example.labels[test], softmax(example.logits)[test], after[test])
+    for name in ("nll", "brier"):
+        found = summary.differences[name]
+        assert found.mean == pytest.approx(expected.differences[name].mean)
+        assert found.low == pytest.approx(expected.differences[name].low)
+        assert found.high == pytest.approx(expected.differences[name].high)
+
+
+def test_a_summary_reads_back_as_it_was_written(judged):
+    _, summary, _, folder = judged
+    again = read_summary(folder)
+    assert repr(again) == repr(summary)
+    assert again.after.reliability.count.tolist() == summary.after.reliability.count.tolist()
+    assert again.differences == summary.differences
+
+
+def sums(degree, confidence, hit):
+    """What the engine returns, for nodes with these numbers."""
+    degree, confidence, hit = map(np.asarray, (degree, confidence, hit))
+    keys = np.unique(degree)
+
+    def add(values):
+        return np.array([values[degree == key].sum() for key in keys], dtype=np.float64)
+
+    return {
+        "key": keys.astype(np.float64),
+        "count": add(np.ones(degree.size)),
+        "hit": add(hit),
+        "confidence_after": add(confidence),
+        "variance_after": add(confidence * (1 - confidence)),
+    }
+
+
+def test_degree_blocks_equal_those_in_memory_where_no_block_splits_a_degree():
+    rng = np.random.default_rng(0)
+    degree, confidence = np.repeat(np.arange(20), 10), rng.random(200)
+    hit = (rng.random(200) < 0.5).astype(float)
+    blocks = degree_blocks_of(sums(degree, confidence, hit), "after").as_cells()
+    probs = np.stack([confidence, 1 - confidence], axis=1)
+    probs = np.where(probs.max(axis=1, keepdims=True) == probs[:, :1], probs, probs)
+    expected = metrics.degree_blocks(degree)
+    for block in range(10):
+        rows = expected == block
+        assert blocks.count[block] == rows.sum()
+        assert blocks.confidence[block] == pytest.approx(confidence[rows].mean())
+        assert blocks.accuracy[block] == pytest.approx(hit[rows].mean())
+        assert blocks.lowest[block] == degree[rows].min()
+        assert blocks.highest[block] == degree[rows].max()
+
+
+def test_a_degree_at_the_border_of_two_blocks_counts_for_both_by_share():
+    blocks = degree_blocks_of(sums([0] * 15 + [1] * 85, [0.5] * 100, [1] * 15 + [0] * 85), "after")
+    assert blocks.as_cells().accuracy[:3].tolist() == pytest.approx([1.0, 0.5, 0.0])
+
+
+def test_floor_of_one_large_and_one_tiny_cell_by_hand():
+    floor = floor_of(np.array([100.0, 0.01]), 1000.0)
+    assert floor.mean == pytest.approx((np.sqrt(200 / np.pi) + 0.02) / 1000)
