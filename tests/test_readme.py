@@ -39,7 +39,15 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     for block in blocks:
         exec(block, names)
     assert names["probs"].shape == (600, 5)
-    assert names["proof"].prediction_change_rate == 0.0
+    assert names["result"].comparison.prediction_change_rate == 0.0
+    assert names["automatic"].dtype == bool
+    edges = torch.tensor(names["new_graph"].edge_index.astype(np.int64))
+    from_module = names["module"](names["new_logits"], edges)
+    assert np.allclose(from_module.detach().numpy(), names["new_probs"], atol=1e-4)
+
+
+def test_the_readme_has_under_120_lines():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
 
 
 def test_every_calibrator_is_in_the_tables():
