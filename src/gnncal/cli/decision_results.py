@@ -146,7 +146,11 @@ def _set_lines(summary: dict[str, Any]) -> list[str]:
     if "sets" not in summary:
         return []
     sets = summary["sets"]
-    mean = "" if sets["mean_size"] is None else f" They have {sets['mean_size']:.2f} on average."
+    mean = (
+        ""
+        if sets["mean_size"] is None
+        else f" They have {sets['mean_size']:.2f} classes on average."
+    )
     assumption = f" {ASSUMPTION}" if summary["selective"]["n_decided"] == 0 else ""
     return [f"Sets of classes ({sets['score']}): {sets['sentence']}{mean}{assumption}"]
 
