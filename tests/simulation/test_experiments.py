@@ -95,6 +95,14 @@ def test_necessity_one_temperature_loses_hardly_more_only_while_the_spread_is_sm
     assert ratio[-1] > 1.2  # h = 0.5 ± 0.35
 
 
+def test_necessity_is_strict_at_every_score_vector_once_homophily_varies(records):
+    record = records["necessity"]
+    np.testing.assert_array_equal(record.strict_share, record.spread > 0)
+    assert (record.least_variance[1:] > 0).all()
+    assert (record.least_gap[1:] > 0).all()
+    assert (record.gap.low[1:] > 0).all()
+
+
 def test_homophily_given_two_class_scores_is_a_ratio_of_normal_densities():
     bayes = CSBM(n_classes=2, n_features=2).bayes
     homophily = np.array([0.4, 0.8])
@@ -279,6 +287,20 @@ def test_entropy_matching_is_worse_than_bayes_and_the_line_costs_little(records)
     nll = {name: float(e.value) for name, e in records["entropy"].match.nll.items()}
     assert nll["bayes"] < nll["ts"] < nll["match"]
     assert nll["match, linear"] == pytest.approx(nll["match"], abs=0.005)
+
+
+def test_the_table_of_q_is_the_normal_integral_and_what_is_drawn(records):
+    table = records["entropy"].reliability
+    # K = 2, d = 10: Gamma / sqrt v = rho_0 (1 + 10 h~) / sqrt 11, rho_0 = 1 / sqrt 2, h~ = 2 h - 1
+    argument = (1 + 10 * (2 * table.homophily - 1)) / np.sqrt(22)
+    np.testing.assert_allclose(table.q, norm.cdf(argument))
+    np.testing.assert_allclose(table.linear, np.pi / np.sqrt(3) * argument)
+    large_degree = np.pi / np.sqrt(3) * 10 * (2 * table.homophily - 1) / np.sqrt(22)
+    np.testing.assert_allclose(table.large_degree, large_degree, atol=1e-12)
+    zero = table.homophily == 0.45  # h_0: a guess
+    np.testing.assert_allclose(table.q[zero], 0.5)
+    np.testing.assert_allclose(table.logit_q[zero], 0, atol=1e-12)
+    np.testing.assert_allclose(table.measured.value, table.q, atol=0.03)
 
 
 # --- kl: sparse overlap

@@ -69,6 +69,8 @@ def test_necessity_findings_are_of_the_spreads_that_were_run():
         "exponent of the gap in a small spread",
         "gap at h = 0.5 ± 0.2",
         "gap at h = 0.5 ± 0.3",
+        "strictness: score vectors with a gap, h = 0.5 ± 0.2",
+        "strictness: score vectors with a gap, h = 0.5 ± 0.3",
     ]
     assert lines["gap at h = 0.5 ± 0.3"].startswith(f"{record.gap.value[0]:.4f}")
     assert lines["exponent of the gap in a small spread"] == "too few values to tell"

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from gnncal.rendering.csbm.experiment import Experiment
 
 # Each name is a file of this folder that defines EXPERIMENT.
-NAMES = ("posterior", "necessity", "sweep", "attenuation", "entropy", "kl", "hots", "leak", "limit")
+NAMES = (
+    "posterior",
+    "necessity",
+    "sweep",
+    "attenuation",
+    "entropy",
+    "kl",
+    "hots",
+    "leak",
+    "limit",
+    "sufficiency",
+)
 
 
 def get_experiment(name: str) -> Experiment:

@@ -9,7 +9,7 @@ import numpy as np
 from gnncal.plotting.style import BLUE, GAP
 from gnncal.rendering.csbm.experiment import Experiment, Finding, entry, with_interval
 from gnncal.rendering.csbm.style import SERIES
-from gnncal.simulation.experiments.entropy import EntropyRecord, entropy
+from gnncal.simulation.experiments.entropy import EntropyRecord, ReliabilityTable, entropy
 
 
 def draw(record: EntropyRecord, axes: Any) -> None:
@@ -75,6 +75,20 @@ def findings(record: EntropyRecord) -> list[Finding]:
                 ("match, linear", "T_match, π Γ/√(3v)"),
             )
         ),
+        *_reliability(record.reliability),
+    ]
+
+
+def _reliability(table: ReliabilityTable) -> list[Finding]:
+    """q(h) as measured, beside the formula and its two approximations."""
+    return [
+        Finding(
+            f"q(h) at h = {h:g}, K = 2",
+            with_interval(entry(table.measured, i), 4),
+            f"Φ(Γ/√v) = {table.q[i]:.4f}; logit q = {table.logit_q[i]:.2f}, "
+            f"π Γ/√(3v) = {table.linear[i]:.2f}, π Γ₀ h̃/√(3v) = {table.large_degree[i]:.2f}",
+        )
+        for i, h in enumerate(table.homophily)
     ]
 
 
@@ -91,7 +105,8 @@ EXPERIMENT = Experiment(
     ),
     procedure=(
         "Random directions of centred logits at growing length for several K; the line against "
-        "the exact function; and the log loss of each temperature rule on two-class nodes."
+        "the exact function; the log loss of each temperature rule on two-class nodes; and q(h), "
+        "the share of them whose highest score is that of their class, from h = 0 to 1."
     ),
     reading=(
         "The orders are as stated. The proxy is good to some 15 % while typical logits are "

@@ -27,6 +27,19 @@ SCALES = tuple(np.geomspace(0.01, 10.0, 25).tolist())
 LOCAL_SCALE = 0.2  # |z|/sqrt(K) up to which the remainder's order is fitted
 SLOPE = float(np.pi / np.sqrt(3.0))
 HOMOPHILY = tuple(np.linspace(0.5, 1.0, 26).tolist())
+TABLE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class ReliabilityTable:
+    """q(h), how often the class with the highest template score is the right one; two classes."""
+
+    homophily: FloatArray  # (n_rows,)
+    q: FloatArray  # (n_rows,) Phi(Gamma(h) / sqrt v)
+    measured: Estimate  # (n_rows,) share of drawn nodes whose arg max s is their class
+    logit_q: FloatArray  # (n_rows,)
+    linear: FloatArray  # (n_rows,) pi Gamma(h) / sqrt(3 v)
+    large_degree: FloatArray  # (n_rows,) pi Gamma_0 h~ / sqrt(3 v), the paper's last step
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,7 @@ class EntropyRecord:
     error: FloatArray  # (n_K, n_scales) mean of |proxy / |z| - 1|
     order: Estimate  # (n_K,) r of | |z| - proxy | ~ (1 - e)^r for small z
     match: MatchRecord
+    reliability: ReliabilityTable
 
 
 def entropy(
@@ -86,6 +100,7 @@ def entropy(
         error=error.mean(axis=0),
         order=over_seeds(order),
         match=_match(model, n_nodes, n_seeds),
+        reliability=_reliability(model, n_nodes, n_seeds),
     )
 
 
@@ -125,7 +140,6 @@ def _match(model: CSBM, n_nodes: int, n_seeds: int) -> MatchRecord:
     bayes, h = model.bayes, np.array(HOMOPHILY)
     x = np.linspace(0.0, 4.0, 81)
     root = np.sqrt(bayes.v)
-    gamma_0 = bayes.rho_0 * bayes.mean_degree / (bayes.mean_degree + 1.0)
     scored = [_match_scores(model, n_nodes, seed) for seed in range(n_seeds)]
     nll, ece = (
         {name: over_seeds(np.array([run[name][part] for run in scored])) for name in scored[0]}
@@ -139,10 +153,35 @@ def _match(model: CSBM, n_nodes: int, n_seeds: int) -> MatchRecord:
         homophily=h,
         logit_q=logit_normal(bayes.signal(h) / root),
         linear_q=SLOPE * bayes.signal(h) / root,
-        large_degree_q=SLOPE * gamma_0 * normalised_homophily(h, 2) / root,
+        large_degree_q=_large_degree_logit(model, h),
         nll=nll,
         ece=ece,
     )
+
+
+def _reliability(model: CSBM, n_nodes: int, n_seeds: int) -> ReliabilityTable:
+    """Tabulate q(h), its two approximations, and how often drawn nodes are right."""
+    bayes, h = model.bayes, np.array(TABLE)
+    draws = [
+        model.sample_population(np.repeat(h, n_nodes), random_state=seed) for seed in range(n_seeds)
+    ]
+    right = [(d.scores.argmax(axis=1) == d.labels).reshape(h.size, n_nodes) for d in draws]
+    argument = bayes.signal(h) / np.sqrt(bayes.v)
+    return ReliabilityTable(
+        homophily=h,
+        q=bayes.correctness(h),
+        measured=over_seeds(np.stack(right).mean(axis=2)),
+        logit_q=logit_normal(argument),
+        linear=SLOPE * argument,
+        large_degree=_large_degree_logit(model, h),
+    )
+
+
+def _large_degree_logit(model: CSBM, homophily: FloatArray) -> FloatArray:
+    """Pi Gamma_0 h~ / sqrt(3 v): logit q(h) by the line, with the own feature left out."""
+    bayes = model.bayes
+    gamma_0 = bayes.rho_0 * bayes.mean_degree / (bayes.mean_degree + 1.0)
+    return SLOPE * gamma_0 * normalised_homophily(homophily, 2) / np.sqrt(bayes.v)
 
 
 def _match_scores(model: CSBM, n_nodes: int, seed: int) -> dict[str, tuple[float, float]]:

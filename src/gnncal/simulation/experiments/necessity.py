@@ -31,6 +31,10 @@ class NecessityRecord:
     formula: Estimate  # (n_spreads,) half the curvature-weighted conditional variance
     ratio: Estimate  # (n_spreads,) formula / gap; NaN where both are zero
     one_temperature_gap: Estimate  # (n_spreads,) temperature scaling instead of logit-only
+    # strictness: h stays uncertain given the scores, so almost every score vector has its own gap
+    strict_share: FloatArray  # (n_spreads,) share of score vectors with Var(tau*(s, H) | s) > 0
+    least_variance: FloatArray  # (n_spreads,) smallest Var(tau*(s, H) | s) at any score vector
+    least_gap: FloatArray  # (n_spreads,) smallest gap at any score vector
     # exponent of the gap as a function of small spreads; the formula says 2; NaN below two spreads
     local_exponent: Estimate
 
@@ -51,8 +55,8 @@ def necessity(
             [_gaps(model, np.array([centre - e, centre + e]), n_nodes, seed) for e in spreads]
             for seed in range(n_seeds)
         ]
-    )  # (n_seeds, n_spreads, 3)
-    gap, formula, one_temperature = np.moveaxis(gaps, 2, 0)
+    )  # (n_seeds, n_spreads, 6)
+    gap, formula, one_temperature, strict, variance, least = np.moveaxis(gaps, 2, 0)
     spread = np.array(spreads)
     small = (spread > 0) & (spread <= LOCAL)
     ratio = np.divide(formula, gap, out=np.full_like(gap, np.nan), where=spread > 0)
@@ -67,14 +71,19 @@ def necessity(
         formula=over_seeds(formula),
         ratio=over_seeds(ratio),
         one_temperature_gap=over_seeds(one_temperature),
+        strict_share=strict.mean(axis=0),
+        least_variance=variance.min(axis=0),
+        least_gap=least.min(axis=0),
         local_exponent=over_seeds(slopes),
     )
 
 
-def _gaps(
-    model: CSBM, homophily: FloatArray, n_nodes: int, seed: int
-) -> tuple[float, float, float]:
-    """The exact gap, its formula, and the gap of a single temperature, averaged over scores."""
+def _gaps(model: CSBM, homophily: FloatArray, n_nodes: int, seed: int) -> tuple[float, ...]:
+    """The exact gap, its formula and the gap of a single temperature, averaged over scores.
+
+    Then what strictness is about: the share of score vectors at which h stays uncertain, the
+    smallest conditional variance of tau* and the smallest gap at any of them.
+    """
     h = np.tile(homophily, n_nodes // len(homophily))
     scores = model.sample_population(h, random_state=seed).scores
     tau = model.bayes.inverse_temperature(homophily)  # (m,) tau*(s, h), which does not depend on s
@@ -86,10 +95,16 @@ def _gaps(
     curvature = np.stack([score_variance(scores, t) for t in tau], axis=1) * weights
     projected = curvature @ tau / curvature.sum(axis=1)
     formula = 0.5 * (curvature * (tau - projected[:, None]) ** 2).sum(axis=1)
+    gap = _divergence(weights, probs, scores, best)
+    mean = weights @ tau
+    variance = (weights * (tau - mean[:, None]) ** 2).sum(axis=1)  # Var(tau*(s, H) | s)
     return (
-        _divergence(weights, probs, scores, best),
+        float(gap.mean()),
         float(formula.mean()),
-        _divergence(weights, probs, scores, single),
+        float(_divergence(weights, probs, scores, single).mean()),
+        float((variance > 0).mean()),
+        float(variance.min()),
+        float(gap.min()),
     )
 
 
@@ -118,7 +133,7 @@ def solve_tau(
 
 def _divergence(
     weights: FloatArray, probs: FloatArray, scores: FloatArray, tau: FloatArray
-) -> float:
-    """E KL(p(s, H) || softmax(tau s)), the cross-entropy beyond the posterior's own entropy."""
+) -> FloatArray:
+    """E KL(p(s, H) || softmax(tau s)) given s: cross-entropy beyond the posterior's own entropy."""
     used = softmax(tau[:, None] * scores)[:, None, :]
-    return float(np.einsum("nm,nmk,nmk->n", weights, probs, np.log(probs) - np.log(used)).mean())
+    return np.einsum("nm,nmk,nmk->n", weights, probs, np.log(probs) - np.log(used))
