@@ -103,6 +103,19 @@ def test_the_command_is_noted_so_that_a_shell_would_repeat_it(tmp_path, monkeypa
     assert shlex.split(about["command"]) == ["gnncal", "bench", *arguments]
 
 
+def test_the_page_is_written_for_all_records_or_some(folder, tmp_path):
+    pytest.importorskip("plotly", reason="pages need the extra report")
+    page = tmp_path / "board.html"
+    done = json.loads(run("report", folder / "out", "--out", page, "--json").stdout)
+    assert done["records"] == 2 * 2 * 2 * (1 + 3 * 2)
+    html = page.read_text()
+    assert html.startswith("<!doctype html>")
+    assert "Which method is best?" in html
+    few = run("report", folder / "out", "--out", page, "--methods", "ts", "--seeds", "1:2")
+    assert few.stdout == f"methods: 1, graphs: 2, records: 8; written to {page}\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["board.html"]
+
+
 def test_tables_and_figures_are_written(folder):
     out = folder / "out"
     assert run("diagnose", out, "--bundles", folder / "bundles").exit_code == 0
@@ -137,6 +150,9 @@ def test_tables_and_figures_are_written(folder):
         (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),
         (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),
         (["tables", "nowhere"], "nowhere has no records"),
+        (["report", "nowhere"], "nowhere has no records"),
+        (["report", "nowhere", "--out", "no/page.html"], "create it first"),
+        (["report", "nowhere", "--out", "."], "is a folder; --out expects a file"),
         (["diagnose", "nowhere"], "nowhere has no records of gcn"),
     ],
 )

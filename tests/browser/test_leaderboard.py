@@ -1,10 +1,12 @@
 """The benchmark's page in a real browser: its numbers are those of the tables."""
 
+import numpy as np
 import pytest
 
 from gnncal.bench.leaderboard import make_leaderboard
 from gnncal.bench.records import append_records
 from gnncal.bench.results import Selection, read_results
+from gnncal.bench.summary import critical_difference
 from gnncal.bench.tables import comparisons
 from gnncal.rendering.leaderboard.contents import render_leaderboard
 from tests.bench.test_leaderboard import write_results
@@ -85,6 +87,25 @@ def test_averages_and_ranks_are_those_of_the_tables(visit, page_file, results_fo
     assert f"more than {tests['critical difference']:.2f} apart" in text
     assert f"p = {tests['p of equal ranks']:.3f}" in text
     assert "3 independent graphs" in text
+
+
+def test_the_browser_computes_friedmans_test_as_scipy_does(visit, page_file):
+    page = visit(page_file).page
+    generator = np.random.default_rng(0)
+    for n, k in ((3, 3), (13, 27), (5, 8), (40, 4)):
+        rows = generator.integers(6, size=(n, k)).astype(float)  # many ties
+        found = page.evaluate(
+            "([rows, q]) => Ranking.friedman(rows, q)", [rows.tolist(), [1.0] * (k + 1)]
+        )
+        expected = critical_difference(rows)
+        np.testing.assert_allclose(found["meanRanks"], expected.mean_rank)
+        assert found["p"] == pytest.approx(expected.p_value, rel=1e-9)
+
+
+def test_methods_that_are_not_told_apart_form_the_longest_runs(visit, page_file):
+    page = visit(page_file).page
+    cliques = page.evaluate("Ranking.cliques([1, 2, 2.5, 4, 7], 2)")
+    assert cliques == [[0, 2], [1, 3]]
 
 
 def test_filters_change_what_is_averaged_and_ranked(visit, page_file, results_folder):

@@ -256,7 +256,7 @@ def report(
         print_json({"page": str(page), "methods": board.methods, "records": n_records})
         return
     out.print(
-        f"{len(board.methods)} methods, {len(board.graphs)} graphs, {n_records:,} records; "
+        f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}; "
         f"written to {page}",
         soft_wrap=True,
     )
