@@ -25,7 +25,7 @@ VARIANTS = {
 }
 CASES = [(name, {}) for name in NAMES] + list(VARIANTS.items())
 MODERATE = ("plain", "sharp", "tied", "constant")
-pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
 
 
 def fitted(task, name, parameters=None):

@@ -1,0 +1,140 @@
+"""The examples run, and do what they say."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnncal
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+pytest.importorskip("torchmetrics")
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Lightning and its friends
+
+
+def example(name):
+    """An example as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in (EXAMPLES, EXAMPLES / "serving"):
+            patch.syspath_prepend(folder)
+        return import_module(name)
+
+
+def run_example(name, *arguments):
+    """Run an example in this process, on the small generated graph."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GNNCAL_DATA", raising=False)
+        patch.setattr(sys, "argv", [name, *map(str, arguments)])
+        example(name).main()
+
+
+def test_the_plain_loop_calibrates_and_saves_model_and_calibrator(capsys, tmp_path):
+    run_example("train_torch", "--out", tmp_path / "run")
+    out = capsys.readouterr().out
+    before, after = (
+        [float(word) for word in line.split()[1:]] for line in out.splitlines() if "." in line[:20]
+    )
+    assert after[0] < before[0] / 2  # ECE
+    assert after[2] < before[2]  # NLL
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    assert names == {"model.safetensors", "calibrator.safetensors"}
+    assert isinstance(
+        gnncal.load(tmp_path / "run" / "calibrator.safetensors"), gnncal.StructuralLaw
+    )
+
+
+def test_lightning_logs_ece_with_floor_and_nll_before_and_after(tmp_path):
+    pytest.importorskip("lightning")
+    run_example("train_lightning", "--out", tmp_path)
+    with (tmp_path / "metrics.csv").open() as file:
+        logged = {k: float(v) for row in csv.DictReader(file) for k, v in row.items() if v}
+    assert logged["after_ece"] < logged["before_ece"]
+    assert logged["after_nll"] < logged["before_nll"]
+    assert 0 < logged["after_ece_floor"] < 0.1
+    assert (tmp_path / "calibrator.safetensors").exists()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pytest.importorskip("uvicorn")
+    place = tmp_path_factory.mktemp("serving")
+    run_example("prepare", "--out", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """The address of a service that runs in a process of its own."""
+    command = [sys.executable, "-W", "ignore", EXAMPLES / "serving" / "service.py", folder]
+    server = subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        yield server.stdout.readline().removeprefix("listening on ").strip()
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+        server.stdout.close()
+
+
+def ask(url, content=None):
+    body = None if content is None else json.dumps(content).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_the_service_answers_with_class_confidence_and_abstention(address, folder):
+    assert ask(f"{address}/health") == (200, {"status": "ok", "n_nodes": 3000})
+    nodes = [5, 0, 1234, 17, 2999]
+    status, reply = ask(f"{address}/predict", {"nodes": nodes})
+    assert status == 200
+    service = example("service").Service(folder)
+    probs = service.model.predict(
+        import_module("torch_geometric.data").Data(x=service.x, edge_index=service.edge_index)
+    )[nodes].numpy()
+    assert [answer["node"] for answer in reply["answers"]] == nodes
+    assert [answer["class"] for answer in reply["answers"]] == probs.argmax(1).tolist()
+    confidence = np.array([answer["confidence"] for answer in reply["answers"]])
+    np.testing.assert_allclose(confidence, probs.max(1), atol=1e-6)
+    abstains = [answer["abstain"] for answer in reply["answers"]]
+    assert abstains == (confidence < service.threshold).tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"nodes": [3000]}, "there is no node 3000; nodes are 0 to 2999"),
+        ({"nodes": [True]}, "there is no node True"),
+        ({"nodes": []}, "list of 1 to 10000"),
+        ({"node": 1}, "expected JSON such as"),
+        ([1, 2], "expected JSON such as"),
+    ],
+)
+def test_the_service_says_what_is_wrong_with_a_question(address, content, reason):
+    status, reply = ask(f"{address}/predict", content)
+    assert status == 400
+    assert reason in reply["error"]
+
+
+def test_the_service_knows_two_addresses(address):
+    assert ask(f"{address}/")[0] == 404
+
+
+def test_the_overhead_of_calibration_is_measured_and_printed(capsys, folder):
+    run_example("measure", folder, "--rounds", "3")
+    out = capsys.readouterr().out
+    found = json.loads(out.splitlines()[0])
+    assert found["calibrated_p50_ms"] > 0
+    assert re.search(r"calibration adds -?\d+\.\d+ ms", out)
