@@ -37,6 +37,15 @@ class Bundle:
     node_ids: npt.NDArray[Any] | None = None  # (n_nodes,) the user's own names
     class_names: list[str] | None = None
 
+    @property
+    def splits(self) -> dict[str, Any]:
+        """The nodes of each split, by the names that ``gnncal.calibrate`` gives them."""
+        return {
+            "nodes": self.nodes,
+            "train_nodes": self.train_nodes,
+            "test_nodes": self.test_nodes,
+        }
+
     @classmethod
     def checked(
         cls,

@@ -51,9 +51,7 @@ def calibrate(
                 bundle.logits,
                 bundle.labels,
                 bundle.graph,
-                nodes=bundle.nodes,
-                train_nodes=bundle.train_nodes,
-                test_nodes=bundle.test_nodes,
+                **bundle.splits,
                 method=calibrator,
             )
         summary = write_results(

@@ -11,17 +11,16 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.core.plain import plain
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
@@ -73,27 +72,7 @@ def print_json(value: Any) -> None:
 
 def to_json(value: Any) -> str:
     """JSON of records, arrays and numbers; what JSON cannot say (NaN, infinity) is null."""
-    return json.dumps(_plain(value), indent=2, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "as_dict"):
-        return _plain(value.as_dict())
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return repr(value)
+    return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
 def page_target(path: Path) -> Path:

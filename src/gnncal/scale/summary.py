@@ -12,6 +12,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
+from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
 from gnncal.evaluation import Difference
 from gnncal.metrics.binning import Cells, ReliabilityBins
@@ -78,7 +79,7 @@ class ScaleSummary(Tabular):
 
     def write(self, folder: Path) -> None:
         """Write ``metrics.json`` into a folder."""
-        values = {"format": FORMAT, **_plain(asdict(self))}
+        values = {"format": FORMAT, **plain(asdict(self))}
         (folder / FILE).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n")
 
     def _tables(self) -> Sequence[Table]:
@@ -174,16 +175,3 @@ def _cells(kind: Any, values: dict[str, list[Any]]) -> Any:
         for field in fields(kind)
     }
     return kind(**arrays)
-
-
-def _plain(value: Any) -> Any:
-    """Plain data for JSON; NaN and infinity become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value

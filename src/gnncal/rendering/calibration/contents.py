@@ -13,10 +13,11 @@ from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import shown
+from gnncal.core.plain import plain
 from gnncal.inspection.inspection import Inspection, MethodFindings
 from gnncal.inspection.selection import SET_COVERAGE
 from gnncal.metrics import METRICS
-from gnncal.rendering.page import plain, render_page
+from gnncal.rendering.page import render_page
 
 COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
 SECTIONS = (
@@ -64,6 +65,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         facts=inspection.facts,
         methods=list(inspection.methods),
         shown=inspection.shown,
+        after_name=inspection.shown,
         verdict=inspection.verdict,
         class_rows=_class_rows(inspection),
         method_heads=(

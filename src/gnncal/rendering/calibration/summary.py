@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gnncal.core.errors import InputError
+from gnncal.core.plain import plain
 from gnncal.inspection.verdict import Evidence, Verdict, judge_method
 from gnncal.rendering.calibration.contents import named
-from gnncal.rendering.page import plain, render_page
+from gnncal.rendering.page import render_page
 from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
 
 SECTIONS = (
@@ -39,6 +40,7 @@ def summary_page(summary: ScaleSummary, *, title: str) -> str:
             "after": _data_of(summary.after),
         },
         summary=summary,
+        after_name=summary.method,
         verdict=summary_verdict(summary),
         seconds=sum(summary.seconds.values()),
         rows=[[cell.text for cell in row] for row in metrics.rows],

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from gnncal import __version__
 from gnncal.core.errors import require
+from gnncal.core.plain import plain
 
 DIGITS = 6  # significant digits of a number in the page
 
@@ -73,27 +70,8 @@ def render_page(
 
 def to_json(value: Any) -> str:
     """Return JSON that is safe inside a script element."""
-    text = json.dumps(plain(value), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(value, digits=DIGITS), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def plain(value: Any) -> Any:
-    """Turn records and arrays into lists, dictionaries and numbers; NaN and infinity into None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    return value
 
 
 @cache
