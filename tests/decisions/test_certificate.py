@@ -8,7 +8,13 @@ import pytest
 from scipy import stats
 
 from gnncal.decisions import certificate
-from gnncal.decisions.certificate import certify, p_values, planned_ranks, ranks_allowing
+from gnncal.decisions.certificate import (
+    certify,
+    fewest_nodes,
+    p_values,
+    planned_ranks,
+    ranks_allowing,
+)
 from gnncal.decisions.outcomes import RankedNodes
 
 DRAWS = 2000
@@ -64,7 +70,9 @@ def test_violations_are_as_rare_as_promised_for_any_accuracy_profile(profile, n)
 
 def test_the_promise_is_nearly_used_up_where_accuracy_is_just_below_the_target():
     accuracy = PROFILES["just below the target everywhere"]
-    n = int(ranks_allowing(np.array([1]), 0.9, 0.9)[0])  # 38, where the test is least conservative
+    n = int(
+        ranks_allowing(np.array([1]), 100, 0.9, 0.9)[0]
+    )  # 38, where the test is least conservative
     allowed = stats.binom.cdf(1, n, 0.1)
     bad = violations(uniform_draw(accuracy), above(accuracy), n, target=0.9, level=0.9)
     assert abs(bad - allowed * DRAWS) < 4 * np.sqrt(allowed * DRAWS)
@@ -118,6 +126,15 @@ def test_with_ties_the_exact_chance_of_a_violation_is_below_what_is_allowed(
 
 def test_allowed_mistakes_are_those_of_the_binomial_test():
     mistakes = np.arange(30)
-    ranks = ranks_allowing(mistakes, 0.95, 0.9)
+    ranks = ranks_allowing(mistakes, 2000, 0.95, 0.9)
     assert (stats.binom.cdf(mistakes, ranks, 0.05) <= 0.1).all()
     assert (stats.binom.cdf(mistakes, ranks - 1, 0.05) > 0.1).all()
+    assert (ranks_allowing(mistakes[:3], 90, 0.95, 0.9) == [45, 77, 91]).all()  # 91: not with 90
+
+
+@pytest.mark.parametrize("level", [1e-12, 0.5, 0.9, 1 - 1e-15])
+@pytest.mark.parametrize("target", [1e-12, 0.5, 0.999999, 1 - 1e-15])
+def test_extreme_targets_and_levels_give_an_answer(target, level):
+    ranks = planned_ranks(50, target, level)
+    assert (ranks.size == 0) == (fewest_nodes(target, level) > 50)
+    assert (np.diff(ranks) > 0).all()

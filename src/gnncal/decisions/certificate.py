@@ -30,9 +30,10 @@ for the task.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, log, log1p
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions.outcomes import RankedNodes
@@ -40,6 +41,7 @@ from gnncal.decisions.outcomes import RankedNodes
 START = 3.0  # times the square root of n: the first test has at least so many nodes. Fewer would
 # fail more often by bad luck and end the sequence; more would leave small coverages out of reach.
 SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
+ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 STEP_RATIO = 1.01  # from one planned number of allowed mistakes to the next, beyond those
 
 
@@ -76,22 +78,25 @@ def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
 
     Empty if even n nodes without a mistake would not do.
     """
-    ranks = ranks_allowing(_planned_mistakes(n), target, confidence_level)
+    ranks = ranks_allowing(_planned_mistakes(n), n, target, confidence_level)
     if ranks[0] > n:
         return np.empty(0, dtype=np.int64)
     return np.append(ranks[(ranks >= START * np.sqrt(n)) & (ranks < n)], n)
 
 
-def ranks_allowing(mistakes: IntArray, target: float, confidence_level: float) -> IntArray:
-    """Smallest number of decided nodes among which so many mistakes still pass the test."""
-    # With r nodes, e mistakes or fewer are seen if the (e + 1)-th comes after the r-th node.
-    waiting = stats.nbinom.ppf(confidence_level, mistakes + 1, 1.0 - target)
-    return (waiting + mistakes + 1).astype(np.int64)
+def ranks_allowing(mistakes: IntArray, n: int, target: float, confidence_level: float) -> IntArray:
+    """Smallest number of decided nodes among which so many mistakes pass; n + 1 if above n."""
+    low, high = mistakes.copy(), np.full_like(mistakes, n + 1)  # fails at low, passes at high
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        passes = p_values(middle, mistakes, target) <= 1.0 - confidence_level
+        low, high = np.where(passes, low, middle), np.where(passes, middle, high)
+    return np.maximum(high, mistakes + 1)
 
 
 def fewest_nodes(target: float, confidence_level: float) -> int:
     """Smallest number of decided nodes, all of them right, that certifies the target."""
-    return int(ranks_allowing(np.zeros(1, dtype=np.int64), target, confidence_level)[0])
+    return max(ceil(log1p(-confidence_level) / log(target) - ROUNDING), 1)
 
 
 def p_values(n: IntArray, mistakes: IntArray, target: float) -> FloatArray:
