@@ -1,4 +1,8 @@
-"""How much of a calibration error is noise: its floor under perfect calibration, its interval."""
+"""How much of a calibration error is noise: its floor under perfect calibration, its interval.
+
+Floor, p-value and interval come from random draws (1,000 by default), so they carry the sampling
+error of that many draws. :mod:`gnncal.metrics.floor` computes a floor without sampling.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class CalibrationEstimate:
     """A calibration error beside what chance alone would give."""
 
     value: float  # the plug-in error
-    floor: float  # its expected value if these very probabilities were perfectly calibrated
+    floor: float  # its mean over draws in which these very probabilities are perfectly calibrated
     p_value: float  # how often a perfectly calibrated model would show at least this error
     low: float  # bias-corrected interval of the error of the underlying population
     high: float
@@ -71,6 +75,11 @@ def estimate_calibration_error(
     added, and the interval holds the errors at which the observed one is not extreme. Its upper
     end is never below the one that an error typical of no true gaps would give, so a lucky sample
     does not pass for a certain one.
+
+    Below 20,000 nodes the label of every node is drawn. From there on, for ``"confidence"`` and
+    ``"groups"``, a cell of at least 2,000 nodes is drawn as one number: its hits as normal, or its
+    misses as Poisson where their variance is below 100; the noise of the interval is drawn as one
+    normal vector. These are approximations.
     """
     if not 0 < level < 1 or n_resamples < 1:
         raise InputError(

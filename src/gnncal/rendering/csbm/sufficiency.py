@@ -59,7 +59,7 @@ def findings(record: SufficiencyRecord) -> list[Finding]:
             Finding(
                 f"{name}: lost by the best temperature at {at}",
                 _nats(world, "lost", middle),
-                f"with 1/T = Γ(h)/v {float(world.lost_by_law.value[middle]):.4f}",
+                f"with 1/T = Γ(h)/v {max(float(world.lost_by_law.value[middle]), 0.0):.4f}",
             ),
         ]
         if name in ("classes drawn", "two shapes", "degrees vary"):
