@@ -1,7 +1,17 @@
-"""gnncal: confidence of graph neural networks that one can trust.
+"""Calibrated confidence for graph neural networks.
 
->>> calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=val, train_nodes=train)
->>> probs = calibrator.predict_proba(logits, graph)
+A trained network gives logits; a calibrator turns them into probabilities that can be trusted.
+
+Examples
+--------
+>>> import numpy as np
+>>> import gnncal
+>>> sample = gnncal.simulation.CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
+>>> logits, labels, graph = 3 * sample.graph.features[:, :3], sample.labels, sample.graph
+>>> calibrator = gnncal.StructuralLaw().fit(logits, labels, graph, nodes=range(200))
+>>> calibrator.predict_proba(logits, graph).shape
+(400, 3)
+
 """
 
 from importlib import import_module

@@ -91,9 +91,36 @@ class Comparison(Tabular):
 def evaluate(
     labels: Any, probs: Any, *, in_degree: Any = None, random_state: int = 0
 ) -> Evaluation:
-    """All metrics of ``probs`` (n_nodes, n_classes) against ``labels`` (n_nodes,).
+    """Compute every metric of some probabilities on labelled nodes.
 
-    ``in_degree`` (n_nodes,) is needed for the metrics by degree only.
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    in_degree : array_like of shape (n_nodes,), optional
+        In-degrees, for the metrics by degree. Without them these metrics are None.
+    random_state : int, default=0
+        Seed of the resampling behind the interval and the p-value of the ECE.
+
+    Returns
+    -------
+    Evaluation
+        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value beside it.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together or rows do not sum to one.
+
+    Examples
+    --------
+    >>> from gnncal import evaluate
+    >>> evaluation = evaluate([0, 1, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])
+    >>> evaluation.accuracy, round(evaluation.ece.value, 2), round(evaluation.nll, 2)
+    (0.75, 0.3, 0.4)
+
     """
     ece = metrics.estimate_calibration_error(labels, probs, random_state=random_state)
     values = {
@@ -109,7 +136,33 @@ def evaluate(
 
 
 def compare(labels: Any, before: Any, after: Any) -> Comparison:
-    """Is ``after`` better than ``before`` on these nodes? Paired, so both see the same luck."""
+    """Say whether some probabilities are better than others on the same nodes.
+
+    The comparison is paired: each node is compared with itself.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    before : array_like of shape (n_nodes, n_classes)
+        Probabilities before calibration.
+    after : array_like of shape (n_nodes, n_classes)
+        Probabilities after calibration.
+
+    Returns
+    -------
+    Comparison
+        Mean differences, after - before, with 95 % intervals, and the share of changed predictions.
+        Negative differences are improvements.
+
+    Examples
+    --------
+    >>> from gnncal import compare
+    >>> comparison = compare([0, 1], [[0.9, 0.1], [0.9, 0.1]], [[0.6, 0.4], [0.6, 0.4]])
+    >>> round(comparison.nll.mean, 2), comparison.prediction_change_rate
+    (-0.49, 0.0)
+
+    """
 
     def difference(score: Callable[..., FloatArray]) -> Difference:
         values = score(labels, after) - score(labels, before)

@@ -17,7 +17,27 @@ __all__ = ["from_dgl", "from_networkx", "from_pyg", "from_scipy"]
 
 
 def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
-    """A graph from a homogeneous ``DGLGraph``; features from ``ndata[feature_key]``."""
+    """Make a graph from a homogeneous ``DGLGraph``.
+
+    Parameters
+    ----------
+    graph : dgl.DGLGraph
+        The graph; edge weights are ignored with a warning.
+    feature_key : str, default="feat"
+        Features are taken from ``graph.ndata[feature_key]``, if they exist.
+
+    Returns
+    -------
+    Graph
+        The same edges in gnncal's form.
+
+    Examples
+    --------
+    >>> import dgl, gnncal  # doctest: +SKIP
+    >>> gnncal.from_dgl(dgl.graph(([0, 1], [1, 2]))).n_edges  # doctest: +SKIP
+    2
+
+    """
     senders, receivers = (as_numpy(end) for end in graph.edges())
     if "w" in graph.edata or "weight" in graph.edata:
         warn_about_edge_weights("edata")
@@ -26,9 +46,27 @@ def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
 
 
 def from_networkx(graph: Any) -> Graph:
-    """A graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
+    """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
 
     An undirected graph gives both directions of each edge; parallel edges of a multigraph count.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        The graph, directed or not; edge weights are ignored with a warning.
+
+    Returns
+    -------
+    Graph
+        The same edges in gnncal's form.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from gnncal import from_networkx
+    >>> from_networkx(nx.path_graph(3)).n_edges
+    4
+
     """
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
@@ -42,7 +80,33 @@ def from_networkx(graph: Any) -> Graph:
 
 
 def from_scipy(adjacency: Any, *, features: Any = None) -> Graph:
-    """A graph from a square sparse matrix: entry (i, j) is an edge from i to j."""
+    """Make a graph from a square sparse matrix, whose entry (i, j) is an edge from i to j.
+
+    Parameters
+    ----------
+    adjacency : scipy sparse matrix or array of shape (n_nodes, n_nodes)
+        Non-zero entries are edges; weights other than 1 are ignored with a warning.
+    features : array_like or sparse matrix of shape (n_nodes, n_features), optional
+        Features of the nodes.
+
+    Returns
+    -------
+    Graph
+        The same edges in gnncal's form.
+
+    Raises
+    ------
+    InputError
+        If the matrix is not sparse or not square.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from gnncal import from_scipy
+    >>> from_scipy(sparse.csr_array([[0, 1], [0, 0]])).in_degree
+    array([0, 1], dtype=int32)
+
+    """
     if not sparse.issparse(adjacency):
         raise InputError(
             f"adjacency is a {type(adjacency).__name__}; expected a SciPy sparse matrix."

@@ -68,7 +68,8 @@ def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
 
         Parameters
         ----------
-        protocol : the parent's words,
+        protocol : str, default="converged"
+            The parent's words,
             over two lines.
         """
 
@@ -77,7 +78,8 @@ def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
 
         Parameters
         ----------
-        depth, protocol : see :class:`Parent`.
+        depth : int
+            The child's own words.
         """
 
     CALIBRATORS["child"] = Child
@@ -87,7 +89,7 @@ def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
         del CALIBRATORS["child"]
     assert described.summary == "A child of Graph."
     (protocol,) = described.parameters
-    assert (protocol.name, protocol.note) == ("protocol", "the parent's words, over two lines.")
+    assert (protocol.name, protocol.note) == ("protocol", "The parent's words, over two lines.")
 
 
 # --- values as they are typed

@@ -95,10 +95,40 @@ class Bundle:
 
 
 def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
-    """An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``.
+    """Read logits, labels, graph and splits from an ``.npz`` file or a folder of Parquet files.
 
-    Labels and calibration nodes may be missing if ``labels_required`` is False, as when a
-    calibrator that is fitted already is used on a new graph.
+    docs/files.md describes both formats.
+
+    Parameters
+    ----------
+    path : str or Path
+        An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``.
+    labels_required : bool, default=True
+        Whether labels and calibration nodes must be there. They need not if a calibrator that is
+        fitted already is used on a new graph.
+
+    Returns
+    -------
+    Bundle
+        Checked arrays: ``logits``, ``labels``, ``graph``, ``train_nodes``, ``nodes``,
+        ``test_nodes``.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or its content cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import read_bundle
+    >>> np.savez(
+    ...     "run.npz", logits=np.eye(3), labels=[0, 1, 2], edge_index=[[0, 1], [1, 2]],
+    ...     val_mask=[True, True, False], test_mask=[False, False, True],
+    ... )
+    >>> read_bundle("run.npz").nodes
+    array([0, 1])
+
     """
     from gnncal.bundles import npz, parquet
 

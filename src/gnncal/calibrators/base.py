@@ -44,14 +44,43 @@ from gnncal.core.tabular import Table, Tabular, listed, number, text
 
 @dataclass(frozen=True, repr=False)
 class FitReport(Tabular):
-    """What a fit did, for logs and model cards."""
+    """What a fit did, for logs and model cards.
 
-    loss_before: float  # mean cross-entropy of the raw logits on the calibration nodes
-    loss_after: float  # the same after calibration
-    bounds_hit: tuple[str, ...]  # parameters that ended at a bound of their range
-    nodes_per_class: tuple[int, ...]  # calibration nodes of each class
-    notes: tuple[str, ...] = ()  # where parameters ended at a bound, and what that means
-    undetermined: tuple[str, ...] = ()  # why the labels do not determine the fit; `fit` warns
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    loss_before : float
+        Mean cross-entropy of the raw logits on the calibration nodes.
+    loss_after : float
+        The same after calibration.
+    bounds_hit : tuple of str
+        Parameters that ended at a bound of their range.
+    nodes_per_class : tuple of int
+        Number of calibration nodes of each class.
+    notes : tuple of str
+        Where parameters ended at a bound, and what that means.
+    undetermined : tuple of str
+        Why the labels do not determine the fit; ``fit`` warns of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnncal
+    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> report = gnncal.TemperatureScaling().fit(logits, labels).fit_report_
+    >>> report.nodes_per_class, round(report.loss_before, 2), round(report.loss_after, 2)
+    ((81, 119, 100), 1.08, 0.83)
+
+    """
+
+    loss_before: float
+    loss_after: float
+    bounds_hit: tuple[str, ...]
+    nodes_per_class: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    undetermined: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -63,7 +92,27 @@ class FitReport(Tabular):
         notes: tuple[str, ...] = (),
         undetermined: tuple[str, ...] = (),
     ) -> Self:
-        """The report of a fit that ended with this mean cross-entropy."""
+        """Make the report of a fit that ended with this mean cross-entropy.
+
+        Parameters
+        ----------
+        data : FitData
+            What the fit has seen.
+        loss_after : float
+            Mean cross-entropy of the calibration nodes after the fit.
+        bounds_hit : tuple of str, default=()
+            Parameters that ended at a bound of their range.
+        notes : tuple of str, default=()
+            What these bounds mean.
+        undetermined : tuple of str, default=()
+            Why the labels do not determine the fit.
+
+        Returns
+        -------
+        FitReport
+            The report, with the loss before calibration and the number of nodes of each class.
+
+        """
         return cls(
             loss_before=TemperatureLoss(data.logits[data.nodes], data.labels).value(
                 np.ones(data.nodes.size)
@@ -93,18 +142,61 @@ AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of every calibrator."""
+    """Base of every calibrator: logits, labels and a graph in, probabilities out.
+
+    A subclass implements ``_fit`` and ``_predict``, which get checked input. It says in class
+    attributes what it does and needs. Parameters of the constructor are keyword arguments.
+
+    Attributes
+    ----------
+    preserves_predictions : bool
+        Whether the predicted class of every node stays.
+    needs_graph : bool
+        Whether ``fit`` and ``predict_proba`` must be given a graph.
+    needs_torch : bool
+        Whether PyTorch must be installed, which comes with the extra ``neural``.
+    fitting : str
+        How a fit is found. Methods that are ``"iterative"`` have the parameter ``protocol``.
+    constraints : dict
+        What each parameter of the constructor may be.
+    learned : dict
+        What each attribute that makes up the fitted model may be.
+    of_fitted_graph : tuple of str
+        Attributes that describe the fitted graph and are not saved.
+    erases_missing_classes : bool
+        Whether a class without calibration nodes gets next to no probability.
+    classes_ : ndarray of shape (n_classes,)
+        Classes 0..K-1, after ``fit``.
+    fit_report_ : FitReport
+        What the fit did.
+
+    Examples
+    --------
+    A calibrator of your own, which mixes in a tenth of the uniform distribution:
+
+    >>> import gnncal
+    >>> from gnncal.calibrators.base import FitReport
+    >>> class Softer(gnncal.Calibrator):
+    ...     preserves_predictions = True
+    ...     def _fit(self, data):
+    ...         self.fit_report_ = FitReport.of(data, loss_after=float("nan"))
+    ...     def _predict(self, logits, graph, known_labels):
+    ...         return 0.9 * gnncal.softmax(logits) + 0.1 / logits.shape[1]
+    >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
+    array([[0.95, 0.05]])
+
+    """
 
     preserves_predictions: ClassVar[bool]
     needs_graph: ClassVar[bool] = False
     # How a fit is found; those that iterate have a `protocol`.
     fitting: ClassVar[Fitting] = "iterative"
-    needs_torch: ClassVar[bool] = False  # comes with the extra "neural"
-    constraints: ClassVar[dict[str, Constraint]] = {}  # what each constructor parameter may be
-    erases_missing_classes: ClassVar[bool] = False  # those without calibration nodes
-    learned: ClassVar[LearnedTable] = {}  # what each attribute that makes up the model may be
+    needs_torch: ClassVar[bool] = False
+    constraints: ClassVar[dict[str, Constraint]] = {}
+    erases_missing_classes: ClassVar[bool] = False
+    learned: ClassVar[LearnedTable] = {}
 
-    of_fitted_graph: ClassVar[tuple[str, ...]] = ()  # attributes that are not saved
+    of_fitted_graph: ClassVar[tuple[str, ...]] = ()
 
     classes_: IntArray
     fit_report_: FitReport
@@ -133,15 +225,34 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
-        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and
-            ``train_nodes`` are never looked at.
-        graph : the :class:`gnncal.Graph` of these nodes, or a PyTorch Geometric ``Data``;
-            structure-free methods need none.
-        nodes : calibration nodes, mask or indices, usually the validation split. Default: every
-            node with a label outside ``train_nodes``. With a graph in which no label is -1 there
-            is no default, because test nodes would be among them.
-        train_nodes : nodes the model was trained on, mask or indices.
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and ``train_nodes`` are never
+            looked at.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. Methods that ignore structure need none.
+        nodes : array_like, optional
+            Calibration nodes, mask or indices, usually the validation split. Default: every node
+            with a label outside ``train_nodes``. With a graph in which no label is -1 there is no
+            default, because test nodes would be among them.
+        train_nodes : array_like, optional
+            Nodes the model was trained on, mask or indices.
+
+        Returns
+        -------
+        Calibrator
+            The calibrator itself, fitted.
+
+        Raises
+        ------
+        InputError
+            If an array or a parameter cannot be used, or a graph is needed and missing.
+
+        Warns
+        -----
+        GnncalWarning
+            If the labels do not determine the fit; ``fit_report_.undetermined`` says why.
 
         """
         self.check_params()
@@ -166,7 +277,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def upgraded(
         cls, parameters: dict[str, Any], learned: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Constructor parameters and learned attributes of an older version, as in this one."""
+        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
+
+        Parameters
+        ----------
+        parameters : dict
+            Constructor parameters by name.
+        learned : dict
+            Learned attributes by name.
+
+        Returns
+        -------
+        tuple of dict
+            Parameters and learned attributes of this version.
+
+        """
         return parameters, learned
 
     def _warn_of_weak_evidence(self, data: FitData) -> None:
@@ -183,7 +308,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 warnings.warn(message, GnncalWarning, stacklevel=4)
 
     def check_params(self) -> None:
-        """Raise an InputError that names the first constructor parameter that cannot be used."""
+        """Check the parameters of the constructor, which ``fit`` does first.
+
+        Raises
+        ------
+        InputError
+            If a parameter cannot be used; the message names the first one.
+
+        """
         for name, value in self.get_params(deep=False).items():
             if name in self.constraints:
                 self.constraints[name].check(name, value)
@@ -191,16 +323,49 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def predict_proba(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
-        """Calibrated probabilities (n_nodes, n_classes) of every node.
+        """Return the calibrated probabilities of every node.
 
-        ``graph`` may be another one than in ``fit``. ``known_labels`` (-1 where unknown) are
-        labels that a graph method may rely on; by default those it relied on in ``fit`` when this
-        is the same graph, else none.
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. It may be another one than in ``fit``.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, -1 where unknown. By default those it relied on
+            in ``fit`` when this is the same graph, else none.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+
+        Raises
+        ------
+        InputError
+            If an array cannot be used, or a graph is needed and missing.
+
         """
         return self._predict(*self._check_prediction(logits, graph, known_labels))
 
     def predict(self, logits: Any, graph: Any = None, *, known_labels: Any = None) -> IntArray:
-        """The most probable class of each node, shape (n_nodes,)."""
+        """Return the most probable class of each node.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Classes 0..K-1.
+
+        """
         probs = self.predict_proba(logits, graph, known_labels=known_labels)
         return self.classes_[probs.argmax(axis=1)]
 
@@ -215,10 +380,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight: Any = None,
         y: Any = None,
     ) -> float:
-        """Share of correct predictions, as scikit-learn's classifiers score themselves.
+        """Return the share of correct predictions, as scikit-learn's classifiers score themselves.
 
-        ``nodes`` are the nodes to judge by, mask or indices; default: every node whose label is
-        not -1. ``sample_weight`` has one entry a node. ``y`` is scikit-learn's name of ``labels``.
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1, -1 where unknown.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes.
+        nodes : array_like, optional
+            Nodes to judge by, mask or indices. Default: every node whose label is not -1.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+        sample_weight : array_like of shape (n_nodes,), optional
+            Weight of each node.
+        y : array_like of shape (n_nodes,), optional
+            Another name for ``labels``, which scikit-learn uses.
+
+        Returns
+        -------
+        float
+            The accuracy, between 0 and 1.
+
+        Raises
+        ------
+        InputError
+            If there is no labelled node to score, or an array cannot be used.
+
         """
         predictions = self.predict(logits, graph, known_labels=known_labels)
         n_nodes, n_classes = len(predictions), len(self.classes_)
@@ -232,7 +422,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
-        """Write the fitted calibrator to one safetensors file, atomically and without pickle."""
+        """Write the fitted calibrator to one safetensors file, atomically and without pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; :func:`gnncal.load` reads it.
+        class_names : list of str, optional
+            A name for each class, kept in the file.
+
+        """
         from gnncal.calibrators.persistence import save
 
         save(self, path, class_names=class_names)
@@ -245,7 +444,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Returns
         -------
-        gnncal.torch.CalibratorModule, whose buffers hold what was learned.
+        gnncal.torch.CalibratorModule
+            A module whose buffers hold what was learned.
 
         Raises
         ------
@@ -304,29 +504,73 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class TemperatureCalibrator(Calibrator):
-    """Divides each node's logits by a positive number, so predictions cannot change."""
+    """Base of calibrators that divide each node's logits by a positive number, its temperature.
+
+    The order of a node's classes stays, so predictions cannot change. A subclass implements
+    ``_fit`` and ``_temperature``.
+
+    Attributes
+    ----------
+    temperature_ : ndarray of shape (n_nodes,)
+        Temperature of each node of the fitted graph. It is not saved.
+
+    Examples
+    --------
+    A temperature that is chosen by hand:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> from gnncal.calibrators.base import FitReport
+    >>> class Halved(gnncal.TemperatureCalibrator):
+    ...     def _fit(self, data):
+    ...         self.fit_report_ = FitReport.of(data, loss_after=float("nan"))
+    ...     def _temperature(self, logits, graph, known_labels):
+    ...         return np.full(len(logits), 2.0)
+    >>> Halved().fit([[2.0, 0.0], [0.0, 2.0]], [0, 1]).predict_proba([[2.0, 0.0]]).round(2)
+    array([[0.73, 0.27]])
+
+    """
 
     preserves_predictions = True
     of_fitted_graph: ClassVar[tuple[str, ...]] = ("temperature_",)
-    temperature_: FloatArray  # (n_nodes,) on the fitted graph
+    temperature_: FloatArray
 
     def predict_temperature(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
-        """The temperature of each node, shape (n_nodes,)."""
-        return self._temperature(*self._check_prediction(logits, graph, known_labels))
-
-    def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
-        """The law of the temperature: its value at an entropy and a homophily, all else typical.
+        """Return the temperature of each node.
 
         Parameters
         ----------
-        entropy : normalised entropy of the raw prediction, in [0, 1].
-        homophily : share of the neighbours that have the node's class, in [0, 1].
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. It may be another one than in ``fit``.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
 
         Returns
         -------
-        (n,) temperatures of the common length; None for methods that have no such formula.
+        ndarray of shape (n_nodes,)
+            Positive numbers that the logits are divided by.
+
+        """
+        return self._temperature(*self._check_prediction(logits, graph, known_labels))
+
+    def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
+        """Return the temperature of a node with a given entropy and homophily, all else typical.
+
+        Parameters
+        ----------
+        entropy : float or array_like of shape (n,)
+            Normalised entropy of the raw prediction, in [0, 1].
+        homophily : float or array_like of shape (n,)
+            Share of the neighbours that have the node's class, in [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            Temperatures of the common length; None for methods that have no such formula.
 
         """
         check_is_fitted(self, "classes_")

@@ -71,7 +71,20 @@ _FITTING = {
 
 
 def list_calibrators() -> list[str]:
-    """The names that :func:`get_calibrator` knows."""
+    """Return the names of all calibrators, as :func:`get_calibrator` takes them.
+
+    Returns
+    -------
+    list of str
+        Names such as ``"ts"`` and ``"structural"``.
+
+    Examples
+    --------
+    >>> from gnncal import list_calibrators
+    >>> list_calibrators()[:3]
+    ['uncalibrated', 'ts', 'vs']
+
+    """
     return list(CALIBRATORS)
 
 
@@ -90,7 +103,34 @@ def find_name(name: str) -> str:
 
 
 def get_calibrator(name: str, **params: Any) -> Calibrator:
-    """Return a calibrator by name, with its constructor's parameters."""
+    """Return a calibrator by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`list_calibrators`. Case and ``_`` for ``-`` do not matter.
+    **params : Any
+        Parameters of the calibrator's constructor.
+
+    Returns
+    -------
+    Calibrator
+        A calibrator that is not fitted yet.
+
+    Raises
+    ------
+    InputError
+        If there is no such calibrator or parameter, or a value cannot be used.
+    MissingExtraError
+        If the calibrator needs PyTorch and it is not installed.
+
+    Examples
+    --------
+    >>> from gnncal import get_calibrator
+    >>> get_calibrator("HoTS", epsilon=0.1)
+    HoTS(epsilon=0.1)
+
+    """
     name = find_name(name)
     calibrator = CALIBRATORS[name]
     allowed = calibrator._get_param_names()

@@ -11,8 +11,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import CALIBRATORS, find_name
 
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
-REFERENCE = re.compile(r"Parameters are (?:those of|described in) :class:`gnncal\.(\w+)`")
-ENTRY = re.compile(r"(\w+(?:, \w+)*) : (.*)")
+ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\n(?P<description>(?:[ ]+\S.*(?:\n|$))+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -58,35 +57,23 @@ def describe(name: str) -> MethodDescription:
 
 def _notes(kind: type[Calibrator]) -> dict[str, str]:
     """Return the documentation of each parameter, from the nearest class that explains it."""
-    documented = [_documented_parameters(explained) for explained in _explained_in(kind)]
+    documented = [_documented_parameters(parent) for parent in kind.__mro__]
     return {
         name: next((notes[name] for notes in documented if name in notes), "")
         for name in inspect.signature(kind).parameters
     }
 
 
-def _explained_in(kind: type[Calibrator]) -> list[type]:
-    """Return the classes that may explain parameters: parents, and classes they refer to."""
-    references = {
-        name
-        for parent in kind.__mro__
-        for name in REFERENCE.findall(" ".join((parent.__dict__.get("__doc__") or "").split()))
-    }
-    return [
-        *kind.__mro__,
-        *(other for other in CALIBRATORS.values() if other.__name__ in references),
-    ]
-
-
 def _documented_parameters(kind: type) -> dict[str, str]:
-    """Return the entries of a class's own "Parameters" section, except references elsewhere."""
-    _, _, section = inspect.cleandoc(kind.__dict__.get("__doc__") or "").partition(
-        "\nParameters\n----------\n"
-    )
+    """Return the descriptions in a class's own "Parameters" section, by name.
+
+    An entry is ``name : type`` or ``name, other : type``, with the description on indented lines.
+    """
+    documentation = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    _, _, section = documentation.partition("\nParameters\n----------\n")
     notes: dict[str, str] = {}
-    for block in re.split(r"\n(?=\S)", section.partition("\n\n")[0]):
-        if (entry := ENTRY.match(" ".join(block.split()))) and not entry[2].startswith("see :"):
-            notes |= dict.fromkeys(entry[1].split(", "), _plain(entry[2]))
+    for entry in ENTRY.finditer(section.partition("\n\n")[0]):
+        notes |= dict.fromkeys(entry["names"].split(", "), _plain(entry["description"]))
     return notes
 
 

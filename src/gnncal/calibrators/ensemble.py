@@ -27,7 +27,7 @@ LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the p
 
 
 class EnsembleTemperatureScaling(Calibrator):
-    r"""A mixture of the scaled, the raw and the uniform distribution.
+    r"""A mixture of the scaled, the raw and the uniform distribution (ETS).
 
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
 
@@ -36,8 +36,42 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Parameters
     ----------
-    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
-        the training nodes' loss, as in the HoTS paper.
+    protocol : {"converged", "paper"}, default="converged"
+        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
+        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+
+    Attributes
+    ----------
+    base_temperature_ : float
+        The fitted T.
+    weights_ : ndarray of shape (3,)
+        The fitted w: shares of the scaled, the raw and the uniform distribution.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where a part of the labels is wrong or random: the uniform part keeps confidence away
+    from one.
+
+    References
+    ----------
+    Zhang, Kailkhura, Han, "Mix-n-Match: ensemble and compositional methods for uncertainty
+    calibration in deep learning" (ICML 2020).
+
+    Examples
+    --------
+    A fifth of the labels are random, so the fit gives weight to the uniform distribution:
+
+    >>> import numpy as np
+    >>> from gnncal import EnsembleTemperatureScaling
+    >>> generator = np.random.default_rng(0)
+    >>> labels = generator.integers(3, size=2000)
+    >>> logits = 9 * np.eye(3)[labels]
+    >>> labels[:400] = generator.integers(3, size=400)
+    >>> calibrator = EnsembleTemperatureScaling().fit(logits, labels)
+    >>> round(float(calibrator.weights_[2]), 2)
+    0.14
 
     """
 
@@ -49,7 +83,7 @@ class EnsembleTemperatureScaling(Calibrator):
         **SOLVER_TABLE,
     }
     base_temperature_: float
-    weights_: FloatArray  # (3,)
+    weights_: FloatArray
     converged_: bool
     n_iter_: int
 

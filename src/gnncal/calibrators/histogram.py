@@ -26,7 +26,38 @@ class HistogramBinning(Calibrator):
 
     Parameters
     ----------
-    n_bins : number of bins of each class's probability.
+    n_bins : int, default=20
+        Number of bins of each class's probability.
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_classes, n_bins - 1)
+        Inner edges of the bins.
+    frequencies_ : ndarray of shape (n_classes, n_bins)
+        Frequency of the class in each bin, NaN where a bin is empty.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where there are thousands of calibration nodes and a table of frequencies is wanted. It
+    can give probabilities of 0 and 1, which makes its log loss large.
+
+    References
+    ----------
+    Zadrozny, Elkan, "Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers" (ICML 2001).
+
+    Examples
+    --------
+    A model says 0.9 for class 0, and 6 of 10 nodes have it:
+
+    >>> import numpy as np
+    >>> from gnncal import HistogramBinning, logits_from_probabilities
+    >>> logits = logits_from_probabilities(np.tile([0.9, 0.1], (10, 1)))
+    >>> labels = [0] * 6 + [1] * 4
+    >>> HistogramBinning(n_bins=1).fit(logits, labels).predict_proba(logits)[0]
+    array([0.6, 0.4])
 
     """
 
@@ -38,8 +69,8 @@ class HistogramBinning(Calibrator):
         "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
         "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),
     }
-    edges_: FloatArray  # (n_classes, n_bins - 1), inner edges
-    frequencies_: FloatArray  # (n_classes, n_bins), NaN where a bin is empty
+    edges_: FloatArray
+    frequencies_: FloatArray
 
     def __init__(self, *, n_bins: int = 20) -> None:
         self.n_bins = n_bins

@@ -131,10 +131,27 @@ class HomophilyTemperature(ParametricTemperature):
 
     @classmethod
     def paper(cls, preset: Literal["text", "release"] = "text", *, random_state: int = 0) -> Self:
-        """The paper's predictor and fitting protocol, as its text or its released code has them.
+        """Return the method with the paper's predictor and fitting protocol.
 
-        The release keeps the model's graph as it is, keeps the predictor's weights from after
-        the best step, and clamps 1 - e and T. ``random_state`` seeds the predictor.
+        Parameters
+        ----------
+        preset : {"text", "release"}, default="text"
+            Whether to follow the paper's text or its released code. The release keeps the model's
+            graph as it is, keeps the predictor's weights from after the best step, and clamps 1 - e
+            and T.
+        random_state : int, default=0
+            Seed of the predictor.
+
+        Returns
+        -------
+        HomophilyTemperature
+            A calibrator of this class, to be fitted with ``train_nodes``.
+
+        Raises
+        ------
+        InputError
+            If there is no such preset.
+
         """
         if preset == "text":
             return cls(homophily=Predictor(random_state=random_state), protocol="paper")
@@ -238,7 +255,23 @@ class HomophilyTemperature(ParametricTemperature):
     def predict_homophily(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None
     ) -> FloatArray:
-        """The homophily h^ that each node's temperature is computed from, shape (n_nodes,)."""
+        """Return the homophily h^ that each node's temperature is computed from.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data
+            The graph of these nodes. It may be another one than in ``fit``.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Estimates in [0, 1]; a typical value for nodes without neighbours.
+
+        """
         return self._homophily(*self._check_prediction(logits, graph, known_labels))
 
     def _homophily(

@@ -45,12 +45,50 @@ class OrderInvariant(Calibrator):
 
     Parameters
     ----------
-    weight_decay : adds weight_decay / 2 times the squared weights to the loss.
-    protocol : ``"converged"`` sets a to the best single temperature and minimises the loss of the
+    weight_decay : float, default=0.01
+        Half of this times the squared weights is added to the loss.
+    protocol : {"converged", "paper"}, default="converged"
+        ``"converged"`` sets a to the best single temperature and minimises the loss of the
         calibration nodes with L-BFGS, so that the decay, which alone guards against overfitting,
         pulls towards temperature scaling. ``"paper"`` has a = 0 as its authors do, and is Adam
-        stopped on the training nodes.
-    random_state : seed of the initial weights.
+        stopped early on the loss of the training nodes; it needs ``train_nodes``.
+    random_state : int, default=0
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    offset_ : float
+        The value of a.
+    hidden_weight_, hidden_bias_ : ndarray of shape (n_classes, n_classes) and (n_classes,)
+        Hidden layer of m.
+    output_weight_ : ndarray of shape (n_classes, n_classes - 1)
+        Output layer of m.
+    output_bias_ : ndarray of shape (n_classes - 1,)
+        Biases of the output layer of m.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where the ranking of all classes must stay, not only the prediction, and there is no
+    graph.
+
+    References
+    ----------
+    Rahimi, Shaban, Cheng, Hartley, Boots, "Intra order-preserving functions for calibration of
+    multi-class neural networks" (NeurIPS 2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import OrderInvariant
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
+    >>> logits = 4 * sample.graph.features[:, :3]
+    >>> calibrator = OrderInvariant().fit(logits, sample.labels, nodes=range(300))
+    >>> ranking = calibrator.predict_proba(logits).argsort(axis=1)
+    >>> bool((ranking == logits.argsort(axis=1)).all())
+    True
 
     """
 
@@ -68,11 +106,11 @@ class OrderInvariant(Calibrator):
         "output_bias_": Array("K-1"),
         **SOLVER_TABLE,
     }
-    offset_: float  # a
-    hidden_weight_: FloatArray  # (K, K)
-    hidden_bias_: FloatArray  # (K,)
-    output_weight_: FloatArray  # (K, K - 1)
-    output_bias_: FloatArray  # (K - 1,)
+    offset_: float
+    hidden_weight_: FloatArray
+    hidden_bias_: FloatArray
+    output_weight_: FloatArray
+    output_bias_: FloatArray
     converged_: bool
     n_iter_: int
 

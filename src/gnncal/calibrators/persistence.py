@@ -74,7 +74,37 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
 
 
 def load(path: str | Path) -> Calibrator:
-    """Read a calibrator written by :meth:`Calibrator.save`."""
+    """Read a calibrator from the file that its ``save`` has written.
+
+    Nothing is unpickled, and every value is checked, so files from strangers are safe to read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Calibrator
+        The fitted calibrator. What describes the fitted graph, such as ``temperature_``, is not in
+        the file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is damaged, or a newer gnncal has written it.
+    MissingExtraError
+        If the calibrator needs PyTorch and it is not installed.
+
+    Examples
+    --------
+    >>> from gnncal import TemperatureScaling, load
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> TemperatureScaling().fit(logits, labels).save("ts.safetensors")
+    >>> round(load("ts.safetensors").base_temperature_, 2)
+    1.82
+
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass one written by calibrator.save().")

@@ -25,20 +25,55 @@ DIGITS = 9  # of a ratio: sums over neighbours in another order fall into the sa
 
 
 class RatioBinnedScaling(TemperatureCalibrator):
-    r"""Bin nodes by how much probability their neighbours give to their predicted class.
+    r"""A temperature for each group of nodes with similar support by their neighbours (RBS).
 
     .. math:: r_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}, \qquad
               T_i = T_b \text{ for } r_i \in (b/B, (b+1)/B]
 
     N(i) are senders and receivers alike, self-loops included; r = 1 without any. Each T_b is
-    temperature scaling on its bin's calibration nodes, within 0.05..20, and 1 for an empty bin.
+    temperature scaling on its bin's calibration nodes, within 0.05 and 20, and 1 for an empty bin.
 
     Parameters
     ----------
-    n_bins : B; by default the one of 2, 3, 4 with the lowest cross-validated log loss. The five
-        folds deal out the calibration nodes in the order of their ratio, so nothing is random.
-    merge_duplicate_edges : whether several edges from one node to another count as one, as in the
-        authors' release. By default each counts. Edges in opposite directions always count twice.
+    n_bins : int, optional
+        The number of bins B. By default the one of 2, 3, 4 with the lowest cross-validated log
+        loss. The five folds deal out the calibration nodes in the order of their ratio, so nothing
+        is random.
+    merge_duplicate_edges : bool, default=False
+        Whether several edges from one node to another count as one, as in the authors' release. By
+        default each counts. Edges in opposite directions always count twice.
+
+    Attributes
+    ----------
+    bin_temperatures_ : ndarray of shape (n_bins,)
+        Temperature of each bin, from little to much support by the neighbours.
+    temperature_ : ndarray of shape (n_nodes,)
+        Temperature of each node of the fitted graph.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where a rule that fits on one line is wanted. ``structural`` reads the same support
+    without bins and had a lower log loss on all eleven graphs with at least 100 calibration nodes
+    (docs/evidence.md).
+
+    References
+    ----------
+    Liu et al., "On calibration of graph neural networks for node classification" (IJCNN 2022).
+
+    Examples
+    --------
+    Nodes that their neighbours contradict are less often right, so they get the higher temperature:
+
+    >>> import numpy as np
+    >>> from gnncal import RatioBinnedScaling
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
+    >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
+    >>> calibrator = RatioBinnedScaling(n_bins=2)
+    >>> calibrator.fit(logits, sample.labels, graph, nodes=range(500)).bin_temperatures_.round(1)
+    array([4.5, 1.2])
 
     """
 
@@ -51,7 +86,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
     learned: ClassVar = {
         "bin_temperatures_": Array("n_bins", low=NARROW_RANGE[0], high=NARROW_RANGE[1])
     }
-    bin_temperatures_: FloatArray  # (B,)
+    bin_temperatures_: FloatArray
 
     def __init__(self, *, n_bins: int | None = None, merge_duplicate_edges: bool = False) -> None:
         self.n_bins = n_bins

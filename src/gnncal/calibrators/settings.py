@@ -22,13 +22,38 @@ NAMED_SETS = (*GETS_SETS, "Actor", "Roman-Empire", "tolokers")
 
 
 def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "hots") -> Settings:
-    """Constructor parameters of ``method`` for a data set and a classifier.
+    """Return the parameters with which publications ran a method on a data set.
 
-    ``source="hots"`` is what the comparison in the HoTS paper ran, to be used with
-    ``protocol="paper"``; ``"original"`` is the method's own release, as far as these classes can
-    follow it (docs/methods.md says where they do not). A data set that a source does not name
-    gets its values for others; a method without settings, none. Names of data sets ("Cora",
-    "ogbn-arxiv") and classifiers ("gcn", "gat") are those of the paper, in any case.
+    Parameters
+    ----------
+    method : str
+        Name of a calibrator, as in :func:`gnncal.list_calibrators`.
+    dataset : str
+        Name of a data set as in the paper, such as ``"Cora"`` or ``"ogbn-arxiv"``, in any case.
+        Others get the values that the source has for them.
+    backbone : str
+        Name of a classifier, such as ``"gcn"`` or ``"gat"``, in any case.
+    source : {"hots", "original"}, default="hots"
+        ``"hots"`` is what the comparison in the HoTS paper ran, to be used with
+        ``protocol="paper"``. ``"original"`` is the method's own release, as far as these classes
+        can follow it; docs/methods.md says where they do not.
+
+    Returns
+    -------
+    dict
+        Constructor parameters by name; empty for a method without settings.
+
+    Raises
+    ------
+    InputError
+        If there is no such method or source.
+
+    Examples
+    --------
+    >>> from gnncal import settings_for
+    >>> settings_for("cagcn", "Cora", "gcn")
+    {'dropout': 0.5, 'weight_decay': 0.0, 'add_self_loops': False}
+
     """
     if source not in ("hots", "original"):
         raise InputError(f"source is {source!r}; expected 'hots' or 'original'.")

@@ -50,6 +50,45 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
     nodes close to a plain entropy rule; :mod:`gnncal.calibrators.law` has it. Nothing of the
     graph is remembered, so a fitted law serves any graph with the same classes.
+
+    Attributes
+    ----------
+    certain_temperature_ : float
+        T_c, the temperature at entropy 0 in a typical neighbourhood.
+    uncertain_temperature_ : float
+        T_u, the temperature at entropy 1 in a typical neighbourhood.
+    weights_ : ndarray of shape (6,)
+        The fitted w, in the order of the list above.
+    class_offsets_ : ndarray of shape (n_classes,)
+        The fitted o.
+    centre_ : ndarray of shape (6,)
+        Means of the six numbers on the calibration nodes.
+    covariance_ : ndarray of shape (8 + n_classes, 8 + n_classes)
+        Posterior covariance of (ln T_c, ln T_u, w, o).
+    temperature_ : ndarray of shape (n_nodes,)
+        Temperature of each node of the fitted graph.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it first: it is the default. It keeps predictions. With 10 calibration nodes its log loss
+    was below that of ``ts`` on all 14 graphs; with at least 100 it was below that of all twelve
+    published methods that keep predictions and took part, on each of eleven graphs
+    (docs/evidence.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import StructuralLaw
+    >>> from gnncal.simulation import CSBM
+    >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
+    >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
+    >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
+    >>> report = StructuralLaw().fit(logits, sample.labels, graph, nodes=range(500)).fit_report_
+    >>> round(report.loss_before, 2), round(report.loss_after, 2)
+    (1.21, 0.47)
+
     """
 
     needs_graph = True
@@ -59,7 +98,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         "covariance_": Array("K+8 K+8"),
         **SOLVER_TABLE,
     }
-    covariance_: FloatArray  # (8 + n_classes, 8 + n_classes) of (ln T_c, ln T_u, w, o)
+    covariance_: FloatArray
     converged_: bool
     n_iter_: int
 
@@ -82,10 +121,39 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
     ) -> TemperatureInterval:
-        """Say how well the calibration nodes determine each temperature and confidence.
+        """Return an interval for the temperature and the confidence of each node.
 
-        The interval holds the node's temperature under the law with probability ``level``
-        (Laplace's approximation to the posterior). It does not know where the law itself is wrong.
+        It says how well the calibration nodes determine them. The interval holds the node's
+        temperature under the law with probability ``level`` (Laplace's approximation to the
+        posterior). It does not know where the law itself is wrong.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data
+            The graph of these nodes.
+        level : float, default=0.9
+            Probability of the interval, between 0 and 1.
+
+        Returns
+        -------
+        TemperatureInterval
+            Lower and upper ends, each of shape (n_nodes,): ``temperature_low``,
+            ``temperature_high``, ``confidence_low``, ``confidence_high``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gnncal import StructuralLaw
+        >>> from gnncal.simulation import CSBM
+        >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
+        >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
+        >>> law = StructuralLaw().fit(logits, sample.labels, graph, nodes=range(200))
+        >>> interval = law.predict_interval(logits, graph)
+        >>> bool((interval.temperature_low < law.temperature_).all())
+        True
+
         """
         LEVEL.check("level", level)
         checked, graph, _ = self._check_prediction(logits, graph, None)

@@ -23,7 +23,7 @@ Part = TypeVar("Part", StructuralLaw, StructuralGraph)
 
 
 class StructuralRemainder(Calibrator):
-    r"""The law's confidence in the predicted class; the rest is divided with bias and neighbours.
+    r"""The structural law's confidence; the neighbours divide the rest among the other classes.
 
     .. math:: p_{i \hat y_i} = c_i, \qquad
               p_{ik} = (1 - c_i) \frac{q_{ik}}{\sum_{j \ne \hat y_i} q_{ij}}
@@ -32,6 +32,35 @@ class StructuralRemainder(Calibrator):
     c is the confidence of ``structural`` and q the probabilities of ``structural-graph``. No
     other class gets more than :math:`c_i`; what is too much goes to the rest. So predictions
     stay as they are, and only the chances of the other classes differ from ``structural``.
+
+    Attributes
+    ----------
+    law_weights_, graph_weights_ : ndarray of shape (6,)
+        Weights of the two methods. Their other attributes have the prefixes ``law_`` and ``graph_``
+        too; see :class:`gnncal.StructuralLaw` and :class:`gnncal.StructuralGraph`.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where predictions must stay and the probabilities of the other classes matter too, as in
+    prediction sets. Confidence and ECE are those of ``structural``; the mean log loss is lower
+    (docs/evidence.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import StructuralLaw, StructuralRemainder
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
+    >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
+    >>> fitted = [
+    ...     kind().fit(logits, sample.labels, graph, nodes=range(200))
+    ...     for kind in (StructuralLaw, StructuralRemainder)
+    ... ]
+    >>> [round(each.fit_report_.loss_after, 2) for each in fitted]
+    [0.76, 0.68]
+
     """
 
     preserves_predictions = True

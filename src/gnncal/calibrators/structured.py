@@ -92,9 +92,45 @@ class StructuredScaling(AffineCalibrator):
 class StructuredVectorScaling(StructuredScaling):
     r"""Scale and shift each class after temperature scaling, shrunk where nodes are few (SVS).
 
-    .. math:: p = \mathrm{softmax}((1 + v) \odot x + b)
+    .. math:: p = \mathrm{softmax}((1 + v) \odot x + b), \qquad
+        x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on v and b.
+    The ridge is K/n on v and b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on
+    the model's log-odds s instead, as the authors do.
+
+    Attributes
+    ----------
+    base_temperature_ : float
+        T; 1 with two classes.
+    weight_ : ndarray of shape (n_classes,)
+        1 + v; with two classes (w_1, w_2).
+    bias_ : ndarray of shape (n_classes,)
+        The fitted b; one number with two classes.
+    uniform_weight_ : float
+        1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where predictions may change, there is no graph, and calibration nodes are few: the ridge
+    pulls it towards temperature scaling.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import StructuredVectorScaling
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
+    >>> logits = 4 * sample.graph.features[:, :3] + [1, 0, 0]
+    >>> report = StructuredVectorScaling().fit(logits, sample.labels, nodes=range(300)).fit_report_
+    >>> round(report.loss_before, 2), round(report.loss_after, 2)
+    (0.38, 0.31)
+
     """
 
     learned: ClassVar = {**StructuredScaling.learned, "weight_": Array("K")}
@@ -106,9 +142,47 @@ class StructuredVectorScaling(StructuredScaling):
 class StructuredMatrixScaling(StructuredScaling):
     r"""Mix the classes linearly after temperature scaling, shrunk where nodes are few (SMS).
 
-    .. math:: p = \mathrm{softmax}(x + \Delta x + b)
+    .. math:: p = \mathrm{softmax}(x + \Delta x + b), \qquad
+        x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n beside the diagonal.
+    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n beside the diagonal. Two classes
+    are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the model's log-odds s instead, as the
+    authors do.
+
+    Attributes
+    ----------
+    base_temperature_ : float
+        T; 1 with two classes.
+    weight_ : ndarray of shape (n_classes, n_classes)
+        I + Δ; with two classes (w_1, w_2).
+    bias_ : ndarray of shape (n_classes,)
+        The fitted b; one number with two classes.
+    uniform_weight_ : float
+        1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where predictions may change, there is no graph, and the model confuses certain pairs of
+    classes. Among the methods without a graph it had the lowest mean log loss on the eleven graphs
+    with at least 100 calibration nodes (docs/evidence.md).
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import StructuredMatrixScaling
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
+    >>> logits = sample.graph.features[:, :3] @ [[4, 3, 0], [0, 4, 0], [0, 0, 4]]  # 0 leaks into 1
+    >>> report = StructuredMatrixScaling().fit(logits, sample.labels, nodes=range(300)).fit_report_
+    >>> round(report.loss_before, 2), round(report.loss_after, 2)
+    (0.62, 0.36)
+
     """
 
     def _penalty(self, n_classes: int) -> FloatArray:

@@ -12,7 +12,31 @@ from gnncal.core.graph import Graph
 
 
 class Uncalibrated(TemperatureCalibrator):
-    """Softmax of the logits, unchanged: T = 1 everywhere."""
+    r"""No calibration: the softmax of the logits as they are.
+
+    .. math:: p_i = \mathrm{softmax}(z_i)
+
+    Attributes
+    ----------
+    temperature_ : ndarray of shape (n_nodes,)
+        One for each node.
+    fit_report_ : FitReport
+        Its two losses are equal.
+
+    Notes
+    -----
+    Use it as the reference in a comparison of methods.
+
+    Examples
+    --------
+    >>> from gnncal import Uncalibrated
+    >>> logits, labels = [[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1]
+    >>> Uncalibrated().fit(logits, labels).predict_proba(logits).round(2)
+    array([[0.88, 0.12],
+           [0.27, 0.73],
+           [0.73, 0.27]])
+
+    """
 
     fitting = "closed form"
 

@@ -24,10 +24,45 @@ class VectorScaling(AffineCalibrator):
 
     Parameters
     ----------
-    bias : whether b is fitted. ``False`` leaves it at zero, which is what the GATS, GETS and WATS
+    bias : bool, default=True
+        Whether b is fitted. ``False`` leaves it at zero, which is what the GATS, GETS and WATS
         releases call VS.
-    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
-        the training nodes' loss, as in the HoTS paper.
+    protocol : {"converged", "paper"}, default="converged"
+        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
+        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+
+    Attributes
+    ----------
+    weight_ : ndarray of shape (n_classes,)
+        The fitted w.
+    bias_ : ndarray of shape (n_classes,)
+        The fitted b.
+    fit_report_ : FitReport
+        Loss before and after, and what the labels left open.
+
+    Notes
+    -----
+    Use it where the model favours some classes, predictions may change and there is no graph. With
+    a graph, ``structural-vector`` has a lower log loss on ten of the eleven graphs with at least
+    100 calibration nodes (docs/evidence.md). A ridge of 1e-6 towards w = 1, b = 0 makes the optimum
+    unique.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).
+
+    Examples
+    --------
+    The model adds 1 to the logit of class 0, and the bias takes it back:
+
+    >>> import numpy as np
+    >>> from gnncal import VectorScaling
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
+    >>> logits = 2 * sample.graph.features[:, :3] + [1, 0, 0]
+    >>> calibrator = VectorScaling().fit(logits, sample.labels, nodes=range(2000))
+    >>> (calibrator.bias_ - calibrator.bias_.mean()).round(1)
+    array([-0.8,  0.3,  0.4])
 
     """
 
@@ -37,8 +72,8 @@ class VectorScaling(AffineCalibrator):
         "protocol": PROTOCOLS,
     }
     learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_TABLE}
-    weight_: FloatArray  # (n_classes,)
-    bias_: FloatArray  # (n_classes,)
+    weight_: FloatArray
+    bias_: FloatArray
 
     def __init__(self, *, bias: bool = True, protocol: Protocol = "converged") -> None:
         self.bias = bias

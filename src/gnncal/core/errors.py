@@ -9,15 +9,51 @@ LONGEST_VALUE = 60  # characters of a value that a message shows
 
 
 class InputError(ValueError):
-    """The caller's data cannot be used as it is."""
+    """Raised when the caller's data or parameters cannot be used as they are.
+
+    It is a ``ValueError``. The message says what came, what was expected, and what to do.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> try:
+    ...     gnncal.softmax([[1.0, 2.0]], temperature=-1)
+    ... except gnncal.InputError as error:
+    ...     print(error)
+    temperature has values that are not positive; pass numbers above 0.
+
+    """
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed."""
+    """Raised when an optional dependency is not installed.
+
+    It is an ``ImportError``. The message names the extra that brings the dependency.
+
+    Examples
+    --------
+    >>> from gnncal import MissingExtraError
+    >>> raise MissingExtraError("GATS needs torch: pip install 'gnncal[neural]'.")
+    Traceback (most recent call last):
+        ...
+    gnncal.core.errors.MissingExtraError: GATS needs torch: pip install 'gnncal[neural]'.
+
+    """
 
 
 class GnncalWarning(UserWarning):
-    """Something was assumed, ignored or stopped early; the result is still usable."""
+    """Issued when something was assumed, ignored or stopped early; the result is still usable.
+
+    Examples
+    --------
+    To turn these warnings into errors, for instance in tests:
+
+    >>> import warnings
+    >>> from gnncal import GnncalWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", GnncalWarning)
+
+    """
 
 
 def shown(value: Any) -> str:

@@ -37,21 +37,48 @@ EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes 
 class Graph:
     """A frozen graph on nodes 0..n_nodes-1, optionally with node features.
 
+    It keeps the senders of each node in CSR form, duplicates repeated, and no edge values.
+
     Parameters
     ----------
-    edge_index : (2, n_edges) integers, NumPy or torch. Messages flow from row 0 to row 1.
-    n_nodes : default: the number of feature rows, or the largest node named plus one.
-    features : (n_nodes, n_features), dense or SciPy sparse.
+    edge_index : array_like of shape (2, n_edges)
+        Whole numbers, NumPy or torch. Messages flow from row 0 to row 1.
+    n_nodes : int, optional
+        Number of nodes. Default: the number of feature rows, or the largest node named plus one.
+    features : array_like or sparse matrix of shape (n_nodes, n_features), optional
+        Features of the nodes, dense or SciPy sparse.
+
+    Attributes
+    ----------
+    n_nodes, n_edges : int
+        Number of nodes and of edges.
+    indptr : ndarray of shape (n_nodes + 1,)
+        Where the senders of each node begin in ``indices``.
+    indices : ndarray of shape (n_edges,)
+        Senders, grouped by receiver and sorted within.
+    in_degree, out_degree : ndarray of shape (n_nodes,)
+        Number of edges that enter and leave each node.
+    self_loops : ndarray of shape (n_nodes,)
+        Number of self-loops of each node.
+    features : ndarray, sparse matrix or None
+        Features of the nodes.
+
+    Examples
+    --------
+    >>> from gnncal import Graph
+    >>> graph = Graph([[0, 1, 2, 2], [1, 0, 0, 1]], n_nodes=4)
+    >>> graph.in_degree, graph.is_undirected
+    (array([2, 2, 0, 0], dtype=int32), False)
 
     """
 
     n_nodes: int
     n_edges: int
-    indptr: IntArray  # (n_nodes + 1,)
-    indices: IntArray  # (n_edges,) senders, grouped by receiver and sorted within
-    in_degree: IntArray  # (n_nodes,)
-    out_degree: IntArray  # (n_nodes,)
-    self_loops: IntArray  # (n_nodes,) how many self-loops each node has
+    indptr: IntArray
+    indices: IntArray
+    in_degree: IntArray
+    out_degree: IntArray
+    self_loops: IntArray
     features: Features | None
 
     def __init__(self, edge_index: Any, n_nodes: int | None = None, features: Any = None) -> None:
@@ -106,14 +133,16 @@ class Graph:
         return Graph(self.edge_index[::-1], self.n_nodes, self.features)
 
     def to_undirected(self) -> Graph:
-        """The same nodes with every edge in both directions, each listed once.
+        """Return the same nodes with every edge in both directions, each listed once.
 
         Returns
         -------
         Graph
+            An undirected graph with the same features.
 
         Examples
         --------
+        >>> from gnncal import Graph
         >>> Graph([[0, 1], [1, 2]]).to_undirected().edge_index.tolist()
         [[1, 0, 2, 1], [0, 1, 1, 2]]
 
@@ -146,9 +175,21 @@ class Graph:
         return np.array_equal(from_senders, from_receivers)
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
-        """A[i, j] = number of edges from j to i, so that ``A @ x`` sums over senders.
+        """Return the adjacency matrix A, for which ``A @ x`` sums over the senders of each node.
 
-        ``from_scipy`` reads the transpose of it, entry (i, j) as an edge from i to j.
+        A[i, j] is the number of edges from j to i. ``from_scipy`` reads the transpose of it, entry
+        (i, j) as an edge from i to j.
+
+        Parameters
+        ----------
+        dtype : dtype, default=numpy.float64
+            Type of the entries.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+            The matrix A.
+
         """
         ones = np.ones(self.n_edges, dtype=dtype)
         return self._matrix(ones)
@@ -156,10 +197,23 @@ class Graph:
     def normalised_adjacency(
         self, *, add_self_loops: bool, dtype: npt.DTypeLike = np.float32
     ) -> sparse.csr_array:
-        r"""GCN's propagation, :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2}`.
+        r"""Return a GCN's propagation matrix, :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2}`.
 
         The in-degree stands on the receiving side, the out-degree on the sending side; degrees
-        below one count as one. ``add_self_loops`` gives a loop to each node that has none.
+        below one count as one.
+
+        Parameters
+        ----------
+        add_self_loops : bool
+            Give a loop to each node that has none.
+        dtype : dtype, default=numpy.float32
+            Type of the entries.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+            The normalised matrix.
+
         """
         if add_self_loops:
             missing = sparse.diags_array((self.self_loops == 0).astype(dtype))
@@ -174,17 +228,52 @@ class Graph:
         return matrix
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """How many neighbours each node has, multi-edges counted, itself left out."""
+        """Return how many neighbours each node has, multi-edges counted, itself left out.
+
+        Parameters
+        ----------
+        side : {"in", "out", "both"}, default="in"
+            Count the nodes that send to a node, those it sends to, or both together.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Whole numbers.
+
+        """
         if side == "both":
             return self.in_degree + self.out_degree - 2 * self.self_loops
         degree = self.in_degree if side == "in" else self.out_degree
         return degree - self.self_loops
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Mean of ``values`` over the other nodes that send to a node.
+        """Return the mean of some values over the neighbours of each node.
 
-        ``side="out"`` takes the nodes that it sends to, ``"both"`` both together. ``values`` is
-        (n_nodes,) or (n_nodes, k). Self-loops are left out; NaN where a node has no neighbour.
+        Self-loops are left out, and multi-edges count as often as they are listed.
+
+        Parameters
+        ----------
+        values : array_like of shape (n_nodes,) or (n_nodes, k)
+            One value or one row for each node.
+        side : {"in", "out", "both"}, default="in"
+            Average over the nodes that send to a node, those it sends to, or both together.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,) or (n_nodes, k)
+            Means; NaN where a node has no neighbour.
+
+        Raises
+        ------
+        InputError
+            If ``values`` has not one entry for each node.
+
+        Examples
+        --------
+        >>> from gnncal import Graph
+        >>> Graph([[0, 1], [2, 2]]).neighbour_mean([1.0, 3.0, 0.0])
+        array([nan, nan,  2.])
+
         """
         array = as_numpy(values)
         if array.dtype not in (np.float32, np.float64):

@@ -18,7 +18,34 @@ LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 i
 
 
 def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
-    """Rows of exp(z / T), normalised; T is one number or one per node."""
+    r"""Return the softmax of each row of logits, divided by a temperature first.
+
+    .. math:: p_{ik} = e^{z_{ik} / T_i} / \sum_j e^{z_{ij} / T_i}
+
+    Parameters
+    ----------
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores, NumPy or torch.
+    temperature : float or array_like of shape (n_nodes,), default=1.0
+        Positive: one number, or one for each node.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_classes)
+        Probabilities in the precision of the logits; rows sum to one.
+
+    Raises
+    ------
+    InputError
+        If a temperature is not positive, or the logits cannot be used.
+
+    Examples
+    --------
+    >>> from gnncal import softmax
+    >>> softmax([[2.0, 0.0]]).round(2), softmax([[2.0, 0.0]], temperature=2).round(2)
+    (array([[0.88, 0.12]]), array([[0.73, 0.27]]))
+
+    """
     scaled = _shifted(check_logits(logits))
     divisor = np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
     if not (divisor > 0).all():
@@ -74,7 +101,25 @@ def concentration(entropy: FloatArray, n_classes: int, *, minimum: float = 0.0) 
 
 
 def logits_from_probabilities(probs: Any) -> FloatArray:
-    """Logits whose softmax gives ``probs``; zeros become the smallest positive number."""
+    """Return logits whose softmax gives these probabilities, for models that give no logits.
+
+    Parameters
+    ----------
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_classes)
+        Natural logarithms; zeros become the smallest positive number first.
+
+    Examples
+    --------
+    >>> from gnncal import logits_from_probabilities, softmax
+    >>> softmax(logits_from_probabilities([[0.9, 0.1]]))
+    array([[0.9, 0.1]])
+
+    """
     checked = check_probs(probs)
     return np.log(np.maximum(checked, np.finfo(checked.dtype).tiny))
 

@@ -13,9 +13,34 @@ from gnncal.core.graph import Graph
 
 
 def from_pyg(data: Any) -> Graph:
-    """A graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
+    """Make a graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
 
     Data of the transform ``ToSparseTensor`` has ``adj_t`` instead of ``edge_index``.
+
+    Parameters
+    ----------
+    data : torch_geometric.data.Data
+        The graph. :func:`gnncal.calibrate` and every ``fit`` take it as it is, too.
+
+    Returns
+    -------
+    Graph
+        The same edges and features in gnncal's form.
+
+    Raises
+    ------
+    InputError
+        If there are no edges or they cannot be read.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> from gnncal import from_pyg
+    >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    >>> from_pyg(data).in_degree
+    array([0, 1, 1], dtype=int32)
+
     """
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None and getattr(data, "adj_t", None) is not None:

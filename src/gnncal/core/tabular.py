@@ -75,7 +75,14 @@ class Tabular(ABC):
         return "".join(table.as_html() for table in self._tables())
 
     def to_frame(self) -> Any:
-        """Return the record as a pandas DataFrame. Values are not rounded or scaled."""
+        """Return the record as a pandas DataFrame. Values are not rounded or scaled.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The first of the record's tables, indexed by its first column.
+
+        """
         return self._tables()[0].to_frame()
 
 

@@ -32,10 +32,22 @@ class HomophilyGroups:
 
     Attributes
     ----------
-    lower, upper : (n_groups,) ends of each group's homophily; a value on an edge belongs below it.
-    homophily : (n_groups,) mean homophily of the group.
-    sides : confidence and accuracy by group, for each set of probabilities by name.
-    n_unknown : nodes whose homophily is not known, in no group.
+    lower, upper : ndarray of shape (n_groups,)
+        Ends of each group's homophily; a value on an edge belongs below it.
+    homophily : ndarray of shape (n_groups,)
+        Mean homophily of the group.
+    sides : mapping of str to Cells
+        Confidence and accuracy by group, for each set of probabilities by name.
+    n_unknown : int
+        Number of nodes whose homophily is not known; they are in no group.
+
+    Examples
+    --------
+    >>> from gnncal.inspection import homophily_groups
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
+    >>> groups.homophily, groups.n_unknown
+    (array([0.2, 0.9]), 0)
 
     """
 
@@ -47,19 +59,31 @@ class HomophilyGroups:
 
 
 def neighbour_support(logits: Any, graph: Any) -> FloatArray:
-    """Mean probability that a node's neighbours give to its predicted class; (n_nodes,).
+    """Return the mean probability that a node's neighbours give to its predicted class.
 
-    It estimates homophily without any label. Senders and receivers both count as neighbours. NaN
-    for a node that has none.
+    It estimates homophily without any label. Senders and receivers both count as neighbours.
 
     Parameters
     ----------
-    logits : (n_nodes, n_classes) raw scores of every node.
-    graph : the :class:`gnncal.Graph` or PyTorch Geometric ``Data`` of these nodes.
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node.
+    graph : Graph or torch_geometric.data.Data
+        The graph of these nodes.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+        Numbers in [0, 1]; NaN for a node that has no neighbours.
+
+    Raises
+    ------
+    InputError
+        If there is no graph, or it has another number of nodes.
 
     Examples
     --------
     >>> import numpy as np, gnncal
+    >>> from gnncal.inspection import neighbour_support
     >>> graph = gnncal.Graph([[0, 1], [1, 0]], 3)
     >>> neighbour_support(np.log([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), graph).round(2)
     array([0.2, 0.1, nan])
@@ -84,17 +108,28 @@ def homophily_groups(
 
     Parameters
     ----------
-    labels : (n_nodes,) classes 0..K-1.
-    sides : probabilities (n_nodes, n_classes) by name, for instance before and after calibration.
-    homophily : (n_nodes,) in [0, 1], such as :func:`neighbour_support`; NaN where unknown.
-    n_groups : their number; there are fewer where many nodes have the same homophily.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    sides : mapping of str to array_like of shape (n_nodes, n_classes)
+        Probabilities by name, for instance before and after calibration.
+    homophily : array_like of shape (n_nodes,)
+        Numbers in [0, 1], such as :func:`neighbour_support`; NaN where unknown.
+    n_groups : int, default=5
+        Number of groups; there are fewer where many nodes have the same homophily.
 
     Returns
     -------
     HomophilyGroups
+        The groups, with confidence and accuracy of each.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together, or no homophily is known.
 
     Examples
     --------
+    >>> from gnncal.inspection import homophily_groups
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
     >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
     >>> groups.upper, groups.sides["raw"].gap.round(2)

@@ -32,11 +32,32 @@ BISECTIONS = 50
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through the temperatures of the nodes, with the name that a legend gives it."""
+    """A line through the temperatures of the nodes, with the name that a legend gives it.
+
+    Attributes
+    ----------
+    label : str
+        Name in the legend.
+    x : ndarray of shape (n_points,)
+        Homophily or entropy, ascending.
+    temperature : ndarray of shape (n_points,)
+        Temperature at each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import EntropyScaling
+    >>> from gnncal.inspection import temperature_profile
+    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
+    >>> calibrator = EntropyScaling().fit(logits, (logits + noise).argmax(axis=1), nodes=range(80))
+    >>> [curve.label for curve in temperature_profile(calibrator, logits).by_entropy]
+    ['fitted law']
+
+    """
 
     label: str
-    x: FloatArray  # (n_points,) homophily or entropy, ascending
-    temperature: FloatArray  # (n_points,)
+    x: FloatArray
+    temperature: FloatArray
 
 
 @dataclass(frozen=True)
@@ -45,18 +66,39 @@ class TemperatureProfile:
 
     Attributes
     ----------
-    nodes : (n,) indices of the nodes, ascending; a sample if there were many.
-    entropy : (n,) normalised entropy of the raw prediction.
-    homophily : (n,) what ``homophily_name`` says; NaN for nodes without neighbours.
-    temperature : (n,) what each node's logits are divided by.
-    by_homophily, by_entropy : curves. If ``has_law``, the fitted law with the other of the two
-        held at its 10th percentile, median and 90th percentile, and everything else typical. If
-        not, one running median of the nodes.
-    has_law : whether the method has a formula of homophily and entropy.
-    is_effective : whether the method has no temperature of its own; then it is the one that would
-        give the raw prediction the same confidence. Nodes for which there is none are left out.
-    homophily_name : what the homophily is.
-    n_candidates : number of nodes that the sample was drawn from.
+    nodes : ndarray of shape (n,)
+        Indices of the nodes, ascending; a sample if there were many.
+    entropy : ndarray of shape (n,)
+        Normalised entropy of the raw prediction.
+    homophily : ndarray of shape (n,)
+        What ``homophily_name`` says; NaN for nodes without neighbours.
+    temperature : ndarray of shape (n,)
+        What each node's logits are divided by.
+    by_homophily, by_entropy : tuple of Curve
+        Curves. If ``has_law``, the fitted law with the other of the two held at its 10th
+        percentile, median and 90th percentile, and everything else typical. If not, one running
+        median of the nodes.
+    has_law : bool
+        Whether the method has a formula of homophily and entropy.
+    is_effective : bool
+        Whether the method has no temperature of its own; then it is the one that would give the raw
+        prediction the same confidence. Nodes for which there is none are left out.
+    homophily_name : str
+        What the homophily is.
+    n_candidates : int
+        Number of nodes that the sample was drawn from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import TemperatureScaling
+    >>> from gnncal.inspection import temperature_profile
+    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(80))
+    >>> profile = temperature_profile(calibrator, logits)
+    >>> profile.has_law, profile.is_effective, profile.n_candidates
+    (True, False, 80)
 
     """
 
@@ -86,25 +128,38 @@ def temperature_profile(
 
     Parameters
     ----------
-    calibrator : fitted. One that divides no logits by a temperature is shown with the temperature
-        that would have the same effect on the confidence. With None, ``probabilities`` say what
-        it made of the logits.
-    logits : (n_nodes, n_classes) raw scores of every node.
-    graph : the :class:`gnncal.Graph` or PyTorch Geometric ``Data`` of these nodes. Without one
-        there is no homophily.
-    nodes : nodes to look at, mask or indices. Default: all.
-    probabilities : (n_nodes, n_classes) what ``calibrator`` predicts, if it is known already.
-    max_nodes : of more nodes a random sample is taken.
-    random_state : seed of the sample.
+    calibrator : Calibrator or None
+        Fitted. One that divides no logits by a temperature is shown with the temperature that would
+        have the same effect on the confidence. With None, ``probabilities`` say what it made of the
+        logits.
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node.
+    graph : Graph or torch_geometric.data.Data, optional
+        The graph of these nodes. Without one there is no homophily.
+    nodes : array_like, optional
+        Nodes to look at, mask or indices. Default: all.
+    probabilities : array_like of shape (n_nodes, n_classes), optional
+        What ``calibrator`` predicts, if it is known already.
+    max_nodes : int, default=4000
+        Of more nodes a random sample is taken.
+    random_state : int, default=0
+        Seed of the sample.
 
     Returns
     -------
     TemperatureProfile
+        Temperatures, entropy and homophily of the nodes, and curves.
+
+    Raises
+    ------
+    InputError
+        If neither a calibrator nor probabilities are given, or an array cannot be used.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gnncal import TemperatureScaling
+    >>> from gnncal.inspection import temperature_profile
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 50, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(50))

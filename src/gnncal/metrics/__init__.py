@@ -1,4 +1,4 @@
-"""Metrics: ``(labels, probs, *, ...)`` in, numbers or small records out."""
+"""Metrics of probabilities: ``(labels, probs, *, ...)`` in, numbers or small records out."""
 
 from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins, reliability_bins
 from gnncal.metrics.calibration import (

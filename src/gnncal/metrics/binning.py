@@ -26,11 +26,32 @@ DEFAULT_BINS = 15  # of confidence, as in the paper
 
 @dataclass(frozen=True, repr=False)
 class Cells(Tabular):
-    """Nodes sorted into cells: what every binned calibration error is made of."""
+    """Nodes sorted into cells: what every binned calibration error is made of.
 
-    count: IntArray  # (n_cells,)
-    confidence: FloatArray  # (n_cells,) mean confidence, NaN where empty
-    accuracy: FloatArray  # (n_cells,) share of correct nodes, NaN where empty
+    It prints as a table.
+
+    Attributes
+    ----------
+    count : ndarray of shape (n_cells,)
+        Number of nodes in each cell.
+    confidence : ndarray of shape (n_cells,)
+        Mean confidence, NaN where a cell is empty.
+    accuracy : ndarray of shape (n_cells,)
+        Share of correct nodes, NaN where a cell is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.metrics import Cells
+    >>> cells = Cells(np.array([10]), np.array([0.9]), np.array([0.6]))
+    >>> cells.gap.round(2), cells.correct
+    (array([0.3]), array([6]))
+
+    """
+
+    count: IntArray
+    confidence: FloatArray
+    accuracy: FloatArray
 
     @property
     def gap(self) -> FloatArray:
@@ -43,11 +64,35 @@ class Cells(Tabular):
         return np.rint(np.where(self.count > 0, self.accuracy, 0.0) * self.count).astype(np.int64)
 
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Clopper-Pearson interval of the accuracy of each cell: low and high, NaN where empty."""
+        """Return the Clopper-Pearson interval of the accuracy of each cell.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_cells,)
+            Lower and upper ends, NaN where a cell is empty.
+
+        """
         return clopper_pearson(self.correct, self.count, level=level)
 
     def gap_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Interval of the gap of each cell, its mean confidence taken as known; NaN where empty."""
+        """Return an interval of the gap of each cell, its mean confidence taken as known.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_cells,)
+            Lower and upper ends, NaN where a cell is empty.
+
+        """
         low, high = self.accuracy_interval(level)
         return self.confidence - high, self.confidence - low
 
@@ -69,10 +114,30 @@ class Cells(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class ReliabilityBins(Cells):
-    """Cells that are intervals of confidence."""
+    """Cells that are intervals of confidence: the data of a reliability diagram.
 
-    lower: FloatArray  # (n_bins,)
-    upper: FloatArray  # (n_bins,)
+    Attributes
+    ----------
+    count : ndarray of shape (n_bins,)
+        Number of nodes in each bin.
+    confidence : ndarray of shape (n_bins,)
+        Mean confidence, NaN where a bin is empty.
+    accuracy : ndarray of shape (n_bins,)
+        Share of correct nodes, NaN where a bin is empty.
+    lower, upper : ndarray of shape (n_bins,)
+        Ends of each bin, which is (lower, upper].
+
+    Examples
+    --------
+    >>> from gnncal.metrics import reliability_bins
+    >>> bins = reliability_bins([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], n_bins=2)
+    >>> bins.upper, bins.accuracy.round(2)
+    (array([0.5, 1. ]), array([ nan, 0.67]))
+
+    """
+
+    lower: FloatArray
+    upper: FloatArray
 
     def _names(self) -> dict[str, list[Cell]]:
         return {
@@ -128,7 +193,32 @@ def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_ce
 def reliability_bins(
     labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> ReliabilityBins:
-    """Confidence against accuracy, bin by bin: the data of a reliability diagram."""
+    """Sort nodes into bins of confidence: the data of a reliability diagram.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many nodes.
+
+    Returns
+    -------
+    ReliabilityBins
+        Confidence and accuracy of each bin.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import reliability_bins
+    >>> bins = reliability_bins([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], n_bins=2)
+    >>> bins.count, bins.confidence.round(2)
+    (array([0, 3]), array([nan, 0.8]))
+
+    """
     confidence, correct = confidence_and_correctness(labels, probs)
     edges = bin_edges(confidence, n_bins, strategy)
     cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)

@@ -40,12 +40,47 @@ def expected_calibration_error(
 
     .. math:: \Big(\sum_b \tfrac{n_b}{n} \, |\mathrm{conf}_b - \mathrm{acc}_b|^q\Big)^{1/q}
 
-    with q = 1 (``norm="l1"``) or 2; ``norm="max"`` is the largest gap.
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many nodes.
+    norm : {"l1", "l2", "max"}, default="l1"
+        Exponent q = 1 or 2; ``"max"`` is the largest gap.
+    debias : {"kumar"}, optional
+        Correct for the upward bias of small bins. For l2, a bin's squared gap loses its sampling
+        variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias E|gap + noise| - |gap| of
+        normal noise with variance acc (1 - acc) / n_b. Bins of one node, whose variance is unknown,
+        count as zero.
 
-    ``debias="kumar"`` is the estimator of Kumar, Liang, Ma (NeurIPS 2019). For l2, a bin's squared
-    gap loses its sampling variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias
-    E|gap + noise| - |gap| of normal noise with variance acc (1 - acc) / n_b. Bins of one node,
-    whose variance is unknown, count as zero.
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If ``debias`` is unknown or does not go with ``norm``, or an array cannot be used.
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning"
+    (AAAI 2015). Kumar, Liang, Ma, "Verified uncertainty calibration" (NeurIPS 2019) for ``debias``.
+
+    Examples
+    --------
+    A model that says 0.9 and is right three times out of four:
+
+    >>> from gnncal.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)
+    0.15
+
     """
     bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
     if debias is None:
@@ -58,7 +93,37 @@ def expected_calibration_error(
 def maximum_calibration_error(
     labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> float:
-    """MCE: the largest gap of any bin of confidence."""
+    """MCE: the largest gap between confidence and accuracy of any bin.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many nodes.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning"
+    (AAAI 2015).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import maximum_calibration_error
+    >>> probs = [[0.9, 0.1]] * 4 + [[0.6, 0.4]]
+    >>> round(maximum_calibration_error([0, 0, 0, 1, 1], probs), 2)  # the bin of 0.6 has accuracy 0
+    0.6
+
+    """
     return expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy, norm="max")
 
 
@@ -70,7 +135,38 @@ def classwise_calibration_error(
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
 ) -> float:
-    """The calibration error of each class's probability against its frequency, class mean."""
+    """Return the calibration error of each class's probability against its frequency, class mean.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    n_bins : int, default=15
+        Number of bins of each class's probability.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many nodes.
+    norm : {"l1", "l2", "max"}, default="l1"
+        How the gaps of the bins are put together.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    References
+    ----------
+    Kull et al., "Beyond temperature scaling: obtaining well-calibrated multiclass probabilities
+    with Dirichlet calibration" (NeurIPS 2019).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import classwise_calibration_error
+    >>> round(classwise_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)
+    0.15
+
+    """
     all_labels, checked = check_outcomes(labels, probs)
     errors = []
     for c in range(checked.shape[1]):
@@ -83,11 +179,35 @@ def classwise_calibration_error(
 
 
 def smooth_calibration_error(labels: Any, probs: Any) -> float:
-    """SmECE of Blasiok and Nakkiran (ICLR 2024), which needs no bins.
+    """SmECE: a calibration error that needs no bins.
 
     The residuals (correct - confidence) are smoothed along the confidence axis by a Gaussian
     reflected at 0 and 1; the error is the integral of their absolute value at the bandwidth that
     equals it.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    References
+    ----------
+    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing" (ICLR
+    2024).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import smooth_calibration_error
+    >>> round(smooth_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)
+    0.15
+
     """
     confidence, correct = confidence_and_correctness(labels, probs)
     residual = (correct - confidence) / len(confidence)

@@ -33,17 +33,46 @@ FLOOR_SUFFIX = "_floor"
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that judges probabilities, and how it is shown."""
+    """A number that judges probabilities, and how it is shown.
 
-    name: str  # in code, records and JSON
-    title: str  # in tables
-    function: Callable[..., float]  # of (labels, probs), and of in_degree if needs_degree
-    decimals: int  # as shown
-    unit: Literal["", "%"] = ""  # "%": a share, shown times 100
+    Parameters
+    ----------
+    name : str
+        Name in code, records and JSON.
+    title : str
+        Name in tables.
+    function : callable
+        Computes it from (labels, probs), and from in_degree if ``needs_degree``.
+    decimals : int
+        Number of decimals that are shown.
+    unit : {"", "%"}, default=""
+        ``"%"`` marks a share, which is shown times 100.
+    better : {"lower", "higher"}, default="lower"
+        Which direction is better.
+    needs_degree : bool, default=False
+        Whether it needs the in-degrees of the nodes.
+    floor : callable, optional
+        Computes the noise floor from probs, and from in_degree if ``needs_degree``.
+    per_node : callable, optional
+        Computes the score of each node, if the metric is their mean.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import METRICS, Metric
+    >>> isinstance(METRICS["ece"], Metric), METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
+    (True, 'ECE %', '3.12')
+
+    """
+
+    name: str
+    title: str
+    function: Callable[..., float]
+    decimals: int
+    unit: Literal["", "%"] = ""
     better: Literal["lower", "higher"] = "lower"
     needs_degree: bool = False
-    floor: Callable[..., NoiseFloor] | None = None  # of probs, and of in_degree if needs_degree
-    per_node: Callable[..., FloatArray] | None = None  # scores of nodes, if this is their mean
+    floor: Callable[..., NoiseFloor] | None = None
+    per_node: Callable[..., FloatArray] | None = None
 
     @property
     def heading(self) -> str:
@@ -61,19 +90,61 @@ class Metric:
         return None if self.floor is None else self.name + FLOOR_SUFFIX
 
     def shown(self, value: float | None) -> str:
-        """Return a value as tables show it: scaled and rounded, a dash if there is none."""
+        """Return a value as tables show it: scaled and rounded, a dash if there is none.
+
+        Parameters
+        ----------
+        value : float or None
+            A value of this metric.
+
+        Returns
+        -------
+        str
+            The text.
+
+        """
         if value is None or value != value:
             return "-"
         return f"{self.scale * value:.{self.decimals}f}"
 
     def measure(self, labels: Any, probs: Any, in_degree: Any = None) -> float | None:
-        """Return the metric, or None if it needs degrees and there are none."""
+        """Return the metric of some probabilities.
+
+        Parameters
+        ----------
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        in_degree : array_like of shape (n_nodes,), optional
+            In-degree of each node.
+
+        Returns
+        -------
+        float or None
+            The value; None if the metric needs degrees and there are none.
+
+        """
         if not self.needs_degree:
             return self.function(labels, probs)
         return None if in_degree is None else self.function(labels, probs, in_degree)
 
     def measure_floor(self, probs: Any, in_degree: Any = None) -> NoiseFloor | None:
-        """Return what perfect calibration would show, or None if that is not defined."""
+        """Return what the metric would be under perfect calibration.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        in_degree : array_like of shape (n_nodes,), optional
+            In-degree of each node.
+
+        Returns
+        -------
+        NoiseFloor or None
+            The floor; None if it is not defined, or degrees are missing.
+
+        """
         if self.floor is None or (self.needs_degree and in_degree is None):
             return None
         return self.floor(probs, in_degree) if self.needs_degree else self.floor(probs)
@@ -107,7 +178,29 @@ def measure(labels: Any, probs: Any, *, in_degree: Any = None) -> dict[str, floa
     """Return every metric and every noise floor by name, as plain numbers.
 
     A floor is named like its metric with ``_floor`` appended, and its standard deviation with
-    ``_floor_spread``. Metrics by degree are left out if ``in_degree`` is not given.
+    ``_floor_spread``.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    in_degree : array_like of shape (n_nodes,), optional
+        In-degree of each node. Without it, metrics by degree are left out.
+
+    Returns
+    -------
+    dict of str to float
+        Values by name.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import measure
+    >>> values = measure([0, 0, 0, 1], [[0.9, 0.1]] * 4)
+    >>> values["accuracy"], round(values["ece"], 2), round(values["ece_floor"], 2)
+    (0.75, 0.15, 0.13)
+
     """
     measured: dict[str, float] = {}
     for name, metric in METRICS.items():

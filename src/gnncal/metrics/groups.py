@@ -19,16 +19,59 @@ DEGREE_BLOCKS = 10  # as in the release of GETS
 
 @dataclass(frozen=True, repr=False)
 class GroupCells(Cells):
-    """Cells that are groups of nodes."""
+    """Cells that are groups of nodes.
 
-    group: npt.NDArray[Any]  # (n_groups,) the groups' values, sorted
+    Attributes
+    ----------
+    count : ndarray of shape (n_groups,)
+        Number of nodes in each group.
+    confidence : ndarray of shape (n_groups,)
+        Mean confidence of the group.
+    accuracy : ndarray of shape (n_groups,)
+        Share of correct nodes of the group.
+    group : ndarray of shape (n_groups,)
+        Value of each group, sorted.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import calibration_by_group
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+    >>> calibration_by_group([0, 1, 1], probs, ["old", "new", "new"]).group
+    array(['new', 'old'], dtype='<U3')
+
+    """
+
+    group: npt.NDArray[Any]
 
     def _names(self) -> dict[str, list[Cell]]:
         return {"group": [Cell(value, str(value)) for value in self.group.tolist()]}
 
 
 def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
-    """Confidence and accuracy within each group; ``groups`` has one value for each node."""
+    """Compare confidence with accuracy within each group of nodes.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    groups : array_like of shape (n_nodes,)
+        A value for each node; equal values form a group.
+
+    Returns
+    -------
+    GroupCells
+        Confidence and accuracy of each group.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import calibration_by_group
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+    >>> calibration_by_group([0, 1, 1], probs, ["old", "new", "new"]).gap.round(2)
+    array([ 0.25, -0.1 ])
+
+    """
     confidence, correct = confidence_and_correctness(labels, probs)
     values, cell = check_groups(groups, len(confidence))
     cells = fill_cells(confidence, correct, cell, len(values))
@@ -36,13 +79,63 @@ def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
 
 
 def grouped_calibration_error(labels: Any, probs: Any, groups: Any) -> float:
-    """Sum over groups of (size / n) * |mean confidence - accuracy|."""
+    r"""Return the mean gap between confidence and accuracy over groups of nodes.
+
+    .. math:: \sum_g \tfrac{n_g}{n} \, |\mathrm{conf}_g - \mathrm{acc}_g|
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    groups : array_like of shape (n_nodes,)
+        A value for each node; equal values form a group.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import grouped_calibration_error
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+    >>> round(grouped_calibration_error([0, 1, 1], probs, ["old", "new", "new"]), 2)
+    0.2
+
+    """
     cells = calibration_by_group(labels, probs, groups)
     return float(combine(cells.gap, cells.count / cells.count.sum(), "l1"))
 
 
 def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
-    """Blocks of ceil(n / n_blocks) nodes of neighbouring degree; ties are split by position."""
+    """Sort nodes into blocks of similar in-degree.
+
+    Parameters
+    ----------
+    in_degree : array_like of shape (n_nodes,)
+        In-degree of each node.
+    n_blocks : int, default=10
+        Number of blocks. Each has ceil(n / n_blocks) nodes, the last may have fewer.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+        Block of each node, from low to high degree; ties are split by position.
+
+    Raises
+    ------
+    InputError
+        If ``in_degree`` has no node or another shape.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import degree_blocks
+    >>> degree_blocks([5, 1, 9, 2], n_blocks=2)
+    array([1, 0, 1, 0])
+
+    """
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
@@ -53,7 +146,39 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
 
 
 def degree_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> float:
-    """The grouped error over degree blocks (what the GETS release reports as ECE)."""
+    """Return the calibration error over blocks of nodes of similar in-degree.
+
+    It is what the release of GETS reports as ECE.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    in_degree : array_like of shape (n_nodes,)
+        In-degree of each node.
+    n_blocks : int, default=10
+        Number of blocks.
+
+    Returns
+    -------
+    float
+        The error, between 0 and 1.
+
+    References
+    ----------
+    Zhuang et al., "GETS: ensemble temperature scaling for calibration in graph neural networks"
+    (ICLR 2025).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import degree_ece
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
+    >>> round(degree_ece([0, 1, 1, 1], probs, [5, 1, 9, 2], n_blocks=2), 2)
+    0.2
+
+    """
     return grouped_calibration_error(labels, probs, degree_blocks(in_degree, n_blocks=n_blocks))
 
 

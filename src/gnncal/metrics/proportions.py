@@ -17,27 +17,40 @@ LEVEL = number(above=0, below=1)
 def clopper_pearson(
     successes: Any, trials: Any, *, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Interval of a probability of success, exact for independent trials.
+    r"""Return an interval of a probability of success, exact for independent trials.
 
     It holds every probability that neither makes so many successes nor so few of them rarer than
     :math:`(1 - \text{level}) / 2`, so it covers the true one at least as often as ``level`` says.
 
     Parameters
     ----------
-    successes : whole numbers, any shape.
-    trials : whole numbers, at least as many as successes.
-    level : of the two-sided interval.
+    successes : array_like of int
+        Numbers of successes, any shape.
+    trials : array_like of int
+        Numbers of trials, at least as many as successes.
+    level : float, default=0.95
+        Probability of the two-sided interval.
 
     Returns
     -------
-    low, high : arrays of the common shape, NaN where there was no trial.
+    low : ndarray
+        Lower ends, of the common shape; NaN where there was no trial.
+    high : ndarray
+        Upper ends.
+
+    Raises
+    ------
+    InputError
+        If there are more successes than trials, or ``level`` is not between 0 and 1.
 
     References
     ----------
-    Clopper and Pearson, Biometrika 1934.
+    Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial" (Biometrika 1934).
 
     Examples
     --------
+    >>> from gnncal.metrics import clopper_pearson
     >>> low, high = clopper_pearson([0, 8], [0, 10])
     >>> low.round(3), high.round(3)
     (array([  nan, 0.444]), array([  nan, 0.975]))

@@ -21,10 +21,28 @@ from gnncal.metrics.proportions import clopper_pearson
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Error rate among the most confident nodes, for every number of them or some of these."""
+    """Error rate among the most confident nodes, for every number of them or some of these.
 
-    coverage: FloatArray  # (n_points,) shares of the nodes, ascending; the last is 1
-    risk: FloatArray  # (n_points,) share of mistakes among that many nodes
+    Attributes
+    ----------
+    coverage : ndarray of shape (n_points,)
+        Shares of the nodes, ascending; the last is 1.
+    risk : ndarray of shape (n_points,)
+        Share of mistakes among that many nodes.
+    n_nodes : int
+        Number of nodes.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
+    >>> curve.risk.round(2), curve.optimal_risk.round(2)
+    (array([0.  , 0.5 , 0.33]), array([0.  , 0.  , 0.33]))
+
+    """
+
+    coverage: FloatArray
+    risk: FloatArray
     n_nodes: int
 
     @property
@@ -37,17 +55,40 @@ class RiskCoverage:
         return np.maximum(self.coverage - (1.0 - mistakes), 0.0) / self.coverage
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Clopper-Pearson interval of the risk at each coverage on its own: low and high.
+        """Return the Clopper-Pearson interval of the risk at each coverage on its own.
 
         It is about the nodes above a confidence that was chosen beforehand. The lowest point of
         the curve, picked after looking, is better than it seems.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_points,)
+            Lower and upper ends.
+
         """
         kept = np.rint(self.coverage * self.n_nodes).astype(np.int64)
         mistakes = np.rint(self.risk * kept).astype(np.int64)
         return clopper_pearson(mistakes, kept, level=level)
 
     def thinned(self, max_points: int = 500) -> RiskCoverage:
-        """The same curve at no more than so many coverages, about evenly spaced."""
+        """Return the same curve at fewer coverages, about evenly spaced.
+
+        Parameters
+        ----------
+        max_points : int, default=500
+            Largest number of points.
+
+        Returns
+        -------
+        RiskCoverage
+            The thinned curve.
+
+        """
         whole_number(at_least=1).check("max_points", max_points)
         n = len(self.coverage)
         if n <= max_points:
@@ -57,7 +98,34 @@ class RiskCoverage:
 
 
 def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
-    """The risk at each coverage, most confident nodes first."""
+    """Return the error rate of the most confident nodes, for every number of them.
+
+    Nodes of equal confidence are averaged over their orders.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+
+    Returns
+    -------
+    RiskCoverage
+        Coverage and risk, most confident nodes first.
+
+    References
+    ----------
+    Geifman, El-Yaniv, "Selective classification for deep neural networks" (NeurIPS 2017).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
+    >>> curve.coverage.round(2), curve.risk.round(2)
+    (array([0.33, 0.67, 1.  ]), array([0.  , 0.5 , 0.33]))
+
+    """
     return curve_of(*confidence_and_correctness(labels, probs))
 
 
@@ -74,12 +142,65 @@ def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
 
 
 def aurc(labels: Any, probs: Any) -> float:
-    """Area under the risk-coverage curve: the mean risk over all coverages."""
+    """Return the area under the risk-coverage curve: the mean risk over all coverages.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+
+    Returns
+    -------
+    float
+        The area, between 0 and 1; lower is better.
+
+    References
+    ----------
+    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers"
+    (ICLR 2019).
+
+    Examples
+    --------
+    >>> from gnncal.metrics import aurc
+    >>> round(aurc([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]), 2)  # mean of 0, 1/2, 1/3
+    0.28
+
+    """
     return float(risk_coverage_curve(labels, probs).risk.mean())
 
 
 def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
-    """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage in (0, 1]."""
+    """Return the accuracy among the most confident nodes, for each coverage.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    coverages : sequence of float
+        Shares of the nodes, in (0, 1]; ceil(coverage * n) nodes are kept.
+
+    Returns
+    -------
+    ndarray of shape (n_coverages,)
+        Accuracy at each coverage.
+
+    Raises
+    ------
+    InputError
+        If a coverage is not in (0, 1].
+
+    Examples
+    --------
+    >>> from gnncal.metrics import selective_accuracy
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> selective_accuracy([0, 0, 0, 1], probs, [0.5, 1.0])
+    array([1.  , 0.75])
+
+    """
     wanted = np.asarray(coverages, dtype=np.float64)
     if wanted.size == 0 or not ((wanted > 0) & (wanted <= 1)).all():
         raise InputError(f"coverages is {coverages!r}; expected shares in (0, 1].")

@@ -38,14 +38,42 @@ NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it miss
 
 @dataclass(frozen=True)
 class CalibrationEstimate:
-    """A calibration error beside what chance alone would give."""
+    """A calibration error beside what chance alone would give.
 
-    value: float  # the plug-in error
-    floor: float  # its mean over draws in which these very probabilities are perfectly calibrated
-    p_value: float  # how often a perfectly calibrated model would show at least this error
-    low: float  # bias-corrected interval of the error of the underlying population
+    Attributes
+    ----------
+    value : float
+        The error, computed from the nodes as they are.
+    floor : float
+        Its mean over draws in which these very probabilities are perfectly calibrated.
+    p_value : float
+        How often a perfectly calibrated model would show at least this error.
+    low, high : float
+        Ends of a bias-corrected interval of the error of the underlying population.
+    level : float
+        Probability of the interval.
+    n_nodes : int
+        Number of nodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.metrics import estimate_calibration_error
+    >>> generator = np.random.default_rng(1)
+    >>> p = generator.uniform(0.5, 1.0, size=500)
+    >>> labels = (generator.uniform(size=500) > p).astype(int)  # perfectly calibrated
+    >>> estimate = estimate_calibration_error(labels, np.column_stack([p, 1 - p]))
+    >>> round(estimate.value, 3), round(estimate.floor, 3), estimate.p_value > 0.05
+    (0.045, 0.04, True)
+
+    """
+
+    value: float
+    floor: float
+    p_value: float
+    low: float
     high: float
-    level: float  # of the interval
+    level: float
     n_nodes: int
 
 
@@ -62,24 +90,68 @@ def estimate_calibration_error(
     n_resamples: int = 1000,
     random_state: int = 0,
 ) -> CalibrationEstimate:
-    """Any calibration error with its noise floor and a bootstrap interval.
+    """Estimate a calibration error with its noise floor, p-value and interval.
 
-    ``kind="confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
-    classes, ``"groups"`` :func:`grouped_calibration_error` (``degree_blocks(in_degree)`` gives
-    the degree-stratified one), ``"smooth"`` :func:`smooth_calibration_error`, which has neither
-    bins nor norm.
-
-    The plug-in error is biased upwards, and resampling it adds the same bias once more, so a
+    The error itself is biased upwards, and resampling it adds the same bias once more, so a
     percentile interval can lie wholly above the truth. This one asks which true gaps could have
     produced the observed error: the observed gaps are scaled up and down, resampling noise is
     added, and the interval holds the errors at which the observed one is not extreme. Its upper
     end is never below the one that an error typical of no true gaps would give, so a lucky sample
     does not pass for a certain one.
 
-    Below 20,000 nodes the label of every node is drawn. From there on, for ``"confidence"`` and
-    ``"groups"``, a cell of at least 2,000 nodes is drawn as one number: its hits as normal, or its
-    misses as Poisson where their variance is below 100; the noise of the interval is drawn as one
-    normal vector. These are approximations.
+    Floor and p-value come from labels drawn from the probabilities. Below 20,000 nodes the label of
+    every node is drawn. From there on, for ``"confidence"`` and ``"groups"``, a cell of at least
+    2,000 nodes is drawn as one number: its hits as normal, or its misses as Poisson where their
+    variance is below 100; the noise of the interval is drawn as one normal vector. These are
+    approximations.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    kind : {"confidence", "classwise", "groups", "smooth"}, default="confidence"
+        ``"confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
+        classes, ``"groups"`` :func:`grouped_calibration_error` (``degree_blocks(in_degree)`` gives
+        the degree-stratified one), ``"smooth"`` :func:`smooth_calibration_error`, which has neither
+        bins nor norm.
+    groups : array_like of shape (n_nodes,), optional
+        A value for each node, for ``kind="groups"``.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many nodes.
+    norm : {"l1", "l2", "max"}, default="l1"
+        How the gaps of the bins are put together.
+    level : float, default=0.95
+        Probability of the interval.
+    n_resamples : int, default=1000
+        Number of random draws.
+    random_state : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    CalibrationEstimate
+        The error with its floor, p-value and interval.
+
+    Raises
+    ------
+    InputError
+        If ``kind`` is unknown or does not go with the other arguments, or an array cannot be used.
+
+    Examples
+    --------
+    A model that is right half of the time and says 0.9:
+
+    >>> import numpy as np
+    >>> from gnncal.metrics import estimate_calibration_error
+    >>> probs = np.tile([0.9, 0.1], (200, 1))
+    >>> estimate = estimate_calibration_error([0, 1] * 100, probs)
+    >>> round(estimate.value, 2), round(estimate.floor, 2), estimate.p_value < 0.01
+    (0.4, 0.02, True)
+
     """
     if not 0 < level < 1 or n_resamples < 1:
         raise InputError(

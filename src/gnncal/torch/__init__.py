@@ -1,7 +1,7 @@
 """Calibration inside PyTorch: fitted calibrators as modules, calibrated models, metrics.
 
->>> module = calibrator.to_torch()                       # (logits, edge_index) -> probabilities
->>> model = gnncal.torch.CalibratedModel.fit(gnn, data)  # (x, edge_index) -> probabilities
+``calibrator.to_torch()`` is a module from logits and edges to probabilities.
+``CalibratedModel.fit(model, data)`` is the model itself with calibrated outputs.
 """
 
 from gnncal.core.errors import require

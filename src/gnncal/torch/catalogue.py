@@ -60,7 +60,32 @@ MODULES: dict[type[Calibrator], Callable[[Any], CalibratorModule]] = {
 
 
 def to_module(calibrator: Calibrator) -> CalibratorModule:
-    """Return the module of a fitted calibrator; what ``calibrator.to_torch()`` calls."""
+    """Return the module of a fitted calibrator, which is what ``calibrator.to_torch()`` calls.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted calibrator.
+
+    Returns
+    -------
+    CalibratorModule
+        A module whose buffers hold what was learned.
+
+    Raises
+    ------
+    InputError
+        If the method needs more than logits and edges.
+
+    Examples
+    --------
+    >>> from gnncal import TemperatureScaling
+    >>> from gnncal.torch import to_module
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> to_module(TemperatureScaling().fit(logits, labels))
+    OneTemperature(n_classes=2, hops=0)
+
+    """
     build = MODULES.get(type(calibrator))
     if build is None:
         known = [name for name, kind in CALIBRATORS.items() if kind in MODULES]

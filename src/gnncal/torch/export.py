@@ -51,22 +51,34 @@ def export(
 
     Parameters
     ----------
-    module : what ``calibrator.to_torch()`` gives.
-    path : the file to write, usually ``.onnx`` or ``.pt2``. It appears whole or not at all.
-    format : ``"onnx"``, or ``"torch"`` for a program that ``torch.export.load`` reads.
-    metadata : plain values that are kept in the file.
+    module : CalibratorModule
+        What ``calibrator.to_torch()`` gives.
+    path : str or Path
+        The file to write, usually ``.onnx`` or ``.pt2``. It appears whole or not at all.
+    format : {"onnx", "torch"}, default="onnx"
+        ``"torch"`` is a program that ``torch.export.load`` reads.
+    metadata : dict, optional
+        Plain values that are kept in the file.
 
     Returns
     -------
     Export
+        What was written: the file, the format and the names of the inputs.
+
+    Raises
+    ------
+    InputError
+        If there is no such format, or the module cannot be exported.
+    MissingExtraError
+        If the packages for ONNX are not installed.
 
     Examples
     --------
-    >>> import numpy as np, gnncal
+    >>> import gnncal
     >>> from gnncal.torch import export
-    >>> logits = np.random.default_rng(0).normal(size=(50, 3))
-    >>> calibrator = gnncal.TemperatureScaling().fit(logits, logits.argmax(axis=1))
-    >>> export(calibrator.to_torch(), "/tmp/ts.pt2", format="torch").inputs
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    >>> export(calibrator.to_torch(), "ts.pt2", format="torch").inputs
     ('logits',)
 
     """

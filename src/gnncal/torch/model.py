@@ -30,15 +30,29 @@ class CalibratedModel(nn.Module):
 
     Parameters
     ----------
-    model : gives logits (n_nodes, n_classes), or a dict of them by node type, from
+    model : torch.nn.Module
+        Gives logits (n_nodes, n_classes), or a dict of them by node type, from
         ``model(x, edge_index, ...)``.
-    calibrator : a fitted calibrator that has a module; it is part of the ``state_dict``.
-    node_type : which nodes of a heterogeneous graph are calibrated.
+    calibrator : Calibrator
+        A fitted calibrator that has a module; it is part of the ``state_dict``.
+    node_type : str, optional
+        Which nodes of a heterogeneous graph are calibrated.
 
     Examples
     --------
-    >>> calibrated = CalibratedModel.fit(model, data)      # fits on data.val_mask
-    >>> probs = calibrated(data.x, data.edge_index)        # (n_nodes, n_classes)
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> from torch_geometric.nn import GCNConv
+    >>> from gnncal.torch import CalibratedModel
+    >>> _ = torch.manual_seed(0)
+    >>> model = GCNConv(4, 3)
+    >>> data = Data(x=9 * torch.randn(600, 4), edge_index=torch.randint(600, (2, 3000)))
+    >>> logits = model(data.x, data.edge_index)
+    >>> data.y = torch.distributions.Categorical(logits=logits / 2).sample()
+    >>> data.val_mask = torch.arange(600) < 300
+    >>> calibrated = CalibratedModel.fit(model, data, method="ts")  # fits on data.val_mask
+    >>> round(calibrated.fitted.base_temperature_, 1)  # the logits are twice too large
+    2.2
 
     """
 
@@ -72,18 +86,25 @@ class CalibratedModel(nn.Module):
 
         Parameters
         ----------
-        model : a trained model, see the class.
-        data : a ``Data`` or ``HeteroData`` with ``val_mask`` and ``y``; ``train_mask`` is used
-            where there is one. ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
-        method : a calibrator's name, or a calibrator, which is copied and not changed.
-        node_type : which nodes of a ``HeteroData``; default: those that have a ``val_mask``.
-        forward : ``forward(model, data)`` gives the logits, if the model needs more than
-            features and edges.
-        params : parameters of the calibrator, if ``method`` is a name.
+        model : torch.nn.Module
+            A trained model, see the class.
+        data : torch_geometric.data.Data or torch_geometric.data.HeteroData
+            A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one.
+            ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
+        method : str or Calibrator, default="structural"
+            A calibrator's name, or a calibrator, which is copied and not changed.
+        node_type : str, optional
+            Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
+        forward : callable, optional
+            ``forward(model, data)`` gives the logits, if the model needs more than features and
+            edges.
+        **params : Any
+            Parameters of the calibrator, if ``method`` is a name.
 
         Returns
         -------
         CalibratedModel
+            The model with its fitted calibrator.
 
         Raises
         ------
@@ -104,10 +125,24 @@ class CalibratedModel(nn.Module):
         return cls(model, calibrator, node_type=node_type)
 
     def forward(self, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Calibrated probabilities of every node, (n_nodes, n_classes).
+        """Return the calibrated probabilities of every node.
 
-        The arguments are those of the model. The edges may be an ``edge_index``, an ``adj_t``, or
-        a dict of either by edge type.
+        Parameters
+        ----------
+        x : torch.Tensor or dict
+            Features, as the model takes them.
+        edge_index : torch.Tensor, sparse tensor or dict
+            Edges: an ``edge_index``, an ``adj_t``, or a dict of either by edge type.
+        *args : Any
+            Further arguments of the model.
+        **kwargs : Any
+            Further keyword arguments of the model.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+
         """
         logits = _of_type(self.model(x, edge_index, *args, **kwargs), self.node_type)
         if self.calibrator.hops == 0:
@@ -115,11 +150,17 @@ class CalibratedModel(nn.Module):
         return self.calibrator(logits, edges_between(edge_index, self.node_type))
 
     def predict(self, data: Any) -> Tensor:
-        """Probabilities for a ``Data``, in evaluation mode and without gradients.
+        """Return the probabilities for a ``Data``, in evaluation mode and without gradients.
+
+        Parameters
+        ----------
+        data : torch_geometric.data.Data or torch_geometric.data.HeteroData
+            A graph, or a batch of ``NeighborLoader``.
 
         Returns
         -------
-        (n_nodes, n_classes); of a batch of ``NeighborLoader`` the rows of its seed nodes only.
+        torch.Tensor of shape (n_nodes, n_classes)
+            Probabilities; of a batch of ``NeighborLoader`` the rows of its seed nodes only.
 
         """
         with evaluating(self), torch.no_grad():
@@ -129,20 +170,35 @@ class CalibratedModel(nn.Module):
         return probs if n_seeds is None else probs[:n_seeds]
 
     def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:
-        """Raise an InputError unless a batch has all that its seed nodes' probabilities need.
+        """Check that a batch has all that its seed nodes' probabilities need.
 
         Parameters
         ----------
-        batch : of a ``NeighborLoader``, or a subgraph with ``n_id`` and ``batch_size``.
-        data : the whole graph that it comes from.
-        model_hops : how many hops the model looks; default: its number of message passing layers
-            plus one, because layers such as ``GCNConv`` divide by the degrees of the senders.
+        batch : torch_geometric.data.Data
+            A batch of a ``NeighborLoader``, or a subgraph with ``n_id`` and ``batch_size``.
+        data : torch_geometric.data.Data
+            The whole graph that it comes from.
+        model_hops : int, optional
+            How many hops the model looks. Default: its number of message passing layers plus one,
+            because layers such as ``GCNConv`` divide by the degrees of the senders.
+
+        Raises
+        ------
+        InputError
+            If neighbours are missing; the message says how many hops to sample.
 
         """
         check_batch(batch, data, self.calibrator, _hops_of(self.model, model_hops))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model's weights and the calibrator to a folder; nothing is pickled."""
+        """Write the model's weights and the calibrator to a folder; nothing is pickled.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+
+        """
         from safetensors.torch import save
 
         weights = self.model.state_dict()
@@ -152,7 +208,28 @@ class CalibratedModel(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, model: nn.Module, *, node_type: str | None = None) -> Self:
-        """Read what :meth:`save` wrote; ``model`` is of the same form, its weights are replaced."""
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder.
+        model : torch.nn.Module
+            A model of the same form; its weights are replaced.
+        node_type : str, optional
+            Which nodes of a heterogeneous graph are calibrated.
+
+        Returns
+        -------
+        CalibratedModel
+            The model with its fitted calibrator.
+
+        Raises
+        ------
+        InputError
+            If the files are missing, or the weights do not fit the model.
+
+        """
         from safetensors.torch import load_file
 
         model.load_state_dict(load_file(Path(folder) / MODEL_FILE))

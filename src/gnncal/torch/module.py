@@ -23,13 +23,33 @@ class CalibratorModule(nn.Module):
 
     Parameters
     ----------
-    n_classes : number of columns of the logits.
-    learned : name and value of each buffer.
+    n_classes : int
+        Number of columns of the logits.
+    **learned : array_like
+        Name and value of each buffer.
+
+    Attributes
+    ----------
+    hops : int
+        Neighbours of how many hops the probabilities of a node depend on.
+    side : {"in", "out", "both"}
+        Which neighbours count: those that send to a node, those it sends to, or both.
+
+    Examples
+    --------
+    >>> import torch, gnncal
+    >>> from gnncal.torch import CalibratorModule
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
+    >>> isinstance(module, CalibratorModule), module.hops
+    (True, 0)
+    >>> module(torch.tensor([[2.0, 0.0]])).round(decimals=2)
+    tensor([[0.7500, 0.2500]])
 
     """
 
-    hops: ClassVar[int] = 0  # neighbours of how many hops the probabilities of a node depend on
-    side: Side = "both"  # which neighbours count: those that send to a node, or receive from it
+    hops: ClassVar[int] = 0
+    side: Side = "both"
 
     def __init__(self, n_classes: int, **learned: Any) -> None:
         super().__init__()
@@ -40,18 +60,20 @@ class CalibratorModule(nn.Module):
         self._remembered = RememberedNeighbours()
 
     def forward(self, logits: Tensor, edge_index: Any = None) -> Tensor:
-        """Calibrated probabilities of every node.
+        """Return the calibrated probabilities of every node.
 
         Parameters
         ----------
-        logits : (n_nodes, n_classes) raw scores.
-        edge_index : (2, n_edges) long tensor, messages flow from row 0 to row 1. A transposed
-            adjacency (``adj_t``, any sparse layout) or a :class:`gnncal.Graph` do as well.
-            Modules with ``hops`` 0 ignore it.
+        logits : torch.Tensor of shape (n_nodes, n_classes)
+            Raw scores.
+        edge_index : torch.Tensor of shape (2, n_edges), optional
+            Edges; messages flow from row 0 to row 1. A transposed adjacency (``adj_t``, any sparse
+            layout) or a :class:`gnncal.Graph` do as well. Modules with ``hops`` 0 ignore it.
 
         Returns
         -------
-        (n_nodes, n_classes) probabilities, rows sum to one.
+        torch.Tensor of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
 
         """
         checked = self._checked(logits)
@@ -61,7 +83,14 @@ class CalibratorModule(nn.Module):
     def _probabilities(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor: ...
 
     def extra_repr(self) -> str:
-        """Say what the module needs, inside the parentheses of its repr."""
+        """Return what stands inside the parentheses of the module's repr.
+
+        Returns
+        -------
+        str
+            Number of classes and hops.
+
+        """
         return f"n_classes={self.n_classes}, hops={self.hops}"
 
     def _checked(self, logits: Tensor) -> Tensor:
@@ -88,10 +117,44 @@ class CalibratorModule(nn.Module):
 
 
 class TemperatureModule(CalibratorModule):
-    """A module that divides each node's logits by a positive number: predictions stay."""
+    """A module that divides each node's logits by a positive number, so predictions stay.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of columns of the logits.
+    **learned : array_like
+        Name and value of each buffer.
+
+    Examples
+    --------
+    >>> import torch, gnncal
+    >>> from gnncal.torch import TemperatureModule
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
+    >>> isinstance(module, TemperatureModule)
+    True
+    >>> module.temperature(torch.tensor([[2.0, 0.0]])).round(decimals=2)
+    tensor([1.8200])
+
+    """
 
     def temperature(self, logits: Tensor, edge_index: Any = None) -> Tensor:
-        """The temperature of each node, shape (n_nodes,); arguments are those of a call."""
+        """Return the temperature of each node.
+
+        Parameters
+        ----------
+        logits : torch.Tensor of shape (n_nodes, n_classes)
+            Raw scores.
+        edge_index : torch.Tensor of shape (2, n_edges), optional
+            Edges, as in a call of the module.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_nodes,)
+            Positive numbers that the logits are divided by.
+
+        """
         checked = self._checked(logits)
         return self._temperature(checked, self._neighbours(checked, edge_index))
 

@@ -19,13 +19,48 @@ NOTEBOOK_HEIGHT = 720  # pixels
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report as a page. A notebook shows it; ``save`` writes it to a file."""
+    """A report as a page. A notebook shows it; ``save`` writes it to a file.
+
+    Attributes
+    ----------
+    inspection : Inspection
+        What the page shows, as data.
+    html : str
+        The page, complete in itself.
+
+    Examples
+    --------
+    :func:`gnncal.report` makes one:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> sample = gnncal.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
+    >>> page = gnncal.report(
+    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
+    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
+    ... )
+    >>> page.html[:15]
+    '<!doctype html>'
+
+    """
 
     inspection: Inspection
     html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file and return its path. Nothing half-written is left behind."""
+        """Write the page to a file. Nothing half-written is left behind.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+
+        Returns
+        -------
+        Path
+            The path of the file.
+
+        """
         place = Path(path)
         write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
         return place
@@ -65,20 +100,33 @@ def report(
 
     Parameters
     ----------
-    logits : (n_nodes, n_classes) raw scores of every node, NumPy or torch.
-    labels : (n_nodes,) classes 0..K-1, -1 where unknown.
-    graph : a :class:`gnncal.Graph` or a PyTorch Geometric ``Data`` of these nodes.
-    nodes : calibration nodes, mask or indices, usually the validation split.
-    test_nodes : other labelled nodes, on which everything is judged.
-    train_nodes : nodes that the model was trained on.
-    methods : names of calibrators, or calibrators by a name of your own. The page opens with
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node, NumPy or torch.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown.
+    graph : Graph or torch_geometric.data.Data
+        The graph of these nodes.
+    nodes : array_like
+        Calibration nodes, mask or indices, usually the validation split.
+    test_nodes : array_like
+        Other labelled nodes, mask or indices, on which everything is judged.
+    train_nodes : array_like, optional
+        Nodes that the model was trained on, mask or indices.
+    methods : sequence of str or mapping of str to Calibrator, optional
+        Names of calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last.
-    class_names : a name for each class.
-    node_ids : (n_nodes,) a name for each node; default: its number.
-    focus : ids of nodes that the page should show in any case.
-    title : the page's heading.
-    command : how the report was made, shown at its end.
-    progress : a function that is told each step before it begins.
+    class_names : sequence of str, optional
+        A name for each class.
+    node_ids : array_like of shape (n_nodes,), optional
+        A name for each node. Default: its number.
+    focus : sequence, default=()
+        Ids of nodes that the page should show in any case.
+    title : str, default="Calibration report"
+        The page's heading.
+    command : str, default=""
+        How the report was made, shown at its end.
+    progress : callable, optional
+        A function that is told each step before it begins.
 
     Returns
     -------
@@ -89,6 +137,18 @@ def report(
     ------
     InputError
         If there are no labelled nodes to calibrate on or to judge on, or something does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnncal
+    >>> sample = gnncal.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
+    >>> page = gnncal.report(
+    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
+    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
+    ... )
+    >>> page.save("report.html").name
+    'report.html'
 
     """
     subject = make_subject(

@@ -1,0 +1,155 @@
+"""What is public is documented: every parameter, what comes back, and an example that runs."""
+
+import ast
+import dataclasses
+import doctest
+import importlib
+import inspect
+import textwrap
+import warnings
+from pathlib import Path
+
+import pytest
+from numpydoc.docscrape import ClassDoc, FunctionDoc
+from numpydoc.validate import validate
+
+import gnncal
+
+SOURCE = Path(gnncal.__file__).parent
+PACKAGES = ("gnncal", "gnncal.metrics", "gnncal.torch", "gnncal.inspection")
+# Checks of numpydoc that do not apply. House style opens a docstring on the first line and ends
+# it with a blank one, needs no "See Also", and lets the summary say enough.
+IGNORED = {"GL01", "GL02", "GL03", "SA01", "ES01", "SS05", "SS06", "EX01", "YD01"}
+OF_SIGNATURES = {"PR01", "PR02", "PR03"}
+
+
+def _public_names():
+    for package in PACKAGES:
+        try:
+            module = importlib.import_module(package)
+        except gnncal.MissingExtraError:
+            continue
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield value
+
+
+def _path(value):
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+PUBLIC = {_path(value): value for value in _public_names()}
+CLASSES = {path: value for path, value in PUBLIC.items() if inspect.isclass(value)}
+FUNCTIONS = {path: value for path, value in PUBLIC.items() if not inspect.isclass(value)}
+
+
+def _public_methods():
+    """Public methods by path, each with its definitions from the class up to its parents."""
+    for kind in CLASSES.values():
+        ours = [parent for parent in kind.__mro__ if parent.__module__.startswith("gnncal")]
+        for name in dict.fromkeys(name for parent in ours for name in vars(parent)):
+            found = [vars(parent)[name] for parent in ours if name in vars(parent)]
+            plain = [each.__func__ if isinstance(each, classmethod) else each for each in found]
+            if not name.startswith("_") and inspect.isfunction(plain[0]):
+                yield _path(plain[0]), plain
+
+
+METHODS = dict(_public_methods())
+
+
+def _faults(path, *, ignored=frozenset()):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpydoc warns of what it then reports
+        errors = validate(path)["errors"]
+    return [f"{code}: {text}" for code, text in errors if code not in IGNORED | ignored]
+
+
+def _is_record(kind):
+    """Whether a class holds results; nobody constructs it, so it documents attributes."""
+    return hasattr(kind, "_fields") or (
+        dataclasses.is_dataclass(kind) and not ClassDoc(kind)["Parameters"]
+    )
+
+
+def _fields(kind):
+    if hasattr(kind, "_fields"):
+        return set(kind._fields)
+    return {field.name for field in dataclasses.fields(kind) if not field.name.startswith("_")}
+
+
+@pytest.mark.parametrize("path", [*FUNCTIONS, *CLASSES])
+def test_a_public_name_has_a_complete_docstring(path):
+    is_record = path in CLASSES and _is_record(CLASSES[path])
+    faults = _faults(path, ignored=OF_SIGNATURES if is_record else frozenset())
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("path", METHODS)
+def test_a_public_method_is_documented_where_it_is_defined_or_in_a_parent(path):
+    found = [(_path(function), _faults(_path(function))) for function in METHODS[path]]
+    assert not all(faults for _, faults in found), found[0][1]
+
+
+@pytest.mark.parametrize("path", [path for path, kind in CLASSES.items() if _is_record(kind)])
+def test_a_record_describes_each_of_its_fields(path):
+    kind = CLASSES[path]
+    described = [
+        name
+        for entry in ClassDoc(kind)["Attributes"]
+        for name in entry.name.split(", ")
+        if entry.desc
+    ]
+    assert len(described) == len(set(described))
+    assert _fields(kind) <= set(described)
+
+
+@pytest.mark.parametrize("path", [*FUNCTIONS, *METHODS])
+def test_a_function_that_raises_says_so(path):
+    functions = METHODS.get(path) or [FUNCTIONS[path]]
+    tree = ast.parse(textwrap.dedent(inspect.getsource(functions[0])))
+    if any(isinstance(node, ast.Raise) and node.exc is not None for node in ast.walk(tree)):
+        assert any(FunctionDoc(function)["Raises"] for function in functions)
+
+
+@pytest.mark.parametrize("path", [*FUNCTIONS, *CLASSES])
+def test_a_public_name_has_an_example(path):
+    value = PUBLIC[path]
+    (found,) = doctest.DocTestFinder(recurse=False).find(value, value.__name__)
+    assert found.examples, "an Examples section with lines that start with >>>"
+    if path not in CLASSES or not _is_record(value):
+        assert value.__name__ in "".join(each.source for each in found.examples)
+
+
+def _modules_with_examples():
+    for path in sorted(SOURCE.rglob("*.py")):
+        if ">>>" in path.read_text(encoding="utf-8"):
+            parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("module", _modules_with_examples())
+def test_examples_show_what_they_say(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
+    runner = doctest.DebugRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    try:
+        examples = doctest.DocTestFinder().find(importlib.import_module(module))
+    except gnncal.MissingExtraError as error:
+        pytest.skip(str(error))
+    missing = [reason for example in examples if (reason := _run(runner, example))]
+    if missing:
+        pytest.skip(missing[0])
+
+
+def _run(runner, example):
+    """Run the lines of one docstring; return the reason if they need what is not installed."""
+    try:
+        runner.run(example)
+    except doctest.DocTestFailure as failure:
+        where = f"{example.name}: {failure.example.source}"
+        pytest.fail(f"{where}expected {failure.example.want}got {failure.got}")
+    except doctest.UnexpectedException as failure:
+        if issubclass(failure.exc_info[0], ImportError):
+            return str(failure.exc_info[1])
+        raise failure.exc_info[1] from failure
+    return None
