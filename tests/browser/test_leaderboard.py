@@ -121,6 +121,16 @@ def test_filters_change_what_is_averaged_and_ranked(visit, page_file, results_fo
     assert shown(page) == expected(read_results(results_folder, wanted)["paper"])
 
 
+def test_a_button_chooses_the_graphs_of_a_regime_or_the_papers_methods(visit, page_file):
+    page = visit(page_file).page
+    page.click("text=Graphs: ")
+    page.click("#graphs button:text('Heterophilic')")
+    assert page.text_content("#graph-count") == "2 of 4"
+    page.click("text=Methods: ")
+    page.click('#methods button:text("The paper\'s")')
+    assert set(table(page, "board")) == {"uncalibrated", "ts", "hts", "hots"}
+
+
 def test_without_scripts_the_opening_table_is_there(chromium, page_file, results_folder):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()

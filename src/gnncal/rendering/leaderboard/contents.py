@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCell, Standing
+from gnncal.bench.plan import PAPER_METHODS
 from gnncal.core.arrays import FloatArray
 from gnncal.metrics.catalogue import Metric
 from gnncal.rendering.page import render_page
@@ -50,7 +51,11 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
         graphs=board.graphs,
         graph_options=[(graph.name, True) for graph in board.graphs],
         methods=board.methods,
+        graph_picks=_regimes(board),
         method_options=[(method, True) for method in board.methods],
+        method_picks={
+            "The paper's": [board.methods.index(m) for m in board.methods if m in PAPER_METHODS]
+        },
         heads=["Method", "Mean rank", *(_capital(m.heading) for m in metrics)],
         rows=[_row(line, metrics) for line in board.opening],
         n_records=sum(len(cell.seeds) for cell in board.cells),
@@ -58,6 +63,14 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
         runs=board.runs,
         command=command,
     )
+
+
+def _regimes(board: Leaderboard) -> dict[str, list[int]]:
+    """Positions of the graphs of each regime, if there are several."""
+    regimes: dict[str, list[int]] = {}
+    for i, graph in enumerate(board.graphs):
+        regimes.setdefault(graph.regime, []).append(i)
+    return regimes if len(regimes) > 1 else {}
 
 
 def _metric_data(metric: Metric) -> dict[str, Any]:

@@ -117,7 +117,7 @@
     const graphs = `${test.n} independent graph${test.n === 1 ? "" : "s"}`;
     const first = `By ${metric().title}, ${name(ranked[0])} has the best mean rank: ${ranked[0].rank.toFixed(2)} among ${ranked.length} methods on ${graphs}.`;
     if (test.difference === null) {
-      id("verdict-text").textContent = `${first} That is too little to tell methods apart: it takes two graphs and three methods.`;
+      id("verdict-text").textContent = ranked.length === 1 ? `Only ${name(ranked[0])} was run on all of these, so there is nothing to compare.` : `${first} That is too little to tell methods apart: it takes two graphs and three methods.`;
       id("rank-text").textContent = "A test of ranks needs at least two independent graphs and three methods that were run on all of them.";
       return;
     }
@@ -257,7 +257,8 @@
   }
   document.addEventListener("change", (event) => { if (event.target.closest("#metric, #protocol, #graph, .checks")) update(); });
   document.querySelectorAll("[data-pick]").forEach((button) => button.addEventListener("click", () => {
-    button.closest(".checks").querySelectorAll("input").forEach((box) => { box.checked = button.dataset.pick === "all"; });
+    const { pick } = button.dataset, members = new Set(pick.split(" "));
+    button.closest(".checks").querySelectorAll("input").forEach((box) => { box.checked = pick === "all" || members.has(box.value); });
     update();
   }));
   update();
