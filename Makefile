@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-thorough check format engines bench bench-large clean
+.PHONY: bench-scale demo test test-thorough check format engines bench bench-large clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -45,6 +45,10 @@ bench: $(VENV)/.bench
 # Minutes to an hour, and up to 20 GiB of memory.
 bench-large: $(VENV)/.bench
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
+
+# Half an hour, 2 GiB of memory and 3 GB of disk; Spark needs Java 17. Polars is only compared with.
+bench-scale: $(VENV)/.bench
+	$(BIN)/python benchmarks/scale.py --out benchmarks/results/scale.json
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnncal.scale.nodes import at_class
 
-PRIMES = (2147483647, 2147483629)  # below 2^31, for fingerprints of edges
+PRIME = (1 << 31) - 1  # products of two numbers below it fit 64 bits
 
 
 def both_ends(edges: Any, *, both: bool) -> Any:
@@ -65,7 +65,7 @@ def sum_at_own_class(
 
 def direction_sums(edges: Any) -> Any:
     """Sums of the numeric ids at each end: they differ for almost every directed graph."""
-    first, second = (edges[name] % PRIMES[0] for name in ("src", "dst"))
+    first, second = (edges[name] % PRIME for name in ("src", "dst"))
     return edges.aggregate(first=first.sum(), second=second.sum())
 
 
@@ -75,16 +75,14 @@ def pair_sums(edges: Any) -> Any:
     The fingerprint depends on the order of the two ends. The sums agree if every edge is listed in
     both directions equally often, and else with a chance of one in two billion.
     """
-    src, dst = _digits(edges["src"]), _digits(edges["dst"])
-    return edges.aggregate(
-        first=(src[0] * dst[1] % PRIMES[0]).sum(), second=(dst[0] * src[1] % PRIMES[0]).sum()
-    )
+    src, dst = _code(edges["src"]), _code(edges["dst"])
+    there, back = src * (dst * dst % PRIME) % PRIME, dst * (src * src % PRIME) % PRIME
+    return edges.aggregate(first=there.sum(), second=back.sum())
 
 
-def _digits(column: Any) -> list[Any]:
-    """Two numbers below 2^31 from the engine's hash of an id."""
-    code = column.hash()
-    return [(code % prime).cast("int32").cast("int64") for prime in PRIMES]
+def _code(column: Any) -> Any:
+    """A number below 2^31 from the engine's hash of an id; Spark's hash has no more bits."""
+    return (column.hash() % PRIME).cast("int32").cast("int64")
 
 
 def _joined(ends: Any, values: Any) -> Any:
