@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: bench-scale demo test test-thorough check format engines bench bench-large clean
+.PHONY: bench-scale demo test test-thorough check format engines bench bench-large docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -50,6 +50,13 @@ bench-large: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py --out benchmarks/results/scale.json
 
+# Warnings are errors. Pages of methods and the reference are made of the code, examples are run,
+# the leaderboard is made of results/, and every link within the site must lead somewhere.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/gnncal bench report results --out build/docs/leaderboard.html
+	$(BIN)/python docs/site_pages/links.py build/docs
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -73,5 +80,10 @@ $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[bench]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) torch
+	$(PIP) --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo-output csbm-output build dist
+	rm -rf $(VENV) demo-output csbm-output build dist docs/api docs/gallery docs/methods

@@ -1,0 +1,33 @@
+"""What the reference shows of a class: public methods, and parents by their public names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import gnncal
+
+# scikit-learn adds these to every estimator; they say which arguments a pipeline passes on.
+ROUTING = re.compile(r"set_\w+_request$")
+
+
+def skip_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the methods that scikit-learn adds to every class."""
+    return True if ROUTING.match(name) else None
+
+
+def name_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) -> None:
+    """Refer to parents by the names that users import, and leave out those that are not public."""
+    bases[:] = [
+        f":py:class:`gnncal.{base.__name__}`"
+        if base.__name__ in gnncal.__all__
+        else f":py:class:`{base.__module__}.{base.__name__}`"
+        for base in bases
+    ]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect both to autodoc."""
+    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-process-bases", name_bases)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,189 @@
+"""A page for each calibrator and their index, of docstrings, results and `when_to_use.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.description import MethodDescription, describe
+from gnncal.metrics.catalogue import METRICS
+from site_pages.results import (
+    REFERENCE,
+    Line,
+    MethodResults,
+    better_on,
+    difference,
+    read_method_results,
+)
+
+ADVICE = Path(__file__).with_name("when_to_use.toml")
+FITS = {
+    "closed form": "in closed form",
+    "convex": "convex, solved to its one minimum",
+    "posterior": "the most probable parameters under a prior",
+    "choice": "a choice among other methods",
+    "iterative": "minimised to convergence, or as in the paper",
+}
+INDEX = """\
+# Methods
+
+Every method takes the logits of a trained model and the labels of some nodes, and gives
+probabilities. Pass its name to `gnncal.calibrate(..., method="ts")`, to `gnncal calibrate
+--method ts`, or use the class.
+
+The default is [`structural`](structural.md). [All formulas in one table](../methods.md), with
+what each deviates in from its publication. [What the methods were compared on](../evidence.md).
+
+{table}
+
+Log loss against `ts`: mean difference on the eleven graphs of `results/` with at least 100
+calibration nodes (GCN and GAT, converged fits), with a 95 % interval over graphs. Below zero is
+better. Methods without a number have no records.
+
+```{{toctree}}
+:hidden:
+
+{pages}
+```
+"""
+PAGE = """\
+# {name}
+
+{summary}
+
+| | |
+|---|---|
+| class | {{py:class}}`gnncal.{class_name}` |
+| keeps predictions | {keeps} |
+| reads the graph | {graph} |
+| needs torch | {torch} |
+| fit | {fit} |
+
+## When to use it
+
+{advice}
+
+```python
+result = gnncal.calibrate(logits, labels, graph, nodes=val, train_nodes=train, method="{name}")
+```
+
+## In our results
+
+{results}
+
+## Formula and parameters
+
+```{{eval-rst}}
+.. autoclass:: gnncal.{class_name}
+   :no-index:
+```
+
+[The formulas of all methods](../methods.md), and where each deviates from its publication.
+"""
+NO_RESULTS = "There are no records of this method in `results/`."
+NOTES = """\
+GCN and GAT, converged fits, the same seeds for both methods; means and 95 % intervals over {n}
+graphs with at least 100 calibration nodes. [How it was measured](../evidence.md), and <a
+href="../leaderboard.html">every graph and method</a>.
+"""
+
+
+def read_advice() -> dict[str, str]:
+    """Return when to use each method, by name."""
+    return tomllib.loads(ADVICE.read_text())
+
+
+def write_pages(folder: Path, results_folder: Path) -> None:
+    """Write a page for every calibrator and ``index.md``; unchanged files are left alone."""
+    folder.mkdir(exist_ok=True)
+    results, advice = read_method_results(results_folder), read_advice()
+    methods = [describe(name) for name in CALIBRATORS]
+    pages = {
+        f"{method.name}.md": method_page(method, advice[method.name], results.get(method.name))
+        for method in methods
+    }
+    pages["index.md"] = index_page(methods, results)
+    for old in set(folder.glob("*.md")) - {folder / name for name in pages}:
+        old.unlink()
+    for name, text in pages.items():
+        target = folder / name
+        if not target.exists() or target.read_text() != text:  # else it would be built again
+            target.write_text(text)
+
+
+def method_page(method: MethodDescription, advice: str, results: MethodResults | None) -> str:
+    """Return one method's page, in Markdown."""
+    kind = CALIBRATORS[method.name]
+    return PAGE.format(
+        name=method.name,
+        class_name=method.class_name,
+        summary=method.summary,
+        keeps="yes" if method.preserves_predictions else "no",
+        graph="yes" if method.needs_graph else "no",
+        torch="yes" if method.needs_torch else "no",
+        fit=FITS[kind.fitting],
+        advice=advice.strip(),
+        results=results_section(method, results),
+    )
+
+
+def results_section(method: MethodDescription, results: MethodResults | None) -> str:
+    """Return the method's lines in our results, as tables."""
+    if method.name == REFERENCE:
+        return "This is the method that the others are held against. See their pages."
+    if results is None:
+        return NO_RESULTS
+    many = [line for line in results.many if _is_shown(line, method)]
+    rows = [
+        f"| {_heading(line)} | {_shown(line.method, line)} | {_shown(line.reference, line)} "
+        f"| {difference(line)} | {better_on(line)} |"
+        for line in many
+    ]
+    table = [
+        f"| | `{method.name}` | `{REFERENCE}` | difference | better on |",
+        "|---|---:|---:|---:|---:|",
+        *rows,
+    ]
+    few = ", ".join(
+        f"{_heading(line)} {_shown(line.method, line)} against {_shown(line.reference, line)}"
+        for line in results.few
+        if _is_shown(line, method)
+    )
+    with_few = (
+        f"On Texas, Cornell and Wisconsin, with 18 to 25 calibration nodes: {few}. These are too "
+        "few graphs for an interval."
+    )
+    notes = NOTES.format(n=many[0].comparison.n_graphs)
+    return "\n".join(table) + f"\n\n{notes}\n{with_few}"
+
+
+def index_page(methods: list[MethodDescription], results: dict[str, MethodResults]) -> str:
+    """Return the table of all methods, in Markdown."""
+    head = "| name | what it does | keeps predictions | log loss against `ts` |\n|---|---|---|---:|"
+    rows = [
+        f"| [`{m.name}`]({m.name}.md) | {m.summary} | "
+        f"{'yes' if m.preserves_predictions else 'no'} | {_log_loss(m, results)} |"
+        for m in methods
+    ]
+    pages = "\n".join(method.name for method in methods)
+    return INDEX.format(table="\n".join([head, *rows]), pages=pages)
+
+
+def _log_loss(method: MethodDescription, results: dict[str, MethodResults]) -> str:
+    if method.name == REFERENCE or method.name not in results:
+        return "–"
+    return difference(results[method.name].many[0])
+
+
+def _is_shown(line: Line, method: MethodDescription) -> bool:
+    """Accuracy says nothing of a method that keeps predictions."""
+    return line.metric != "accuracy" or not method.preserves_predictions
+
+
+def _heading(line: Line) -> str:
+    return "log loss" if line.metric == "nll" else METRICS[line.metric].heading
+
+
+def _shown(value: float, line: Line) -> str:
+    return METRICS[line.metric].shown(value)

@@ -1,0 +1,53 @@
+"""The index of the reference: every public name with its first sentence, by module."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import gnncal
+
+HEADING = """\
+API reference
+=============
+
+Every public name. A name that is listed here keeps its meaning between minor versions; anything
+else may change.
+
+"""
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the public functions, classes and values of a module, without its submodules."""
+    return [
+        name
+        for name in module.__all__
+        if not name.startswith("__") and not isinstance(getattr(module, name), ModuleType)
+    ]
+
+
+def public_modules() -> list[ModuleType]:
+    """Return gnncal and its public submodules."""
+    submodules = [name for name in gnncal.__all__ if isinstance(getattr(gnncal, name), ModuleType)]
+    return [gnncal, *(import_module(f"gnncal.{name}") for name in sorted(submodules))]
+
+
+def section(module: ModuleType) -> str:
+    """Return one module's part of the index, in reStructuredText."""
+    title = module.__name__
+    first = (module.__doc__ or "").strip().partition("\n\n")[0]
+    names = "\n".join(f"   {name}" for name in sorted(public_names(module), key=str.lower))
+    return (
+        f"{title}\n{'-' * len(title)}\n\n{first}\n\n.. currentmodule:: {title}\n\n"
+        f".. autosummary::\n   :toctree:\n   :nosignatures:\n\n{names}\n\n"
+    )
+
+
+def write_index(folder: Path) -> None:
+    """Write ``index.rst``, from which Sphinx makes a page for each name."""
+    folder.mkdir(exist_ok=True)
+    text = HEADING + "".join(section(module) for module in public_modules())
+    target = folder / "index.rst"
+    if not target.exists() or target.read_text() != text:  # unchanged pages are not built again
+        target.write_text(text)

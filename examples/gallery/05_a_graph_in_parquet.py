@@ -1,0 +1,74 @@
+"""
+Calibrate a graph in Parquet
+============================
+
+Your nodes and edges are tables in a warehouse, and the graph may not fit in memory.
+``gnncal.scale`` goes from Parquet to Parquet with DuckDB or Spark, and gives the numbers that
+``gnncal.calibrate`` gives.
+"""
+
+# %%
+# Two tables
+# ----------
+# ``nodes.parquet`` has an id, the label where it is known, the split, and one column for the logit
+# of each class. ``edges.parquet`` has the ids of both ends. Ids may be text.
+
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import gnncal
+
+rng = np.random.default_rng(0)
+n = 20_000
+sample = gnncal.simulation.CSBM(mean_degree=4, separation=1.0).sample(rng.uniform(0.2, 0.95, n))
+graph, labels = sample.graph.to_undirected(), sample.labels
+logits = 4.0 * graph.features[:, :5]  # an overconfident model
+split = np.where(np.arange(n) < 2000, "val", "test")
+
+folder = Path(mkdtemp())
+ids = np.array([f"user-{i}" for i in range(n)])
+columns = {"id": ids, "label": labels, "split": split}
+columns |= {f"z{k}": logits[:, k] for k in range(5)}
+pq.write_table(pa.table(columns), folder / "nodes.parquet")
+senders, receivers = graph.edge_index
+pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / "edges.parquet")
+
+# %%
+# One call
+# --------
+# Files, folders and patterns such as ``nodes/*.parquet`` work. ``memory_limit`` is kept: what does
+# not fit goes to disk. On the command line it is ``gnncal scale calibrate``.
+
+summary = gnncal.scale.calibrate(
+    folder / "nodes.parquet",
+    folder / "edges.parquet",
+    folder / "calibrated",
+    method="structural",
+    memory_limit="1GiB",
+    threads=1,
+)
+print(summary)
+
+# %%
+# The result
+# ----------
+# A folder of Parquet files, the calibrator, and the metrics. It appears when everything is written.
+
+print(sorted(path.name for path in (folder / "calibrated").iterdir()))
+table = pq.read_table(folder / "calibrated" / "probabilities")
+print(table.slice(0, 5).to_pandas())
+
+# %%
+# The same as in memory
+# ---------------------
+
+result = gnncal.calibrate(logits, labels, graph, nodes=split == "val")
+confidence = dict(zip(table["id"].to_pylist(), table["confidence"].to_pylist(), strict=True))
+difference = [
+    confidence[name] - p for name, p in zip(ids, result.probabilities.max(1), strict=True)
+]
+print(f"largest difference in confidence: {np.abs(difference).max():.1e}")

@@ -1,0 +1,82 @@
+"""The pages that are made of the code say what the code and the records say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gnncal
+from gnncal.bench.summary import PairedComparison
+from gnncal.calibrators.description import describe
+from site_pages import methods, outside, reference
+from site_pages.results import Line, MethodResults, better_on, difference
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def line(metric, mean, *, win_rate=0.75):
+    return Line(
+        metric, 0.5 + mean, 0.5, PairedComparison(4, mean, mean - 0.01, mean + 0.01, 0.1, win_rate)
+    )
+
+
+def test_every_calibrator_says_when_to_use_it_and_no_other_does():
+    assert set(methods.read_advice()) == set(gnncal.list_calibrators())
+
+
+def test_advice_links_to_methods_that_are_there():
+    for text in methods.read_advice().values():
+        for name in re.findall(r"\]\(([\w-]+)\.md\)", text):
+            assert name in gnncal.list_calibrators()
+
+
+def test_a_difference_has_its_interval_in_the_unit_of_the_metric():
+    assert difference(line("nll", -0.02)) == "-0.0200 [-0.0300, -0.0100]"
+    assert difference(line("ece", -0.02)) == "-2.00 [-3.00, -1.00]"
+
+
+def test_better_is_lower_for_losses_and_higher_for_accuracy():
+    assert better_on(line("nll", -0.02)) == "3 of 4"
+    assert better_on(line("accuracy", -0.02)) == "1 of 4"
+
+
+@pytest.mark.parametrize("name", gnncal.list_calibrators())
+def test_a_page_has_class_advice_results_and_formula(name):
+    lines = tuple(line(metric, -0.02) for metric in ("nll", "ece", "accuracy"))
+    page = methods.method_page(describe(name), "Whenever you like.", MethodResults(lines, lines))
+    assert page.startswith(f"# {name}\n")
+    assert f".. autoclass:: gnncal.{describe(name).class_name}" in page
+    assert "Whenever you like." in page
+    shows_accuracy = "accuracy %" in page
+    assert shows_accuracy == (name != "ts" and not describe(name).preserves_predictions)
+    assert ("[-0.0300, -0.0100]" in page) == (name != "ts")
+
+
+def test_a_method_without_records_says_so():
+    assert methods.NO_RESULTS in methods.method_page(describe("auto"), "Never.", None)
+
+
+def test_the_reference_has_every_public_name():
+    text = "".join(reference.section(module) for module in reference.public_modules())
+    listed = set(re.findall(r"^   (\w+)$", text, flags=re.M))
+    for module in reference.public_modules():
+        assert set(reference.public_names(module)) <= listed
+    assert {"HoTS", "calibrate", "expected_calibration_error", "SelectiveClassifier"} <= listed
+
+
+def test_links_out_of_the_docs_lead_to_pages_or_copies():
+    redirected = outside.LINK.sub(
+        outside.redirect, "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../x.json)"
+    )
+    assert redirected == (
+        "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) [d](../x.json)"
+    )
+
+
+def test_every_page_of_the_docs_is_in_the_contents():
+    listed = set()
+    for page in DOCS.glob("*.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.S):
+            listed |= {row for row in block.split() if not row.startswith(":")}
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert pages == {name for name in listed if "/" not in name}
