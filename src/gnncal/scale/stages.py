@@ -1,0 +1,228 @@
+"""The stages of a run: read and check, describe, fit, scale, write, measure."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.catalogue import name_of
+from gnncal.calibrators.rows import fit_rows
+from gnncal.core.errors import InputError
+from gnncal.scale import bad_rows
+from gnncal.scale import edges as passes
+from gnncal.scale.bad_rows import BadRows
+from gnncal.scale.columns import (
+    LIST_COLUMN,
+    Layout,
+    check_edges,
+    class_names_of,
+    numbered_classes,
+)
+from gnncal.scale.engines import Engine
+from gnncal.scale.measures import judged, measure
+from gnncal.scale.methods.base import Rows, ScaleMethod
+from gnncal.scale.nodes import canonical, described, names, probabilities, scaled_weights, total
+from gnncal.scale.progress import Progress
+from gnncal.scale.summary import ScaleSummary
+
+
+class Run:
+    """The tables of one run, stage by stage."""
+
+    def __init__(
+        self, engine: Engine, how: ScaleMethod[Any], progress: Progress, skip_bad: bool
+    ) -> None:
+        self.engine, self.how, self.progress, self.skip_bad = engine, how, progress, skip_bad
+        self.bad: list[BadRows] = []
+        self.notes: list[str] = []
+        self._undirected: bool | None = None
+
+    def read(self, nodes: str, edges: str) -> None:
+        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones."""
+        with self.progress.stage("checking the nodes", self.engine):
+            raw = self.engine.read(nodes)
+            self.layout = _layout(self.engine, raw, class_names_of(nodes))
+            self.n_classes = self.layout.n_classes
+            self._check_classes()
+            flagged = canonical(raw, self.layout)
+            self._count(flagged)
+            duplicates = bad_rows.duplicate_ids(flagged)
+            self.bad += bad_rows.bad_duplicates(self.engine, duplicates)
+            if not self.skip_bad:
+                bad_rows.refuse(self.bad)
+            clean = flagged.filter(flagged["reason"].isnull()).drop("reason")
+            if self.bad:
+                clean = clean.anti_join(duplicates, "id")
+            self.nodes = self.engine.keep("nodes", described(clean, self.n_classes))
+        self.edges = check_edges(self.engine.read(edges), self.nodes)
+
+    def describe(self) -> None:
+        """Pass over the edges, and refuse or report those that name no node."""
+        with self.progress.stage("joining the edges", self.engine):
+            table = self.engine.keep("described", self.how.describe(self))
+            self.table = table
+            rows = self.edges.aggregate(n=self.edges.count())
+            self.n_listed = int(self.engine.fetch(rows)["n"][0].as_py())
+            totals = self._totals(table)
+            self.n_nodes, self.n_edges = int(totals["n"] or 0), int(totals["edges"] or 0)
+            found = bad_rows.bad_edges(
+                self.engine, self.edges, self.nodes, self.n_listed - self.n_edges
+            )
+            if not self.skip_bad:
+                bad_rows.refuse(found)
+            self.bad += found
+
+    def fit(self) -> None:
+        """Fetch the calibration rows and fit as in memory."""
+        with self.progress.stage("fitting", self.engine):
+            zs = names("z", self.n_classes)
+            rows = self.table.filter(self.table["split"] == "val")
+            columns = dict.fromkeys(["id", "label", *zs, *self.how.covariates])
+            fetched = self.engine.fetch(rows.select(*columns).order_by("id"))
+            if fetched.num_rows == 0:
+                raise InputError(
+                    "no node has the split val; calibration needs labelled validation nodes."
+                )
+            values: Rows = {
+                name: np.asarray(fetched[name].to_pandas(), dtype=np.float64)
+                for name in fetched.column_names
+                if name != "id"
+            }
+            logits = np.stack([values[z] for z in zs], axis=1)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                labels = values["label"].astype(np.int64)
+                fit_rows(self.how.calibrator, logits, labels, self.how.seen(values))
+            self.notes += dict.fromkeys(str(warning.message) for warning in caught)
+
+    def scale(self) -> None:
+        """The temperature of every node, as one projection."""
+        T = self.how.temperature(self.table)
+        self.scaled = self.table.mutate(temperature=T)
+
+    def write(self, folder: Path, *, all_probabilities: bool) -> None:
+        """id, prediction, confidence, temperature and perhaps every probability."""
+        with self.progress.stage("writing the probabilities", self.engine):
+            table, K = self.scaled, self.n_classes
+            T = table["temperature"]
+            columns = {"confidence": 1.0 / total(scaled_weights(table, K, T)), "temperature": T}
+            if all_probabilities:
+                probs = probabilities(table, K, T)
+                columns |= dict(zip(names("p", K), probs, strict=True))
+            self.engine.write(table.select("id", "prediction", **columns), folder)
+
+    def summary(self) -> ScaleSummary:
+        """Judge on the test nodes, and put everything worth keeping together."""
+        with self.progress.stage("measuring", self.engine):
+            before = after = None
+            differences: dict[str, Any] = {}
+            test = self.scaled.filter(self._is_test(self.scaled))
+            rows = self.engine.keep("judged", judged(test, self.n_classes))
+            n_test = int(self.engine.fetch(rows.aggregate(n=rows.count()))["n"][0].as_py())
+            if n_test:
+                sides, differences = measure(self.engine, rows)
+                before, after = sides["before"], sides["after"]
+        fitted = self.how.calibrator
+        return ScaleSummary(
+            method=name_of(fitted),
+            engine=self.engine.name,
+            n_nodes=self.n_nodes,
+            n_edges=self.n_edges,
+            n_classes=self.n_classes,
+            n_calibration_nodes=sum(fitted.fit_report_.nodes_per_class),
+            n_test_nodes=n_test,
+            is_undirected=self._undirected,
+            class_names=self.layout.class_names,
+            before=before,
+            after=after,
+            differences=differences,
+            learned={
+                name.rstrip("_"): value
+                for name in fitted.learned
+                if isinstance(value := getattr(fitted, name), bool | int | float | str)
+            },
+            skipped=[asdict(bad) for bad in self.bad],
+            notes=self.notes,
+            seconds=dict(self.progress.seconds),
+        )
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Whether every edge is listed in both directions equally often; costs a scan or two."""
+        self._undirected = self._same_both_ways()
+        return self._undirected
+
+    def keep(self, name: str, expression: Any) -> Any:
+        """Compute a table and keep it until the run ends."""
+        return self.engine.keep(name, expression)
+
+    def _same_both_ways(self) -> bool:
+        tests = [passes.pair_sums]
+        if not self.edges.schema()["src"].is_string():
+            tests.insert(0, passes.direction_sums)  # cheap, and enough for most directed graphs
+        for test in tests:
+            sums = self.engine.fetch(test(self.edges)).to_pylist()[0]
+            if sums["first"] != sums["second"]:
+                return False
+        return True
+
+    def _check_classes(self) -> None:
+        fitted = getattr(self.how.calibrator, "classes_", None)
+        if fitted is not None and len(fitted) != self.n_classes:
+            raise InputError(
+                f"the calibrator was fitted for {len(fitted)} classes but the nodes have logits "
+                f"of {self.n_classes}."
+            )
+
+    def _count(self, flagged: Any) -> None:
+        """Count good and bad rows by split; remember whether there is a test split."""
+        counted = flagged.group_by("reason", "split").aggregate(n=flagged.count())
+        by_reason: dict[str, int] = {}
+        self.has_test = False
+        for row in self.engine.fetch(counted).to_pylist():
+            self.has_test |= row["reason"] is None and row["split"] == "test"
+            if row["reason"] is not None:
+                by_reason[row["reason"]] = by_reason.get(row["reason"], 0) + row["n"]
+        self.bad += bad_rows.bad_nodes(self.engine, flagged, by_reason)
+
+    def _is_test(self, table: Any) -> Any:
+        """Labelled nodes of the test split; without one, labelled nodes of no split."""
+        labelled = table["label"] >= 0
+        if self.has_test:
+            return labelled & (table["split"] == "test")
+        return labelled & table["split"].isnull()
+
+    def _totals(self, table: Any) -> dict[str, Any]:
+        totals = table.aggregate(n=table.count(), edges=table["in_degree"].sum())
+        return self.engine.fetch(totals).to_pylist()[0]
+
+
+def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
+    """What the nodes' table looks like; the length of a list column is that of most rows."""
+    n_classes = numbered_classes(raw)
+    is_list = n_classes == 0
+    if is_list:
+        sized = raw.select(size=raw[LIST_COLUMN].length())
+        sized = sized.filter(sized["size"] > 0)
+        counted = sized.group_by("size").aggregate(n=sized.count())
+        sizes = engine.fetch(counted.order_by(counted["n"].desc(), "size").limit(1))
+        n_classes = int(sizes["size"][0].as_py()) if sizes.num_rows else 0
+        if n_classes < 2:
+            raise InputError(f"the lists of {LIST_COLUMN} are empty; expected a logit a class.")
+    columns = raw.columns
+    if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
+        raise InputError(
+            f"class_names has {len(class_names)} names but there are {n_classes} classes; name "
+            "each class once."
+        )
+    if "label" in columns and raw["label"].type().is_string() and class_names is None:
+        raise InputError(
+            "labels are names but the file does not say which logit each class has; add schema "
+            "metadata class_names, a JSON list in the order of the logits."
+        )
+    return Layout(n_classes, is_list, "label" in columns, "split" in columns, class_names)
