@@ -1,5 +1,7 @@
 """Appendix A.4: homophily is enough under class symmetry, and what each assumption is worth."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -8,19 +10,19 @@ from scipy.stats import multivariate_normal
 
 import gnncal
 from gnncal.simulation import CSBM
-from gnncal.simulation.experiments.sufficiency import (
+from gnncal.simulation.experiments.sufficiency import common_tau, sufficiency
+from gnncal.simulation.neighbourhoods import (
     aggregate_means,
     balanced,
-    common_tau,
     degrees_vary,
     drawn,
     hub,
     log_joint,
     one_other,
     span_coordinates,
-    sufficiency,
     two_shapes,
 )
+from gnncal.simulation.symmetric_head import symmetrised, train_head
 
 MODEL = CSBM(separation=1.0)
 MAKERS = (balanced, one_other, two_shapes, drawn, degrees_vary, hub)
@@ -122,6 +124,40 @@ def test_the_shape_of_a_neighbourhood_helps_only_where_shapes_differ(records):
             assert gained.low[1] > 0, name
         else:
             np.testing.assert_allclose(gained.value, 0, atol=1e-12)
+
+
+def test_the_symmetrised_head_is_the_mean_over_all_permutations():
+    means = span_coordinates(CSBM(n_classes=4).class_means)
+    head = np.random.default_rng(0).normal(size=(4, 3))
+    turned = []
+    for order in permutations(range(4)):
+        rotation = np.linalg.lstsq(means, means[list(order)], rcond=None)[0].T  # R m_c = m_order(c)
+        np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
+        permuted = np.empty_like(head)
+        permuted[list(order)] = head @ rotation.T  # P W R^-1
+        turned.append(permuted)
+    np.testing.assert_allclose(symmetrised(head, means), np.mean(turned, axis=0), atol=1e-12)
+
+
+def test_a_symmetric_head_stays_as_it_is():
+    means = span_coordinates(MODEL.class_means)
+    np.testing.assert_allclose(symmetrised(3.0 * means, means), 3.0 * means, atol=1e-12)
+
+
+def test_a_trained_head_has_no_gradient_left():
+    generator = np.random.default_rng(0)
+    x, labels = generator.normal(size=(300, 2)), generator.integers(3, size=300)
+    head = train_head(x, labels, 3)
+    gradient = (softmax(x @ head.T, axis=1) - np.eye(3)[labels]).T @ x / 300
+    np.testing.assert_allclose(gradient, 0, atol=1e-5)
+    np.testing.assert_allclose(head.sum(axis=0), 0, atol=1e-12)
+
+
+def test_trained_heads_become_symmetric_and_symmetrising_helps(records):
+    head = records["sufficiency"].head
+    assert (np.diff(head.asymmetry.value) < 0).all()
+    assert head.slope.value == pytest.approx(-0.5, abs=0.15)
+    assert head.excess.value[0] > 0
 
 
 @pytest.mark.parametrize(
