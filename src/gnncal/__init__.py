@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gnncal import plotting as plotting
     from gnncal import scale as scale
     from gnncal import simulation as simulation
+    from gnncal import testing as testing
     from gnncal import torch as torch
     from gnncal.bundles import read_bundle as read_bundle
     from gnncal.calibrators.ablations import EntropyOnly as EntropyOnly
@@ -97,6 +98,7 @@ _HOME = {
     "plotting": "",
     "scale": "",
     "simulation": "",
+    "testing": "",
     "torch": "",
     "read_bundle": "bundles",
     "EntropyOnly": "calibrators.ablations",

@@ -1,14 +1,18 @@
-"""Every calibrator of the catalogue with its variants, and the laws each of them is held to.
+"""Every calibrator of the catalogue with its variants, held to the laws of ``gnncal.testing``.
 
 A case is named after its method, "hots" or "hots, clamped"; a new method is a case by itself.
 """
 
+import dataclasses
+
 import pytest
+from hypothesis import given
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
+from tests.strategies import tasks
 
 
 def _cases():
@@ -44,40 +48,29 @@ SHORT = {"auto": {"n_folds": 2}}  # and with any number of folds
 CASES = dict(_cases())
 
 
-def every(law=None, *, which=lambda calibrator: True):
-    """Parametrise a test over the cases that a law speaks of and has no exception for."""
-    exceptions = EXCEPTIONS[law] if law else {}
+def every_case_of(laws):
+    """Parametrise a test over laws, and the cases that each speaks of and has no exception for."""
     chosen = {
-        name: make
+        f"{law}, {name}": (law, make)
+        for law in laws
         for name, make in CASES.items()
-        if which(make()) and not {name, method_of(name)} & set(exceptions)
+        if law.applies(make()) and not {name, method_of(name)} & set(EXCEPTIONS.get(law.name, ()))
     }
-    return pytest.mark.parametrize("make", chosen.values(), ids=chosen.keys())
+    return pytest.mark.parametrize(("law", "make"), chosen.values(), ids=chosen.keys())
+
+
+def hold(law, make):
+    """Check a law on examples of Hypothesis, or on the law's own numbers."""
+    if law.family is None:
+        law.function(make())
+        return
+
+    def holds(task):
+        law.function(make(), task)
+
+    holds.__name__ = law.function.__name__  # each law gets examples of its own
+    given(task=tasks(**dataclasses.asdict(law.family)))(holds)()
 
 
 def method_of(case):
     return case.partition(",")[0]
-
-
-def keeps_predictions(calibrator):
-    return calibrator.preserves_predictions
-
-
-def divides_logits(calibrator):
-    return isinstance(calibrator, gnncal.TemperatureCalibrator)
-
-
-def converges(calibrator):
-    return getattr(calibrator, "protocol", None) == "converged"
-
-
-def does_not_stop_early(calibrator):
-    return getattr(calibrator, "protocol", None) != "paper"
-
-
-def needs_graph(calibrator):
-    return calibrator.needs_graph
-
-
-def needs_no_graph(calibrator):
-    return not calibrator.needs_graph

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, list_calibrators
+from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators
 from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.settings import settings_for
@@ -115,7 +115,7 @@ def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
 
 def knows_protocols(method: str) -> bool:
     """Whether the protocol makes a difference to a method."""
-    return method in VARIANTS or "protocol" in CALIBRATORS[method]._get_param_names()
+    return method in VARIANTS or "protocol" in class_of(method)._get_param_names()
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
@@ -134,7 +134,7 @@ def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     needed to tell.
     """
     method, wanted = _recipe(cell)
-    kind = CALIBRATORS[method]
+    kind = class_of(method)
     upgraded, _ = kind.upgraded(parameters, {})
     return as_json(upgraded) == constructor_parameters(kind(**wanted))
 
@@ -165,7 +165,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     """Name and parameters of a cell's calibrator."""
     variant = VARIANTS.get(cell.method)
     method = cell.method if variant is None else variant.method
-    kind = CALIBRATORS[method]
+    kind = class_of(method)
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gnncal.bench.records import append_lines
 from gnncal.bench.source import package_source
+from gnncal.calibrators.plugins import plugin_versions
 
 FILE = "runs.jsonl"
 PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")
@@ -31,7 +32,8 @@ def note_run(folder: Path, command: str) -> str:
 
 
 def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    """Versions of the packages that results depend on, those with plugins included."""
+    found: dict[str, str | None] = {**plugin_versions()}
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -1,4 +1,8 @@
-"""Every calibrator by name. A new method is one file and one line here."""
+"""Every calibrator by name. A new method is one file and one line here.
+
+Calibrators of other packages join them (``plugins.py``). ``CALIBRATORS`` are gnncal's own; everyone
+else asks :func:`every_calibrator` or :func:`class_of`, which know those of others too.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from gnncal.calibrators.neural.gats import GATS
 from gnncal.calibrators.neural.gets import GETS
 from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.order_invariant import OrderInvariant
+from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
 from gnncal.calibrators.structural import StructuralLaw
@@ -70,13 +75,19 @@ _FITTING = {
 }
 
 
+def every_calibrator() -> dict[str, type[Calibrator]]:
+    """Every calibrator that can be used here, by name: gnncal's own, then other packages'."""
+    loaded = {name: load_plugin(name, CALIBRATORS) for name in plugin_names(CALIBRATORS)}
+    return CALIBRATORS | {name: kind for name, kind in loaded.items() if kind is not None}
+
+
 def list_calibrators() -> list[str]:
     """Return the names of all calibrators, as :func:`get_calibrator` takes them.
 
     Returns
     -------
     list of str
-        Names such as ``"ts"`` and ``"structural"``.
+        Names such as ``"ts"`` and ``"structural"``, those of other packages included.
 
     Examples
     --------
@@ -85,7 +96,7 @@ def list_calibrators() -> list[str]:
     ['uncalibrated', 'ts', 'vs']
 
     """
-    return list(CALIBRATORS)
+    return list(every_calibrator())
 
 
 def find_name(name: str) -> str:
@@ -94,12 +105,25 @@ def find_name(name: str) -> str:
     Case and ``_`` for ``-`` do not matter: ``"HOTS"`` is hots, ``"entropy_only"`` entropy-only.
     """
     found = plain_name(name) if isinstance(name, str) else ""
-    if found not in CALIBRATORS:
+    if find_class(found) is None:
+        known = every_calibrator()
         raise InputError(
-            f"there is no calibrator {shown(name)}{suggestion(found, CALIBRATORS)}; choose one of "
-            f"{', '.join(CALIBRATORS)}."
+            f"there is no calibrator {shown(name)}{suggestion(found, known)}; choose one of "
+            f"{', '.join(known)}."
         )
     return found
+
+
+def find_class(name: str) -> type[Calibrator] | None:
+    """The class with exactly this name; of other packages only the one that has it is imported."""
+    return CALIBRATORS.get(name) or load_plugin(name, CALIBRATORS)
+
+
+def class_of(name: str) -> type[Calibrator]:
+    """The class of a calibrator by name, spelt as people type it."""
+    kind = find_class(find_name(name))
+    assert kind is not None  # or find_name would have raised
+    return kind
 
 
 def get_calibrator(name: str, **params: Any) -> Calibrator:
@@ -132,7 +156,7 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
 
     """
     name = find_name(name)
-    calibrator = CALIBRATORS[name]
+    calibrator = class_of(name)
     allowed = calibrator._get_param_names()
     unknown = sorted(set(params) - set(allowed))
     if "protocol" in unknown and calibrator.fitting != "iterative":
@@ -154,4 +178,16 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
 
 def name_of(calibrator: Calibrator) -> str:
     """The catalogue's name of a calibrator."""
-    return next(name for name, kind in CALIBRATORS.items() if kind is type(calibrator))
+    for known in (CALIBRATORS, every_calibrator()):
+        for name, kind in known.items():
+            if kind is type(calibrator):
+                return name
+    raise InputError(
+        f"{type(calibrator).__name__} is no calibrator that gnncal knows by name; declare it as an "
+        "entry point of the group gnncal.calibrators (docs/plugins.md)."
+    )
+
+
+def provider_of(name: str) -> str:
+    """The package that a calibrator comes from: ``"gnncal"``, or a name with its version."""
+    return package_of(name, CALIBRATORS)

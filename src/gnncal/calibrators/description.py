@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import CALIBRATORS, find_name
+from gnncal.calibrators.catalogue import class_of, find_name, provider_of
 
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
 ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\n(?P<description>(?:[ ]+\S.*(?:\n|$))+)", re.M)
@@ -33,13 +33,14 @@ class MethodDescription:
     preserves_predictions: bool
     needs_graph: bool
     needs_torch: bool
+    package: str  # "gnncal", or name and version of the package that provides it
     parameters: tuple[ParameterDescription, ...]
 
 
 def describe(name: str) -> MethodDescription:
     """Return the description of the calibrator with this name."""
     name = find_name(name)
-    kind = CALIBRATORS[name]
+    kind = class_of(name)
     signature = inspect.signature(kind)
     return MethodDescription(
         name,
@@ -48,6 +49,7 @@ def describe(name: str) -> MethodDescription:
         kind.preserves_predictions,
         kind.needs_graph,
         kind.needs_torch,
+        provider_of(name),
         tuple(
             ParameterDescription(parameter, signature.parameters[parameter].default, note)
             for parameter, note in _notes(kind).items()

@@ -15,7 +15,13 @@ from safetensors.numpy import save as to_bytes
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator, name_of
+from gnncal.calibrators.catalogue import (
+    class_of,
+    every_calibrator,
+    find_class,
+    get_calibrator,
+    name_of,
+)
 from gnncal.core.arrays import as_numpy
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, MissingExtraError, shown
@@ -48,10 +54,12 @@ IN_REPORT = {  # what a field of a report may be, by its annotation
 def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
-    if type(calibrator) not in CALIBRATORS.values():
+    known = every_calibrator()
+    if type(calibrator) not in known.values():
         raise InputError(
-            f"{type(calibrator).__name__} is not one of gnncal's calibrators, so load() would not "
-            f"find it; those that can be saved are {', '.join(CALIBRATORS)}."
+            f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an "
+            "installed package declare it (docs/plugins.md), so load() would not find it; those "
+            f"that can be saved are {', '.join(known)}."
         )
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder; pass the file to write, such as {path}/calibrator.")
@@ -152,10 +160,11 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
         )
     if version > 1 and header["checksum"] != _checksum(content, header["checksum"]):
         raise InputError("its checksum does not match its content; it is damaged, so save again.")
-    if header["calibrator"] not in CALIBRATORS:
+    # A file names a calibrator, never a module: only what is installed here is ever imported.
+    if find_class(header["calibrator"]) is None:
         raise InputError(
             f"it holds a {shown(header['calibrator'])}, which this gnncal does not know; upgrade "
-            "gnncal to read it."
+            "gnncal, or install the package that the calibrator comes from, to read it."
         )
     return header
 
@@ -172,7 +181,7 @@ def _rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     whole_number(at_least=2).check("n_classes", K)
     if len(report.nodes_per_class) != K:
         raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
-    params, learned = CALIBRATORS[header["calibrator"]].upgraded(
+    params, learned = class_of(header["calibrator"]).upgraded(
         _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
     )
     calibrator = get_calibrator(header["calibrator"], **params)

@@ -141,11 +141,12 @@ def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> F
 
 def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
     """Return every method that can run here, and HoTS with the true homophily."""
-    from gnncal.calibrators.catalogue import CALIBRATORS, get_calibrator
+    from gnncal.calibrators.catalogue import every_calibrator, get_calibrator
 
     has_torch = find_spec("torch") is not None
-    runnable = [name for name, kind in CALIBRATORS.items() if has_torch or not kind.needs_torch]
-    left_out = [name for name in CALIBRATORS if name not in runnable]
+    known = every_calibrator()
+    runnable = [name for name, kind in known.items() if has_torch or not kind.needs_torch]
+    left_out = [name for name in known if name not in runnable]
     if left_out:
         note(f"without {', '.join(left_out)}: they need torch, pip install 'gnncal[neural]'.")
     methods = {name: get_calibrator(name) for name in runnable}

@@ -11,6 +11,8 @@ from gnncal.cli.terminal import out, print_json
 if TYPE_CHECKING:
     from gnncal.calibrators.description import MethodDescription
 
+OURS = "gnncal"  # the package of every method that is not a plugin's
+
 
 def methods(
     name: Annotated[
@@ -19,7 +21,7 @@ def methods(
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List every calibrator, or show one with its parameters and their defaults."""
-    from gnncal.calibrators.catalogue import CALIBRATORS
+    from gnncal.calibrators.catalogue import list_calibrators
     from gnncal.calibrators.description import describe
 
     if name is not None:
@@ -29,7 +31,7 @@ def methods(
         else:
             _print_method(found)
         return
-    everything = [describe(known) for known in CALIBRATORS]
+    everything = [describe(known) for known in list_calibrators()]
     if json:
         print_json(everything)
     else:
@@ -46,7 +48,8 @@ def _print_list(everything: list[MethodDescription]) -> None:
     table.add_column("keeps predictions", justify="center")
     for method in everything:
         keeps = "yes" if method.preserves_predictions else "no"
-        table.add_row(method.name, method.summary, keeps)
+        origin = "" if method.package == OURS else f" (From {method.package}.)"
+        table.add_row(method.name, method.summary + origin, keeps)
     out.print(table)
     out.print(
         f"The default is {DEFAULT_METHOD}. `gnncal methods NAME` shows the parameters of a method."
@@ -56,7 +59,8 @@ def _print_list(everything: list[MethodDescription]) -> None:
 def _print_method(method: MethodDescription) -> None:
     from gnncal.rendering.tables import plain_table
 
-    out.print(f"{method.name} (gnncal.{method.class_name})")
+    home = f"gnncal.{method.class_name}"
+    out.print(f"{method.name} ({home if method.package == OURS else f'from {method.package}'})")
     out.print(method.summary)
     needs = [
         "keeps every prediction" if method.preserves_predictions else "may change predictions",

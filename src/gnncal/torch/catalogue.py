@@ -8,7 +8,7 @@ from typing import Any
 from gnncal.calibrators.ablations import EntropyOnly, HomophilyOnly, HoTSAlphaOne
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
@@ -88,7 +88,7 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     """
     build = MODULES.get(type(calibrator))
     if build is None:
-        known = [name for name, kind in CALIBRATORS.items() if kind in MODULES]
+        known = [name for name, kind in every_calibrator().items() if kind in MODULES]
         raise InputError(
             f"{type(calibrator).__name__} cannot become a torch module of logits and edges; call "
             f"its predict_proba, or fit one of {', '.join(known)}."

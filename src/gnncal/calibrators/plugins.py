@@ -1,0 +1,127 @@
+"""Calibrators in other people's packages, found through the entry points ``gnncal.calibrators``.
+
+A package declares them in its ``pyproject.toml``, and gnncal needs no change::
+
+    [project.entry-points."gnncal.calibrators"]
+    my-method = "my_package.my_module:MyCalibrator"
+
+Names are read from the metadata of installed packages, once. A class is imported when somebody
+asks for it. A package that is broken costs a warning and nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.errors import GnncalWarning
+from gnncal.core.names import plain_name
+
+GROUP = "gnncal.calibrators"
+# What these names mean in `gnncal bench`; a test compares them with its tables.
+RESERVED = frozenset(
+    {"all", "paper", "few", "hots-release", "hots-predictor", "hots-cross-fitted"}
+    | {"hots-agreement", "hots-clamped", "hots-agreement-clamped"}
+)
+_under_test: dict[str, type[Calibrator]] = {}
+
+
+def plugin_names(ours: Collection[str]) -> list[str]:
+    """Names that other packages declare, except those that gnncal itself uses."""
+    return [*_under_test, *_declared(frozenset(ours))]
+
+
+def load_plugin(name: str, ours: Collection[str]) -> type[Calibrator] | None:
+    """Return the class behind a name; None, after a warning, if it cannot be used."""
+    if name in _under_test:
+        return _under_test[name]
+    entry_point = _declared(frozenset(ours)).get(name)
+    return None if entry_point is None else _load(entry_point)
+
+
+def package_of(name: str, ours: Collection[str]) -> str:
+    """Return the name and version of the package that a calibrator comes from."""
+    entry_point = _declared(frozenset(ours)).get(name)
+    return "gnncal" if entry_point is None else " ".join(_distribution(entry_point))
+
+
+def plugin_versions() -> dict[str, str]:
+    """Versions of the packages that declare calibrators, by package."""
+    return dict(_distribution(entry_point) for entry_point in entry_points(group=GROUP))
+
+
+@contextmanager
+def known_while_tested(kind: type[Calibrator]) -> Iterator[None]:
+    """Let a class that no package declares be saved and loaded, as the contract demands."""
+    name = f"under-test-{plain_name(kind.__name__)}"  # no name that a package may have
+    _under_test[name] = kind
+    try:
+        yield
+    finally:
+        del _under_test[name]
+
+
+@cache
+def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
+    """Return the entry points by name; of two with one name the first package keeps it."""
+    found: dict[str, EntryPoint] = {}
+    for entry_point in sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e), e.name)):
+        name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
+        if name in ours or name in RESERVED:
+            _refuse(f"the calibrator {name!r} of the package {package}", "gnncal uses that name")
+        elif name in found:
+            other, _ = _distribution(found[name])
+            _refuse(f"the calibrator {name!r} of the package {package}", f"{other} has one too")
+        else:
+            found[name] = entry_point
+    return found
+
+
+@cache
+def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
+    package, _ = _distribution(entry_point)
+    what = f"the calibrator {plain_name(entry_point.name)!r} of the package {package}"
+    try:
+        kind = entry_point.load()
+    except Exception as error:  # whatever a stranger's module raises must not stop gnncal
+        _refuse(what, f"it cannot be imported ({type(error).__name__}: {error})")
+        return None
+    reason = _why_unusable(kind)
+    if reason is not None:
+        _refuse(what, reason)
+        return None
+    return kind
+
+
+def _why_unusable(kind: object) -> str | None:
+    if not (isinstance(kind, type) and issubclass(kind, Calibrator)):
+        return f"{kind!r} is no subclass of gnncal.Calibrator"
+    if inspect.isabstract(kind):
+        missing = ", ".join(sorted(kind.__abstractmethods__))
+        return f"{kind.__name__} does not define {missing}"
+    if not isinstance(getattr(kind, "preserves_predictions", None), bool):
+        return f"{kind.__name__} does not say whether it preserves_predictions"
+    required = [
+        parameter.name
+        for parameter in inspect.signature(kind).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    if required:
+        return f"the parameter {required[0]!r} of {kind.__name__} has no default"
+    return None
+
+
+def _refuse(what: str, reason: str) -> None:
+    message = f"{what} is left out: {reason}. Rename, repair or uninstall it."
+    warnings.warn(message, GnncalWarning, stacklevel=2)
+
+
+def _distribution(entry_point: EntryPoint) -> tuple[str, str]:
+    """Return name and version of the package that declares an entry point."""
+    package = entry_point.dist
+    return ("unknown", "") if package is None else (package.name, package.version)

@@ -1,0 +1,86 @@
+"""``check_calibrator``: every law on one calibrator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import every_calibrator
+from gnncal.calibrators.plugins import known_while_tested
+from gnncal.core.errors import InputError, shown
+from gnncal.core.names import suggestion
+from gnncal.testing.law import N_EXAMPLES
+from gnncal.testing.laws import LAWS
+
+
+def check_calibrator(
+    calibrator: Calibrator | type[Calibrator],
+    *,
+    expected_failures: Mapping[str, str] | None = None,
+    n_examples: int = N_EXAMPLES,
+) -> None:
+    """Check that a calibrator keeps the laws that gnncal's own calibrators keep.
+
+    It returns nothing if all is well. The examples are the same each time; NumPy is all it needs.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or type
+        The calibrator, or its class, which is then made with its defaults.
+    expected_failures : dict of str to str, or None
+        Laws that cannot hold for this method, each with the reason. They are not checked.
+    n_examples : int
+        Random tasks for each law; more find rarer mistakes.
+
+    Raises
+    ------
+    AssertionError
+        If a law is broken. The message names every broken law with the reason.
+    InputError
+        If this is no calibrator, or there is no such law.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> gnncal.testing.check_calibrator(gnncal.TemperatureScaling())
+    >>> gnncal.testing.check_calibrator(
+    ...     gnncal.VectorScaling,
+    ...     expected_failures={
+    ...         "a constant added to a row of logits changes nothing": "its weights scale it",
+    ...     },
+    ... )
+
+    """
+    checked: Any = calibrator() if isinstance(calibrator, type) else calibrator
+    if not isinstance(checked, Calibrator):
+        raise InputError(f"{shown(calibrator)} is no gnncal.Calibrator; derive your class from it.")
+    excused = dict(expected_failures or {})
+    _check_names(excused)
+    kind = type(checked)
+    is_known = kind in every_calibrator().values()
+    broken: list[str] = []
+    with nullcontext() if is_known else known_while_tested(kind):
+        for law in LAWS:
+            if law.name in excused or not law.applies(checked):
+                continue
+            try:
+                law.check(checked, n_examples=n_examples)
+            except AssertionError as error:
+                broken.append(str(error))
+    if broken:
+        count = "a law" if len(broken) == 1 else f"{len(broken)} laws"
+        raise AssertionError("\n- ".join([f"{kind.__name__} breaks {count}:", *broken]))
+
+
+def _check_names(excused: Mapping[str, str]) -> None:
+    known = [law.name for law in LAWS]
+    for name, reason in excused.items():
+        if name not in known:
+            raise InputError(
+                f"there is no law {shown(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
+                "lists them."
+            )
+        if not isinstance(reason, str) or not reason.strip():
+            raise InputError(f"the law {name!r} is excused without a reason; write one.")

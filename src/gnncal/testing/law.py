@@ -1,0 +1,94 @@
+"""A law: a sentence that must be true of a calibrator, and the function that finds out."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.errors import GnncalWarning
+from gnncal.testing.tasks import Family, random_task
+
+N_EXAMPLES = 8  # random tasks on which a law is checked
+
+
+def _always(calibrator: Calibrator) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Law:
+    """A sentence that must be true of a calibrator.
+
+    Parameters
+    ----------
+    function : callable
+        Raises an AssertionError where the law is broken. It gets a calibrator that is not fitted,
+        and a :class:`Task` if the law speaks of a family of tasks.
+    family : Family or None
+        The random tasks that the law speaks of; None if it brings its own numbers.
+    applies : callable
+        Tells whether the law speaks of a calibrator at all.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> gnncal.testing.LAWS[0].name
+    'rows are probabilities'
+    >>> gnncal.testing.LAWS[0].check(gnncal.TemperatureScaling())
+
+    """
+
+    function: Callable[..., None]
+    family: Family | None
+    applies: Callable[[Calibrator], bool]
+
+    @property
+    def name(self) -> str:
+        """The law as a sentence, by which expected failures name it."""
+        return self.function.__name__.replace("_", " ")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self, calibrator: Calibrator, *, n_examples: int = N_EXAMPLES) -> None:
+        """Raise an AssertionError with the reason if the calibrator breaks the law."""
+        if self.family is None:
+            self._check_once(calibrator)
+            return
+        for seed in range(n_examples):
+            self._check_once(calibrator, random_task(seed, self.family), seed=seed)
+
+    def _check_once(self, calibrator: Calibrator, *task: Any, seed: int | None = None) -> None:
+        where = "" if seed is None else f" (on gnncal.testing.random_task({seed}, {self.family}))"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GnncalWarning)  # small tasks are full of them
+            try:
+                self.function(calibrator, *task)
+            except Exception as error:  # a broken calibrator may raise anything
+                what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+                reason = " ".join(str(error).split())
+                raise AssertionError(f"{self.name}: {what}{reason}{where}") from error
+
+
+def law(
+    *, family: Family | None = None, applies: Callable[[Calibrator], bool] = _always
+) -> Callable[[Callable[..., None]], Law]:
+    """Make a law of a function; the function's name is the law as a sentence."""
+    return lambda function: Law(function, family, applies)
+
+
+@contextmanager
+def refused(kind: type[Exception], words: str) -> Iterator[None]:
+    """Demand that the block raises this kind of error with these words, a regular expression."""
+    said = None
+    try:
+        yield
+    except kind as error:
+        said = str(error)
+    assert said is not None, f"no {kind.__name__} was raised that says {words!r}"
+    assert re.search(words, said), f"the message {said!r} does not say {words!r}"

@@ -1,0 +1,187 @@
+"""Small calibration tasks on every kind of graph, on which laws are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gnncal.calibrators.base import AnyCalibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import Graph
+
+Kind = Literal["plain", "float32", "sharp", "tied", "constant", "extreme"]
+KINDS: tuple[Kind, ...] = ("plain", "float32", "sharp", "tied", "constant", "extreme")
+LARGEST = 40  # nodes of a random task
+MOST_CLASSES = 5
+N_FEATURES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Logits and labels of the nodes of a graph, and a split of these nodes.
+
+    Parameters
+    ----------
+    logits : array of float, shape (n_nodes, n_classes)
+        Raw scores.
+    labels : array of int, shape (n_nodes,)
+        The true class of each node.
+    edges : array of int, shape (2, n_edges)
+        Senders and receivers.
+    features : array of float, shape (n_nodes, n_features)
+        What a model would read.
+    nodes : array of int, shape (n,)
+        Calibration nodes.
+    train_nodes : array of int, shape (m,)
+        Nodes the model was trained on.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.testing.small_task()
+    >>> task.fit(gnncal.TemperatureScaling()).predict_proba(task.logits).shape
+    (60, 3)
+
+    """
+
+    logits: FloatArray
+    labels: IntArray
+    edges: IntArray
+    features: FloatArray
+    nodes: IntArray
+    train_nodes: IntArray
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, made anew each time."""
+        return Graph(self.edges, len(self.logits), self.features)
+
+    def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
+        """Fit a calibrator to this task; ``changes`` replace arguments of its ``fit``."""
+        arguments = {
+            "logits": self.logits,
+            "labels": self.labels,
+            "graph": self.graph,
+            "nodes": self.nodes,
+            "train_nodes": self.train_nodes,
+        }
+        return calibrator.fit(**{**arguments, **changes})
+
+
+@dataclass(frozen=True)
+class Family:
+    """Which random tasks a law speaks of."""
+
+    kinds: tuple[Kind, ...] = KINDS  # of logits
+    smallest: int = 12  # nodes
+    fewest: int = 1  # calibration nodes
+
+
+def random_task(seed: int, family: Family | None = None) -> Task:
+    """Return a small task that depends on the seed alone; successive seeds vary the kind of logits.
+
+    Parameters
+    ----------
+    seed : int
+        Which task.
+    family : Family or None
+        Limits that the task keeps; None: none.
+
+    Returns
+    -------
+    Task
+        A directed graph that may have isolated nodes, self-loops and repeated edges.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.testing.random_task(3)
+    >>> task.labels.shape == (len(task.logits),)
+    True
+
+    """
+    family = Family() if family is None else family
+    generator = np.random.default_rng(seed)
+    n_nodes = int(generator.integers(family.smallest, LARGEST, endpoint=True))
+    return make_task(
+        generator,
+        n_nodes,
+        n_classes=int(generator.integers(2, MOST_CLASSES, endpoint=True)),
+        kind=family.kinds[seed % len(family.kinds)],
+        n_edges=int(generator.integers(0, 4 * n_nodes, endpoint=True)),
+        n_calibration=int(generator.integers(family.fewest, n_nodes // 2, endpoint=True)),
+    )
+
+
+def make_task(
+    generator: np.random.Generator,
+    n_nodes: int,
+    n_classes: int,
+    kind: Kind,
+    n_edges: int,
+    n_calibration: int,
+) -> Task:
+    """A task of these sizes: a directed multigraph, noisy labels, a quarter of training nodes."""
+    logits = _logits(kind, generator, (n_nodes, n_classes))
+    noisy = logits + np.abs(logits).mean() * generator.gumbel(size=logits.shape)
+    n_train = n_nodes // 4
+    order = generator.permutation(n_nodes)
+    return Task(
+        logits=logits,
+        labels=noisy.argmax(axis=1),
+        edges=generator.integers(0, n_nodes, size=(2, n_edges)),
+        features=generator.normal(size=(n_nodes, N_FEATURES)),
+        nodes=np.sort(order[n_train : n_train + n_calibration]),
+        train_nodes=np.sort(order[:n_train]),
+    )
+
+
+def small_task(n_nodes: int = 60, n_classes: int = 3, *, noise: float = 3.0) -> Task:
+    """Return a task of fixed numbers; without noise in the labels every prediction is right.
+
+    Parameters
+    ----------
+    n_nodes, n_classes : int
+        Its size.
+    noise : float
+        How much the labels depart from the logits.
+
+    Returns
+    -------
+    Task
+        The same for the same arguments.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> gnncal.testing.small_task().logits.shape
+    (60, 3)
+
+    """
+    generator = np.random.default_rng(7)
+    logits = 2 * generator.normal(size=(n_nodes, n_classes))
+    return Task(
+        logits=logits,
+        labels=(logits + noise * generator.normal(size=logits.shape)).argmax(axis=1),
+        edges=generator.integers(0, n_nodes, size=(2, 4 * n_nodes)),
+        features=generator.normal(size=(n_nodes, 4)),
+        nodes=np.arange(n_nodes // 2),
+        train_nodes=np.arange(n_nodes // 2, 3 * n_nodes // 4),
+    )
+
+
+def _logits(kind: Kind, generator: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    logits = generator.normal(size=shape)
+    if kind == "sharp":
+        return 50 * logits
+    if kind == "extreme":
+        return 1e30 * logits
+    if kind == "tied":
+        return np.round(logits)
+    if kind == "constant":
+        return np.zeros(shape)
+    if kind == "float32":
+        return (3 * logits).astype(np.float32)
+    return 2 * logits

@@ -1,0 +1,1 @@
+"""A calibrator for gnncal, in a package of its own."""

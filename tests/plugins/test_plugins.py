@@ -1,0 +1,125 @@
+"""What is declared by other packages is found or refused with a reason; nothing of it breaks."""
+
+import sys
+import warnings
+
+import pytest
+
+import gnncal
+from gnncal.bench.plan import VARIANTS, choose_methods, list_methods
+from gnncal.calibrators import plugins
+from gnncal.calibrators.catalogue import CALIBRATORS, class_of
+from tests.plugins.packages import install
+
+GOOD = """
+import gnncal
+
+class Good(gnncal.TemperatureScaling):
+    "Does as temperature scaling does."
+"""
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of installed packages; gnncal reads it anew, and forgets it afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    forget()
+    yield tmp_path
+    forget()
+    for module in set(sys.modules) - before:
+        del sys.modules[module]
+
+
+def forget():
+    plugins._declared.cache_clear()
+    plugins._load.cache_clear()
+
+
+def test_a_calibrator_of_another_package_is_found_by_its_name(site):
+    install(site, "good", {"Plain_Good": "good:Good"}, GOOD)
+    assert gnncal.list_calibrators() == [*CALIBRATORS, "plain-good"]
+    assert type(gnncal.get_calibrator("plain_good", protocol="paper")).__name__ == "Good"
+    assert "plain-good" in choose_methods(["all"])
+
+
+def test_only_the_package_that_is_asked_for_is_imported(site):
+    install(site, "good", {"good": "good:Good"}, GOOD)
+    install(site, "other", {"other": "other:Other"}, "raise RuntimeError('imported')")
+    assert class_of("ts") is gnncal.TemperatureScaling
+    assert "good" not in sys.modules
+    assert class_of("good").__name__ == "Good"
+    assert "other" not in sys.modules
+
+
+def test_it_is_saved_and_loaded_and_only_where_it_is_installed(site, tmp_path):
+    install(site, "good", {"good": "good:Good"}, GOOD)
+    task, file = gnncal.testing.small_task(), tmp_path / "c.safetensors"
+    fitted = task.fit(gnncal.get_calibrator("good"))
+    fitted.save(file)
+    assert type(gnncal.load(file)) is type(fitted)
+    (site / "good-1.2.dist-info" / "entry_points.txt").write_text("")
+    forget()
+    with pytest.raises(gnncal.InputError, match=r"'good'.* install the package that"):
+        gnncal.load(file)
+    with pytest.raises(gnncal.InputError, match="nor does an installed package declare it"):
+        fitted.save(file)
+
+
+@pytest.mark.parametrize("name", ["ts", "HOTS", "hots_release", "all"])
+def test_a_name_that_gnncal_uses_is_refused_with_the_package(site, name):
+    install(site, "taker", {name: "taker:Good"}, GOOD)
+    with pytest.warns(gnncal.GnncalWarning, match=r"of the package taker is left out: gnncal uses"):
+        assert gnncal.list_calibrators() == list(CALIBRATORS)
+    assert class_of("ts") is gnncal.TemperatureScaling
+
+
+def test_of_two_packages_with_one_name_the_first_keeps_it(site):
+    install(site, "beta", {"same": "beta:Good"}, GOOD)
+    install(site, "alpha", {"same": "alpha:Good"}, GOOD)
+    with pytest.warns(gnncal.GnncalWarning, match="'same' of the package beta .* alpha has one"):
+        assert class_of("same").__module__ == "alpha"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import no_such_module", r"ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise RuntimeError('not today')", "RuntimeError: not today"),
+        ("", "cannot be imported .AttributeError"),
+        ("Good = 3", "3 is no subclass of gnncal.Calibrator"),
+        ("class Good: pass", "is no subclass of gnncal.Calibrator"),
+        ("from gnncal import Calibrator as Good", "does not define _fit, _predict"),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n def __init__(self, x): ...",
+            "the parameter 'x' of Good has no default",
+        ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n preserves_predictions = None",
+            "does not say whether it preserves_predictions",
+        ),
+    ],
+)
+def test_a_broken_package_costs_a_warning_and_nothing_else(site, code, reason):
+    install(site, "broken", {"poor": "broken:Good"}, code)
+    with pytest.warns(gnncal.GnncalWarning, match=f"'poor' of the package broken .*{reason}"):
+        assert gnncal.list_calibrators() == list(CALIBRATORS)
+    with pytest.raises(gnncal.InputError, match="there is no calibrator 'poor'"):
+        gnncal.get_calibrator("poor")
+
+
+def test_the_warning_comes_once(site):
+    install(site, "broken", {"poor": "broken:Good"}, "raise RuntimeError")
+    with pytest.warns(gnncal.GnncalWarning):
+        gnncal.list_calibrators()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gnncal.list_calibrators()
+
+
+def test_the_names_of_the_benchmark_are_reserved():
+    groups = {"all", "paper", "few"}
+    assert {*VARIANTS, *groups} == plugins.RESERVED
+    assert set(list_methods()) == {*CALIBRATORS, *VARIANTS}
+    for name in groups:
+        assert choose_methods([name])

@@ -1,0 +1,145 @@
+"""``check_calibrator`` passes what keeps the laws and names the law that is broken."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.calibrators.plugins import plugin_names
+from gnncal.testing import LAWS, check_calibrator, random_task
+from gnncal.testing.tasks import KINDS, Family
+
+CONSTANT = "a constant added to a row of logits changes nothing"
+
+
+class Fair(gnncal.TemperatureScaling):
+    """Temperature scaling in a class that no package declares."""
+
+
+class ChangesPredictions(gnncal.VectorScaling):
+    preserves_predictions = True
+
+
+class Leaks(gnncal.TemperatureScaling):
+    """Looks at the labels of all nodes."""
+
+    def fit(self, logits, labels=None, graph=None, *, nodes=None, train_nodes=None):
+        super().fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+        self.base_temperature_ *= 1.0 + np.abs(labels).mean()
+        self.temperature_ = self.temperature_ * (1.0 + np.abs(labels).mean())
+        return self
+
+
+class Forgets(gnncal.TemperatureScaling):
+    """Needs an attribute that ``learned`` does not name."""
+
+    def _fit(self, data):
+        super()._fit(data)
+        self.factor_ = 2.0
+
+    def _temperature(self, logits, graph, known_labels):
+        return super()._temperature(logits, graph, known_labels) * self.factor_ / 2.0
+
+
+class Draws(gnncal.TemperatureScaling):
+    """Is random without a seed."""
+
+    def _fit(self, data):
+        super()._fit(data)
+        self.base_temperature_ *= np.random.default_rng().uniform(1.0, 1.001)
+        self.temperature_ = np.full(data.n_nodes, self.base_temperature_)
+
+
+class Overwrites(gnncal.TemperatureScaling):
+    """Writes into the caller's logits."""
+
+    def predict_proba(self, logits, graph=None, *, known_labels=None):
+        probs = super().predict_proba(logits, graph, known_labels=known_labels)
+        logits += 1.0
+        return probs
+
+
+class Careless(gnncal.HistogramBinning):
+    """Does not say what its parameter may be."""
+
+    constraints = {}  # noqa: RUF012
+
+
+class Fails(gnncal.TemperatureScaling):
+    """Raises what no caller expects."""
+
+    def _fit(self, data):
+        raise ZeroDivisionError("in the middle of a fit")
+
+
+@pytest.mark.parametrize("calibrator", [gnncal.TemperatureScaling, Fair, Fair()])
+def test_a_class_or_an_object_that_keeps_the_laws_passes(calibrator):
+    assert check_calibrator(calibrator) is None
+    assert plugin_names(()) == []  # it was known while tested only
+
+
+@pytest.mark.parametrize(
+    ("wrong", "law"),
+    [
+        (ChangesPredictions, "predictions never change where the class says so"),
+        (Leaks, "labels outside nodes and train nodes never matter"),
+        (Forgets, "a loaded calibrator predicts the same and can be fitted again"),
+        (Draws, "refitting gives the same to the bit"),
+        (Overwrites, "inputs are not mutated"),
+        (Careless, "a parameter of the wrong type is refused by its name"),
+        (Fails, "rows are probabilities: ZeroDivisionError: in the middle of a fit"),
+    ],
+)
+def test_a_wrong_one_fails_with_the_name_of_the_law(wrong, law):
+    with pytest.raises(AssertionError, match=rf"^{wrong.__name__} breaks (.*\n)+?- {law}"):
+        check_calibrator(wrong, n_examples=len(KINDS))
+
+
+def test_a_law_can_be_excused_with_a_reason():
+    with pytest.raises(AssertionError, match=f"VectorScaling breaks a law:\n- {CONSTANT}"):
+        check_calibrator(gnncal.VectorScaling)
+    check_calibrator(gnncal.VectorScaling, expected_failures={CONSTANT: "weights scale it"})
+
+
+@pytest.mark.parametrize(
+    ("excused", "message"),
+    [
+        ({"a constant added to a row of logit changes nothing": "x"}, "did you mean 'a constant"),
+        ({CONSTANT: " "}, "is excused without a reason"),
+    ],
+)
+def test_an_excuse_names_a_law_and_a_reason(excused, message):
+    with pytest.raises(gnncal.InputError, match=message):
+        check_calibrator(gnncal.VectorScaling, expected_failures=excused)
+
+
+def test_what_is_no_calibrator_is_refused():
+    with pytest.raises(gnncal.InputError, match=r"is no gnncal\.Calibrator"):
+        check_calibrator(dict)
+
+
+def test_names_of_laws_are_sentences_and_differ():
+    names = [law.name for law in LAWS]
+    assert len(set(names)) == len(names) > 20
+    assert all(law.function.__doc__ for law in LAWS)
+
+
+def test_random_tasks_depend_on_the_seed_alone_and_keep_their_limits():
+    family = Family(("plain",), smallest=24, fewest=8)
+    for seed in range(20):
+        task, again = random_task(seed, family), random_task(seed, family)
+        np.testing.assert_array_equal(task.logits, again.logits)
+        assert len(task.logits) >= 24
+        assert len(task.nodes) >= 8
+        assert not set(task.nodes) & set(task.train_nodes)
+
+
+def test_neither_pytest_nor_hypothesis_is_needed():
+    script = (
+        "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
+        "import gnncal; gnncal.testing.check_calibrator(gnncal.Uncalibrated, expected_failures="
+        "{'a planted temperature is recovered': 'it learns nothing'})"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
