@@ -16,7 +16,7 @@ from numpydoc.validate import validate
 import gnncal
 
 SOURCE = Path(gnncal.__file__).parent
-PACKAGES = ("gnncal", "gnncal.metrics", "gnncal.torch", "gnncal.inspection")
+PACKAGES = ("gnncal", "gnncal.metrics", "gnncal.torch", "gnncal.inspection", "gnncal.testing")
 # Checks of numpydoc that do not apply. House style opens a docstring on the first line and ends
 # it with a blank one, needs no "See Also", and lets the summary say enough.
 IGNORED = {"GL01", "GL02", "GL03", "SA01", "ES01", "SS05", "SS06", "EX01", "YD01"}

@@ -24,7 +24,7 @@ def _always(calibrator: Calibrator) -> bool:
 class Law:
     """A sentence that must be true of a calibrator.
 
-    Parameters
+    Attributes
     ----------
     function : callable
         Raises an AssertionError where the law is broken. It gets a calibrator that is not fitted,
@@ -56,7 +56,21 @@ class Law:
         return self.name
 
     def check(self, calibrator: Calibrator, *, n_examples: int = N_EXAMPLES) -> None:
-        """Raise an AssertionError with the reason if the calibrator breaks the law."""
+        """Check that a calibrator keeps the law.
+
+        Parameters
+        ----------
+        calibrator : Calibrator
+            A calibrator; it is cloned, so it need not be fitted.
+        n_examples : int
+            Number of random tasks.
+
+        Raises
+        ------
+        AssertionError
+            If the law is broken; the message has the reason and the example.
+
+        """
         if self.family is None:
             self._check_once(calibrator)
             return

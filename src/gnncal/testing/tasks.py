@@ -22,7 +22,7 @@ N_FEATURES = 3
 class Task:
     """Logits and labels of the nodes of a graph, and a split of these nodes.
 
-    Parameters
+    Attributes
     ----------
     logits : array of float, shape (n_nodes, n_classes)
         Raw scores.
@@ -59,7 +59,21 @@ class Task:
         return Graph(self.edges, len(self.logits), self.features)
 
     def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
-        """Fit a calibrator to this task; ``changes`` replace arguments of its ``fit``."""
+        """Fit a calibrator to this task.
+
+        Parameters
+        ----------
+        calibrator : Calibrator
+            The calibrator to fit.
+        **changes : Any
+            What replaces arguments of its ``fit``.
+
+        Returns
+        -------
+        Calibrator
+            The same calibrator, fitted.
+
+        """
         arguments = {
             "logits": self.logits,
             "labels": self.labels,
