@@ -9,7 +9,8 @@ arxiv    a two-layer GCN of PyTorch Geometric on 169,343 nodes and 1.17 million 
 reddit   233,000 nodes, 41 classes, 115 million edges: the torch module beside the NumPy path, from
          grouped edges and from an edge list that neither has seen (at most 1.5 times)
 
-Ratios are medians over the rounds of one time divided by the other.
+Seconds are CPU seconds of one thread, which other programs on the machine hardly change; ratios are
+medians over the rounds of one divided by the other.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ import gnncal
 from gnncal import Graph
 from gnncal.torch import CalibratedModel
 from speed_data import Problem, make_problem
-from speed_report import Record, Report, seconds_of
+from speed_report import Record, Report
 
 PIECES = ("arxiv", "reddit")
 ARXIV = {"n_nodes": 169_343, "n_edges": 1_166_243, "n_classes": 40}
@@ -43,6 +45,12 @@ def fitted(method: str, problem: Problem, graph: Graph) -> Any:
     return calibrator.fit(
         problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes
     )
+
+
+def seconds_of(run: Callable[[], Any]) -> float:
+    start = process_time()
+    run()
+    return process_time() - start
 
 
 def paired(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> Record:
@@ -132,6 +140,7 @@ def main() -> None:
     parser.add_argument("--reddit-edges", type=int, default=REDDIT["n_edges"])
     options = parser.parse_args()
     warnings.simplefilter("ignore", gnncal.GnncalWarning)  # bounds are not the subject here
+    torch.set_num_threads(1)
     result: Record = {"pieces": {}, "targets": []}
     for name in options.only:
         print(name)

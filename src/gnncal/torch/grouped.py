@@ -11,10 +11,9 @@ from scipy import sparse
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gnncal.core.graph import Graph, Side
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.graph import EDGES_PER_BLOCK, Graph, Side
 from gnncal.homophily.share import neighbour_class_share
-
-SMALL_PRODUCT = 1 << 20  # edges times classes that cost less than to take the classes one by one
 
 
 class GroupedEdges:
@@ -65,8 +64,13 @@ class NeighbourMean(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, graph: Graph, side: Side) -> Tensor:
         """Multiply by the adjacency, once for each direction."""
         ctx.graph, ctx.side = graph, side
-        means = graph.neighbour_mean(values.detach().numpy(), side=side)
-        return torch.from_numpy(np.nan_to_num(means, copy=False, nan=0.0))
+        columns = values.detach().numpy()
+        sums = _added(graph.adjacency(columns.dtype), side, lambda matrix: matrix @ columns)
+        if graph.self_loops.any():
+            sums -= _loops(graph, side)[:, None] * columns
+            sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left
+        sums *= (1.0 / _at_least_one(graph, side)).astype(columns.dtype)[:, None]
+        return torch.from_numpy(sums)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -81,14 +85,15 @@ class ClassMean(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, classes: Tensor, graph: Graph, side: Side) -> Tensor:
-        """Touch each edge once, whatever the number of classes; on a small graph, every class."""
+        """Touch each edge once, whatever the number of classes."""
         ctx.graph, ctx.side, ctx.classes, ctx.shape = graph, side, classes.numpy(), values.shape
         columns = values.detach().numpy()
-        if graph.n_edges * columns.shape[1] <= SMALL_PRODUCT:
-            share = graph.neighbour_mean(columns, side=side)[np.arange(len(columns)), ctx.classes]
+        if graph.n_edges <= EDGES_PER_BLOCK:
+            share = _class_mean_at_once(graph, columns, ctx.classes, side)
         else:
-            share = neighbour_class_share(graph, ctx.classes, lambda c: columns[:, c], side=side)
-        return torch.from_numpy(np.nan_to_num(share, copy=False, nan=0.0)).to(values.dtype)
+            found = neighbour_class_share(graph, ctx.classes, lambda c: columns[:, c], side=side)
+            share = np.nan_to_num(found, copy=False, nan=0.0)
+        return torch.from_numpy(share).to(values.dtype)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -101,16 +106,44 @@ class ClassMean(torch.autograd.Function):
         return torch.from_numpy(_sent_back(shared, ctx.graph, ctx.side)), None, None, None
 
 
-def _at_least_one(graph: Graph, side: Side) -> Any:
+def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
+    """The class mean with one number for each edge in memory: quick where edges are few."""
+    sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
+    sums = np.zeros(len(values), dtype=values.dtype)
+    for each in sides[side]:
+        seen = graph if each == "in" else graph.reversed
+        entries = seen.indices.astype(np.int64) * values.shape[1]
+        entries += np.repeat(classes, seen.in_degree)
+        heard = values.reshape(-1).take(entries)
+        shape = (len(values),) * 2
+        sums += sparse.csr_array((heard, seen.indices, seen.indptr), shape=shape).sum(axis=1)
+    sums -= _loops(graph, side) * values[np.arange(len(values)), classes]
+    sums /= _at_least_one(graph, side)
+    sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left of self-loops
+    return sums
+
+
+def _at_least_one(graph: Graph, side: Side) -> IntArray:
     return np.maximum(graph.neighbour_counts(side=side), 1)
+
+
+def _loops(graph: Graph, side: Side) -> IntArray:
+    """How often the sums over one side, or both, count a node itself."""
+    return (2 if side == "both" else 1) * graph.self_loops
+
+
+def _added(matrix: sparse.csr_array, side: Side, product: Any) -> Any:
+    """Products with the directions of the adjacency that a side needs, added up."""
+    directions = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
+    sums = product(directions[0])
+    for other in directions[1:]:
+        sums += product(other)
+    return sums
 
 
 def _sent_back(shared: Any, graph: Graph, side: Side) -> Any:
     """The transpose of the sum over neighbours, applied to (n_nodes, k)."""
-    matrix: sparse.csr_array = graph.adjacency(shared.dtype)
-    directions = {"in": (matrix.T,), "out": (matrix,), "both": (matrix.T, matrix)}[side]
-    sums = directions[0] @ shared
-    for other in directions[1:]:
-        sums += other @ shared
-    sums -= (len(directions) * graph.self_loops)[:, None] * shared
+    back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
+    sums = _added(graph.adjacency(shared.dtype), back[side], lambda matrix: matrix @ shared)
+    sums -= _loops(graph, side)[:, None] * shared
     return sums.astype(shared.dtype, copy=False)

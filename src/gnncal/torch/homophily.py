@@ -16,7 +16,7 @@ from gnncal.core.graph import Side
 from gnncal.homophily import Agreement, HomophilyEstimator, Shared, Support
 from gnncal.torch.module import TemperatureModule
 from gnncal.torch.neighbours import Neighbours
-from gnncal.torch.probability import concentration, normalised_entropy, normalised_homophily
+from gnncal.torch.probability import Rows, concentration, normalised_homophily, read_rows
 
 
 class HomophilyModule(TemperatureModule):
@@ -50,26 +50,25 @@ class HomophilyModule(TemperatureModule):
         counted = "agreement" if self.counts_votes else "support"
         return f"{super().extra_repr()}, homophily={counted!r}, side={self.side!r}"
 
-    def homophily(self, logits: Tensor, neighbours: Neighbours) -> Tensor:
-        """h^ of each node, (n_nodes,); the typical value where a node has no neighbour."""
-        predictions = logits.argmax(dim=1)
-        if self.counts_votes:
-            values = one_hot(predictions, self.n_classes).to(logits.dtype)
-        else:
-            values = torch.softmax(logits, dim=1)
-        share = neighbours.class_mean(values, predictions, self.side)
-        isolated = self._like(logits, "isolated_homophily")
-        return torch.where(neighbours.counts(self.side) > 0, share, isolated)
-
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
         assert neighbours is not None  # hops is not zero
-        entropy = normalised_entropy(logits)
+        rows = read_rows(logits)
         minimum = self._like(logits, "minimum_certainty")
-        numerator = concentration(entropy, self.n_classes, minimum)
-        signal = normalised_homophily(self.homophily(logits, neighbours), self.n_classes).abs()
+        numerator = concentration(rows.entropy, self.n_classes, minimum)
+        homophily = self._homophily(rows, neighbours)
+        signal = normalised_homophily(homophily, self.n_classes).abs()
         log_signal = (signal + self._like(logits, "epsilon")).log()
         temperature = self._formula(numerator, log_signal)
         return temperature.clamp(self._like(logits, "lowest"), self._like(logits, "highest"))
+
+    def _homophily(self, rows: Rows, neighbours: Neighbours) -> Tensor:
+        """h^ of each node, (n_nodes,); the typical value where a node has no neighbour."""
+        values = rows.probs
+        if self.counts_votes:
+            values = one_hot(rows.predictions, self.n_classes).to(values.dtype)
+        share = neighbours.class_mean(values, rows.predictions, self.side)
+        isolated = self._like(share, "isolated_homophily")
+        return torch.where(neighbours.counts(self.side) > 0, share, isolated)
 
     @abstractmethod
     def _formula(self, numerator: Tensor, log_signal: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ and the device of its input.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,19 +15,41 @@ from torch import Tensor
 from gnncal.core.probability import LOWEST_SHIFTED_LOGIT
 
 
-def shifted(logits: Tensor) -> Tensor:
-    """Return the logits with row maximum 0, which changes no probability."""
-    return logits - logits.detach().amax(dim=1, keepdim=True)
+class Rows(NamedTuple):
+    """What each row of logits says by itself."""
+
+    predictions: Tensor  # (n_nodes,)
+    probs: Tensor  # (n_nodes, n_classes)
+    entropy: Tensor  # (n_nodes,) normalised, in [0, 1]
+
+
+def read_rows(logits: Tensor) -> Rows:
+    """Prediction, softmax and entropy e_i = -sum_k p_ik ln p_ik / ln K of each row, in one go."""
+    moved, predictions = shifted(logits)
+    moved = moved.clamp(min=LOWEST_SHIFTED_LOGIT)
+    weights = moved.exp()
+    total = weights.sum(dim=1, keepdim=True)
+    probs = weights / total
+    entropy = total[:, 0].log() - (probs * moved).sum(dim=1)
+    return Rows(predictions, probs, (entropy / math.log(logits.shape[1])).clamp(0.0, 1.0))
+
+
+def shifted(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The logits with row maximum 0, which changes no probability, and the predictions."""
+    largest, predictions = logits.max(dim=1)
+    return logits - largest.detach()[:, None], predictions
 
 
 def softmax(logits: Tensor, temperature: Tensor) -> Tensor:
     """Rows of exp(z / T), normalised; T is (n_nodes,) or one number."""
-    return torch.softmax(shifted(logits) / temperature.reshape(-1, 1), dim=1)
+    return torch.softmax(shifted(logits)[0] / temperature.reshape(-1, 1), dim=1)
 
 
 def scaled_probabilities(logits: Tensor, temperature: Tensor) -> Tensor:
     """``softmax(logits, temperature)`` whose arg max is that of the logits."""
-    return keep_predictions(softmax(logits, temperature), logits.argmax(dim=1))
+    moved, predictions = shifted(logits)
+    probs = torch.softmax(moved / temperature.reshape(-1, 1), dim=1)
+    return keep_predictions(probs, predictions)
 
 
 def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:
@@ -34,21 +57,16 @@ def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:
 
     Anything larger than a tie is left alone.
     """
+    largest, found = probs.max(dim=1)
+    lost = found != predictions
+    is_free_to_look = probs.device.type == "cpu" and not torch.compiler.is_compiling()
+    if is_free_to_look and not lost.any():
+        return probs
     column = predictions[:, None]
     at_prediction = probs.gather(1, column)
-    lost = probs.argmax(dim=1, keepdim=True) != column
-    tied = lost & (at_prediction == probs.amax(dim=1, keepdim=True))
+    tied = lost[:, None] & (at_prediction == largest[:, None])
     raised = at_prediction * (1.0 + torch.finfo(probs.dtype).eps)
     return probs.scatter(1, column, torch.where(tied, raised, at_prediction))
-
-
-def normalised_entropy(logits: Tensor) -> Tensor:
-    """e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]; shape (n_nodes,)."""
-    moved = shifted(logits).clamp(min=LOWEST_SHIFTED_LOGIT)
-    weights = moved.exp()
-    total = weights.sum(dim=1)
-    entropy = total.log() - (weights * moved).sum(dim=1) / total
-    return (entropy / math.log(logits.shape[1])).clamp(0.0, 1.0)
 
 
 def concentration(entropy: Tensor, n_classes: int, minimum: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from gnncal.calibrators.ratio_binned import DIGITS, RatioBinnedScaling
 from gnncal.core.errors import InputError
 from gnncal.torch.module import TemperatureModule
 from gnncal.torch.neighbours import Neighbours
+from gnncal.torch.probability import read_rows
 
 FLOAT32_DIGITS = 5  # of a ratio: sums of float32 in another order fall into the same bin
 
@@ -36,7 +37,7 @@ class RatioBinnedModule(TemperatureModule):
 
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
         assert neighbours is not None  # hops is not zero
-        probs, predictions = torch.softmax(logits, dim=1), logits.argmax(dim=1)
+        predictions, probs, _ = read_rows(logits)
         own = probs.gather(1, predictions[:, None])[:, 0]
         others = neighbours.class_mean(probs, predictions, "both") * neighbours.counts("both")
         degree = neighbours.in_degree + neighbours.out_degree

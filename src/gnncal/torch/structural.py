@@ -14,7 +14,7 @@ from gnncal.calibrators.structural_scores import FLOOR, LOWEST_LOGIT, Structural
 from gnncal.homophily.neighbourhood import DEGREE_SCALE
 from gnncal.torch.module import CalibratorModule, TemperatureModule
 from gnncal.torch.neighbours import Neighbours
-from gnncal.torch.probability import normalised_entropy, normalised_homophily, shifted
+from gnncal.torch.probability import normalised_homophily, read_rows, shifted
 
 
 class Seen(NamedTuple):
@@ -30,13 +30,13 @@ class Seen(NamedTuple):
 def describe(logits: Tensor, neighbours: Neighbours) -> Seen:
     """Look at the senders and receivers of each node together."""
     n_classes = logits.shape[1]
-    probs, predictions = torch.softmax(logits, dim=1), logits.argmax(dim=1)
+    predictions, probs, entropy = read_rows(logits)
     own = predictions[:, None]
-    entropy, confidence = normalised_entropy(logits), probs.gather(1, own)
+    confidence = probs.gather(1, own)
     means = neighbours.mean(torch.cat([probs, entropy[:, None], confidence], dim=1), "both")
     has_neighbours = neighbours.counts("both") > 0
-    uniform = torch.full_like(probs, 1.0 / n_classes)
-    mean_probs = torch.where(has_neighbours[:, None], means[:, :n_classes], uniform)
+    # The mean over no neighbours is zero, so that adding 1/K makes it uniform.
+    mean_probs = means[:, :n_classes] + (~has_neighbours)[:, None] / n_classes
     covariates = torch.stack(
         [
             normalised_homophily(mean_probs.gather(1, own)[:, 0], n_classes),
@@ -112,7 +112,7 @@ class ScoresModule(CalibratorModule):
 
     def probabilities_of(self, logits: Tensor, seen: Seen) -> Tensor:
         """Probabilities of nodes whose neighbourhood is described already."""
-        moved = shifted(logits).clamp(min=LOWEST_LOGIT)
+        moved = shifted(logits)[0].clamp(min=LOWEST_LOGIT)
         scores = moved / self.law.temperature_of(seen)[:, None] + self._like(logits, "bias")
         heard = (seen.mean_probs + FLOOR).log()
         return torch.softmax(scores + self._like(logits, "neighbour_weight") * heard, dim=1)

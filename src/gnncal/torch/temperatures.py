@@ -21,7 +21,7 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.torch.module import TemperatureModule
 from gnncal.torch.neighbours import Neighbours
-from gnncal.torch.probability import concentration, normalised_entropy
+from gnncal.torch.probability import concentration, read_rows
 
 
 class OneTemperature(TemperatureModule):
@@ -53,7 +53,7 @@ class EntropyTemperature(TemperatureModule):
         )
 
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
-        entropy = normalised_entropy(logits)
+        entropy = read_rows(logits).entropy
         certain = self._like(logits, "certain_temperature") * (1.0 - entropy)
         uncertain = self._like(logits, "uncertain_temperature") * entropy
         return torch.maximum(certain + uncertain, self._like(logits, "floor"))
@@ -70,7 +70,7 @@ class LogEntropyTemperature(TemperatureModule):
         )
 
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
-        log_entropy = normalised_entropy(logits).clamp(min=SMALLEST_ENTROPY).log()
+        log_entropy = read_rows(logits).entropy.clamp(min=SMALLEST_ENTROPY).log()
         score = self._like(logits, "slope") * log_entropy + self._like(logits, "intercept")
         return _softplus(score).clamp(min=TEMPERATURE_RANGE[0])
 
@@ -88,7 +88,7 @@ class ConcentrationTemperature(TemperatureModule):
         )
 
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
-        entropy = normalised_entropy(logits)
+        entropy = read_rows(logits).entropy
         numerator = concentration(entropy, self.n_classes, torch.zeros_like(entropy[:1]))
         return self._like(logits, "base_temperature") + self._like(logits, "beta") * numerator
 
