@@ -54,7 +54,7 @@ def expected_calibration_error(
         Exponent q = 1 or 2; ``"max"`` is the largest gap.
     debias : {"kumar"}, optional
         Correct for the upward bias of small bins. For l2, a bin's squared gap loses its sampling
-        variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias E|gap + noise| - |gap| of
+        variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias ``E|gap + noise| - |gap|`` of
         normal noise with variance acc (1 - acc) / n_b. Bins of one node, whose variance is unknown,
         count as zero.
 
