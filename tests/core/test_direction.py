@@ -1,5 +1,6 @@
 """Edges that come in one direction only are noticed, once; others are not."""
 
+import os
 import warnings
 
 import numpy as np
@@ -54,6 +55,25 @@ def test_both_directions_a_directed_graph_and_a_few_edges_are_silent():
         gnncal.Graph(np.array([np.arange(100)] * 2)),
     ):
         assert notices(graph) == []
+
+
+def load_or_skip(name):
+    datasets = pytest.importorskip("gnncal.datasets")
+    if not os.environ.get("GNNCAL_DATA"):
+        pytest.skip("GNNCAL_DATA does not say where raw data are")
+    return datasets.load(name).graph
+
+
+def test_one_direction_of_cora_leaves_679_nodes_without_neighbours():
+    sender, receiver = load_or_skip("Cora").edge_index
+    one_way = gnncal.Graph(np.stack([sender, receiver])[:, sender < receiver], 2708)
+    (notice,) = notices(one_way, "hots")
+    assert "so 679 of 2,708 nodes send but hear from nobody" in str(notice.message)
+
+
+@pytest.mark.parametrize("name", ["Chameleon", "Squirrel", "Actor"])
+def test_directed_graphs_are_silent(name):
+    assert answered_share(load_or_skip(name)) > 0.1
 
 
 @given(st.integers(0, 2**32 - 1))
