@@ -27,15 +27,53 @@ CLASSIFIERS = {
 
 
 def list_classifiers() -> list[str]:
-    """The names that ``train_classifier`` takes."""
+    """Return the names of the classifiers.
+
+    Returns
+    -------
+    list of str
+        Names that :func:`train_classifier` takes.
+
+    Examples
+    --------
+    >>> from gnncal.classifiers import list_classifiers
+    >>> list_classifiers()
+    ['gcn', 'gat', 'gin', 'sage', 'gcnii', 'gprgnn']
+
+    """
     return list(CLASSIFIERS)
 
 
 def training_settings(backbone: str, dataset_name: str) -> TrainingSettings:
-    """The paper's settings for a data set, those of its first group for any other graph.
+    """Return the paper's training settings for a data set.
 
-    They are the same for all backbones. Vary them with ``dataclasses.replace``: dropout 0.5 for
-    the second group as the paper's table has it, or 16 layers for GCNII as its authors have.
+    They are the same for all backbones; a graph that is not in the paper gets those of its first
+    group. Vary them with ``dataclasses.replace``: dropout 0.5 for the second group as the paper's
+    table has it, or 16 layers for GCNII as its authors have.
+
+    Parameters
+    ----------
+    backbone : str
+        One of :func:`list_classifiers`.
+    dataset_name : str
+        Name of a data set.
+
+    Returns
+    -------
+    TrainingSettings
+        The settings.
+
+    Raises
+    ------
+    InputError
+        If there is no such classifier.
+
+    Examples
+    --------
+    >>> from gnncal.classifiers import training_settings
+    >>> training_settings("gcn", "Cora").hidden
+    16
+
     """
     _check_name(backbone)
     settings = SETTINGS[FACTS[dataset_name].group if dataset_name in FACTS else "G1"]
@@ -53,7 +91,43 @@ def train_classifier(
     """Train a classifier on ``split.train``, stopped on ``split.validation``.
 
     The same seed gives the same classifier; torch's own random state is left as it was.
-    ``settings`` default to ``training_settings(backbone, dataset.name)``.
+
+    Parameters
+    ----------
+    backbone : str
+        One of :func:`list_classifiers`.
+    dataset : Dataset
+        Graph with features, and labels.
+    split : Split
+        Training, validation and test nodes.
+    seed : int
+        Seed of the initial weights and of dropout.
+    settings : TrainingSettings, optional
+        Default: ``training_settings(backbone, dataset.name)``.
+
+    Returns
+    -------
+    TrainedClassifier
+        ``classifier.logits()`` has shape (n_nodes, n_classes).
+
+    Raises
+    ------
+    InputError
+        If there is no such classifier, features are missing, or the split does not fit the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.classifiers import TrainingSettings, train_classifier
+    >>> from gnncal.datasets import Dataset, random_split
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(300, 0.8))
+    >>> data, split = Dataset("blocks", sample.graph, sample.labels), random_split(300, seed=0)
+    >>> settings = TrainingSettings(max_epochs=30)
+    >>> logits = train_classifier("gcn", data, split, seed=0, settings=settings).logits()
+    >>> bool((logits.argmax(axis=1) == sample.labels)[split.test].mean() > 0.9)
+    True
+
     """
     torch = require("torch", extra="neural", purpose="training a classifier")
     _check_name(backbone)

@@ -16,18 +16,46 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""Defaults are those of the paper's first group of data sets.
+    r"""How a classifier is built and trained.
+
+    Defaults are those of the paper's first group of data sets.
 
     Parameters
     ----------
-    patience : epochs without a better validation score that end the training; None: never.
-    stop_on : the validation score that early stopping and the checkpoint go by.
-    checkpoint : ``"release"``: the score is that of the training-mode forward pass before a step,
-        and the weights kept with it are those after the step, as in the paper's release; this
-        reproduces its figures. ``"matched"``: score and weights are those after the step, in
-        evaluation mode. ``"last"``: as ``"matched"``, but the last weights are kept (GETS).
-    loss : ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
+    hidden : int, default=16
+        Width of the hidden layers.
+    n_layers : int, default=2
+        Number of layers.
+    dropout : float, default=0.5
+        Share of the inputs of a layer that are dropped in training.
+    learning_rate : float, default=0.01
+        Step size of Adam.
+    weight_decay : float, default=0.0005
+        Multiple of the weights that is added to their gradient.
+    max_epochs : int, default=200
+        Largest number of epochs.
+    patience : int or None, default=50
+        Epochs without a better validation score that end the training; None: never.
+    batch_norm : bool, default=False
+        Normalise the batches between layers.
+    stop_on : {"loss", "accuracy"}, default="loss"
+        The validation score that early stopping and the checkpoint go by.
+    checkpoint : {"release", "matched", "last"}, default="release"
+        ``"release"``: the score is that of the training-mode forward pass before a step, and the
+        weights kept with it are those after the step, as in the paper's release; this reproduces
+        its figures. ``"matched"``: score and weights are those after the step, in evaluation mode.
+        ``"last"``: as ``"matched"``, but the last weights are kept (GETS).
+    loss : {"cross-entropy", "gcl"}, default="cross-entropy"
+        ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
         :math:`-(1 + \gamma p_y) \ln p_y`.
+    gamma : float, default=1.0
+        The factor :math:`\gamma` of that loss.
+
+    Examples
+    --------
+    >>> from gnncal.classifiers import TrainingSettings
+    >>> TrainingSettings(n_layers=3).widths(n_features=100, n_classes=7)
+    [100, 16, 16, 7]
 
     """
 
@@ -57,7 +85,21 @@ class TrainingSettings:
                 raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {expected}.")
 
     def widths(self, n_features: int, n_classes: int) -> list[int]:
-        """Of the input and of each layer."""
+        """Return the widths of the input and of each layer.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features of a node.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        list of int
+            Widths, one more than there are layers.
+
+        """
         return [n_features, *[self.hidden] * (self.n_layers - 1), n_classes]
 
 

@@ -19,17 +19,46 @@ from gnncal.core.graph import Graph
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """A trained classifier, ready to give logits on its graph or another."""
+    """A trained classifier, ready to give logits on its graph or another.
+
+    Attributes
+    ----------
+    backbone : str
+        Name of the network.
+    settings : TrainingSettings
+        How it was trained.
+    n_epochs : int
+        Number of epochs that were run.
+    validation_loss : float
+        Mean cross-entropy of the kept weights, in evaluation mode.
+    network : torch.nn.Module
+        The network.
+    inputs : GraphInput
+        The graph it was trained on.
+
+    """
 
     backbone: str
     settings: TrainingSettings
     n_epochs: int
-    validation_loss: float  # mean cross-entropy of the kept weights, in evaluation mode
-    network: Any = field(repr=False)  # a torch module
-    inputs: GraphInput = field(repr=False)  # the graph it was trained on
+    validation_loss: float
+    network: Any = field(repr=False)
+    inputs: GraphInput = field(repr=False)
 
     def logits(self, graph: Graph | None = None) -> FloatArray:
-        """(n_nodes, n_classes) float32 on the training graph, or on another with such features."""
+        """Return the logits of every node of the training graph or of another one.
+
+        Parameters
+        ----------
+        graph : Graph, optional
+            A graph with features of the same width. Default: the training graph.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_classes)
+            Raw scores in float32.
+
+        """
         inputs = self.inputs if graph is None else GraphInput(self._checked(graph))
         return evaluate(self.network, inputs).numpy()
 

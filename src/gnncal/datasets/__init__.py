@@ -1,4 +1,4 @@
-"""The paper's 18 graphs, straight from their raw files."""
+"""The paper's 18 graphs, read from their raw files."""
 
 from gnncal.datasets.catalogue import FACTS, Facts, list_datasets
 from gnncal.datasets.loading import Dataset, load

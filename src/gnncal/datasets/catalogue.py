@@ -30,21 +30,54 @@ class Family:
 
 @dataclass(frozen=True)
 class Facts:
-    """Where a graph comes from, what is done to it, and what it must look like afterwards."""
+    """Where a graph comes from, what is done to it, and what it must look like afterwards.
+
+    Attributes
+    ----------
+    family : str
+        Collection that the graph belongs to; it decides the file format.
+    source_name : str or None
+        Name in the class that downloads it.
+    folder : str
+        Folder of the raw files, below the root.
+    files : tuple of str
+        Names of the raw files.
+    self_loops : bool
+        Whether the self-loops of the files are replaced by one loop at each node.
+    n_nodes, n_edges, n_classes, n_features : int
+        What is found after preprocessing.
+    homophily : float
+        Mean over nodes of the share of their class among the nodes they send to.
+    homophily_std : float
+        Sample standard deviation of that share. Self-loops count as neighbours in both.
+    regime : {"homophilic", "heterophilic", "large"}
+        Where the paper's tables have it.
+    group : {"G1", "G2", "G3"}
+        Group of training settings.
+    note : str
+        What is special about it.
+
+    Examples
+    --------
+    >>> from gnncal.datasets import FACTS
+    >>> FACTS["Cora"].n_nodes, FACTS["Cora"].n_classes, FACTS["Cora"].regime
+    (2708, 7, 'homophilic')
+
+    """
 
     family: Family
-    source_name: str | None  # what the downloading class calls it
-    folder: str  # of the raw files, below the root
+    source_name: str | None
+    folder: str
     files: tuple[str, ...]
-    self_loops: bool  # whether one loop at each node replaces those that there are
+    self_loops: bool
     n_nodes: int
     n_edges: int
     n_classes: int
     n_features: int
-    homophily: float  # mean over nodes of the share of their class among those they send to
-    homophily_std: float  # sample standard deviation; self-loops count as neighbours in both
+    homophily: float
+    homophily_std: float
     regime: Literal["homophilic", "heterophilic", "large"]
-    group: Literal["G1", "G2", "G3"]  # of training settings
+    group: Literal["G1", "G2", "G3"]
     note: str = ""
 
 
@@ -121,7 +154,20 @@ FACTS: dict[str, Facts] = {
 
 
 def list_datasets() -> list[str]:
-    """The names that ``load`` takes, in the order of the paper's tables."""
+    """Return the names of the data sets, in the order of the paper's tables.
+
+    Returns
+    -------
+    list of str
+        Names that :func:`load` takes.
+
+    Examples
+    --------
+    >>> from gnncal.datasets import list_datasets
+    >>> len(list_datasets()), list_datasets()[0]
+    (18, 'Cora')
+
+    """
     return list(FACTS)
 
 

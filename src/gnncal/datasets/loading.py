@@ -32,11 +32,31 @@ from gnncal.datasets.preprocessing import (
 
 @dataclass(frozen=True)
 class Dataset:
-    """A graph with features, and the class of each node."""
+    """A graph with features, and the class of each node.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    graph : Graph
+        The graph, with features.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.datasets import Dataset
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(300, 0.8))
+    >>> Dataset("three blocks", sample.graph, sample.labels).n_classes
+    3
+
+    """
 
     name: str
     graph: Graph
-    labels: IntArray  # (n_nodes,) int64, -1 where unknown
+    labels: IntArray
 
     def __post_init__(self) -> None:
         labels = check_labels(self.labels, self.graph.n_nodes)
@@ -66,13 +86,31 @@ class Dataset:
 
 
 def load(name: str, root: str | Path | None = None) -> Dataset:
-    """One of the paper's 18 graphs, preprocessed as in the paper.
+    """Load one of the paper's 18 graphs, preprocessed as in the paper.
 
     Parameters
     ----------
-    name : as in ``list_datasets()``; upper and lower case do not matter.
-    root : the folder whose layout is PyTorch Geometric's; default: ``$GNNCAL_DATA``, or a folder
-        in the user's cache. Raw files that are missing are downloaded into it.
+    name : str
+        One of :func:`list_datasets`; upper and lower case do not matter.
+    root : str or Path, optional
+        The folder whose layout is PyTorch Geometric's. Default: ``$GNNCAL_DATA``, or a folder in
+        the user's cache. Raw files that are missing are downloaded into it.
+
+    Returns
+    -------
+    Dataset
+        Graph with features, and labels.
+
+    Raises
+    ------
+    InputError
+        If there is no such data set, or its files are not what they should be.
+
+    Examples
+    --------
+    >>> from gnncal import datasets
+    >>> datasets.load("Cora").graph.n_nodes  # doctest: +SKIP
+    2708
 
     """
     name = official_name(name)

@@ -38,12 +38,38 @@ IS_SCORE = Constraint(
 
 @dataclass(frozen=True, repr=False)
 class ConformalReport(Tabular):
-    """What a fit found on the calibration nodes, in numbers and in one sentence."""
+    """What a fit found on the calibration nodes, in numbers and in one sentence.
 
-    coverage: float  # asked for
+    It prints as a table.
+
+    Attributes
+    ----------
+    coverage : float
+        The coverage that was asked for.
+    n_calibration : int
+        Number of calibration nodes.
+    threshold : float
+        Largest score of a class in a set; infinite if there are too few calibration nodes.
+    coverage_low, coverage_high : float
+        95 % of draws of as many calibration nodes cover a share between these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ConformalClassifier
+    >>> generator = np.random.default_rng(0)
+    >>> probs = generator.dirichlet([1, 1, 1], size=500)
+    >>> labels = np.array([generator.choice(3, p=row) for row in probs])
+    >>> report = ConformalClassifier(coverage=0.9).fit(probs, labels).report_
+    >>> round(report.coverage_low, 2), round(report.coverage_high, 2)
+    (0.87, 0.92)
+
+    """
+
+    coverage: float
     n_calibration: int
-    threshold: float  # of the scores; infinite if there are too few calibration nodes
-    coverage_low: float  # 95 % of draws of as many calibration nodes cover a share in between
+    threshold: float
+    coverage_low: float
     coverage_high: float
 
     @property
@@ -162,15 +188,24 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        probs : (n_nodes, n_classes) probabilities, rows sum to one.
-        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never
-            looked at.
-        graph : the :class:`gnncal.Graph` of these nodes, for scores that need one.
-        nodes : calibration nodes, mask or indices. Default: every node whose label is not -1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+        graph : Graph, optional
+            The graph of these nodes, for scores that need one.
+        nodes : array_like, optional
+            Calibration nodes, mask or indices. Default: every node whose label is not -1.
 
         Returns
         -------
-        self
+        ConformalClassifier
+            The classifier itself, fitted.
+
+        Raises
+        ------
+        InputError
+            If an array or a parameter cannot be used, or a graph is needed and missing.
 
         """
         for name, constraint in self.constraints.items():
@@ -194,13 +229,21 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        probs : (n_nodes, n_classes) probabilities, made as those of ``fit``. As many rows as in a
-            ``fit`` with other nodes beside the calibration nodes are taken to be the same nodes.
-        graph : the :class:`gnncal.Graph` of these nodes, for scores that need one.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities, made as those of ``fit``. As many rows as in a ``fit`` with other nodes
+            beside the calibration nodes are taken to be the same nodes.
+        graph : Graph, optional
+            The graph of these nodes, for scores that need one.
 
         Returns
         -------
-        (n_nodes, n_classes) booleans: does the set of this node have this class?
+        ndarray of bool of shape (n_nodes, n_classes)
+            Whether the set of this node has this class.
+
+        Raises
+        ------
+        InputError
+            If the probabilities have another number of classes, or a graph is needed and missing.
 
         """
         check_is_fitted(self, "threshold_")

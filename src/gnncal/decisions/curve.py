@@ -26,17 +26,50 @@ class SelectiveCurve(Tabular):
     Row i is what :class:`gnncal.decisions.SelectiveClassifier` finds for ``target[i]``. The
     guarantee holds for each target by itself, so the target should be chosen for other reasons
     than a lucky row.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Probability with which the guarantee of each target holds.
+    n_calibration : int
+        Number of calibration nodes.
+    n_nodes : int
+        Number of nodes that the coverage is a share of.
+    target : ndarray of shape (n_targets,)
+        Target accuracies.
+    threshold : ndarray of shape (n_targets,)
+        Lowest confidence of a decided node; infinite where none is certified.
+    n_certified : ndarray of shape (n_targets,)
+        Number of calibration nodes that reach the threshold.
+    accuracy_bound : ndarray of shape (n_targets,)
+        Lower limit of their accuracy, NaN without any.
+    n_decided : ndarray of shape (n_targets,)
+        Number of the ``n_nodes`` nodes that are decided.
+    coverage : ndarray of shape (n_targets,)
+        Share of the ``n_nodes`` nodes that are decided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import selective_curve
+    >>> generator = np.random.default_rng(0)
+    >>> p = generator.uniform(0.5, 1.0, size=1000)
+    >>> labels = (generator.uniform(size=1000) > p).astype(int)
+    >>> curve = selective_curve(np.column_stack([p, 1 - p]), labels, [0.8, 0.9])
+    >>> curve.target, curve.n_decided
+    (array([0.8, 0.9]), array([763, 233]))
+
     """
 
     confidence_level: float
     n_calibration: int
-    n_nodes: int  # nodes that the coverage is a share of
-    target: FloatArray  # (n_targets,) accuracies
-    threshold: FloatArray  # (n_targets,) infinite where none is certified
-    n_certified: IntArray  # (n_targets,) calibration nodes that reach the threshold
-    accuracy_bound: FloatArray  # (n_targets,) lower limit of their accuracy, NaN without any
-    n_decided: IntArray  # (n_targets,) of the ``n_nodes`` nodes
-    coverage: FloatArray  # (n_targets,) their share
+    n_nodes: int
+    target: FloatArray
+    threshold: FloatArray
+    n_certified: IntArray
+    accuracy_bound: FloatArray
+    n_decided: IntArray
+    coverage: FloatArray
 
     def _tables(self) -> Sequence[Table]:
         columns = ("target", "threshold", "certified on", "accuracy at least", "decided", "share")
@@ -72,18 +105,29 @@ def selective_curve(
 
     Parameters
     ----------
-    probs : (n_nodes, n_classes) probabilities, rows sum to one.
-    labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never
-        looked at.
-    targets : (n_targets,) accuracies between 0 and 1. Default: 0.5 to 0.995 and 0.999.
-    nodes : calibration nodes, mask or indices. Default: every node whose label is not -1.
-    decision_nodes : nodes that the coverage is a share of, mask or indices. Default: all nodes
-        that are no calibration nodes, or all nodes if there is no other.
-    confidence_level : probability with which the guarantee of each target holds.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+    targets : array_like of shape (n_targets,), optional
+        Accuracies between 0 and 1. Default: 0.5 to 0.995 and 0.999.
+    nodes : array_like, optional
+        Calibration nodes, mask or indices. Default: every node whose label is not -1.
+    decision_nodes : array_like, optional
+        Nodes that the coverage is a share of, mask or indices. Default: all nodes that are no
+        calibration nodes, or all nodes if there is no other.
+    confidence_level : float, default=0.9
+        Probability with which the guarantee of each target holds.
 
     Returns
     -------
     SelectiveCurve
+        Threshold and coverage for each target.
+
+    Raises
+    ------
+    InputError
+        If an array or a parameter cannot be used.
 
     Examples
     --------

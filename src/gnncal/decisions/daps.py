@@ -69,7 +69,7 @@ class DAPS(ConformalScore):
     }
 
     def check(self) -> None:
-        """Raise an InputError that names the first field that cannot be used."""
+        """Check the fields, and those of the score that is averaged."""
         super().check()
         self.base.check()
 

@@ -17,14 +17,40 @@ from gnncal.metrics.proportions import clopper_pearson
 
 @dataclass(frozen=True, repr=False)
 class DecisionOutcome(Tabular):
-    """How many labelled nodes were decided automatically, and how many of them correctly."""
+    """How many labelled nodes were decided automatically, and how many of them correctly.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled nodes.
+    n_decided : int
+        Number of nodes that were decided.
+    n_correct : int
+        Number of decided nodes whose predicted class is right.
+    coverage : float
+        Share of the nodes that were decided.
+    accuracy : float
+        Share of the decisions that are right; NaN without any.
+    accuracy_low, accuracy_high : float
+        Ends of the 95 % Clopper-Pearson interval of the accuracy.
+
+    Examples
+    --------
+    >>> from gnncal.decisions import judge_decisions
+    >>> outcome = judge_decisions([0, 0, 1], [[0.9, 0.1]] * 3, [True, True, False])
+    >>> outcome.n_decided, outcome.accuracy, round(outcome.accuracy_low, 2)
+    (2, 1.0, 0.16)
+
+    """
 
     n_nodes: int
     n_decided: int
     n_correct: int
-    coverage: float  # share of the nodes that were decided
-    accuracy: float  # among them; NaN without any
-    accuracy_low: float  # ends of its 95 % Clopper-Pearson interval
+    coverage: float
+    accuracy: float
+    accuracy_low: float
     accuracy_high: float
 
     def _tables(self) -> Sequence[Table]:
@@ -47,16 +73,44 @@ class DecisionOutcome(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class SetOutcome(Tabular):
-    """How often sets have the true class of labelled nodes, and how large they are."""
+    """How often sets have the true class of labelled nodes, and how large they are.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled nodes.
+    n_covered : int
+        Number of nodes whose set has the true class.
+    coverage : float
+        Share of such nodes.
+    coverage_low, coverage_high : float
+        Ends of the 95 % Clopper-Pearson interval of the coverage.
+    mean_size : float
+        Mean number of classes in a set.
+    single : float
+        Share of sets with exactly one class.
+    empty : float
+        Share of sets without a class.
+
+    Examples
+    --------
+    >>> from gnncal.decisions import judge_sets
+    >>> outcome = judge_sets([0, 1], [[True, False], [True, True]])
+    >>> outcome.coverage, outcome.mean_size, outcome.single
+    (1.0, 1.5, 0.5)
+
+    """
 
     n_nodes: int
-    n_covered: int  # nodes whose set has the true class
-    coverage: float  # their share
-    coverage_low: float  # ends of its 95 % Clopper-Pearson interval
+    n_covered: int
+    coverage: float
+    coverage_low: float
     coverage_high: float
-    mean_size: float  # classes in a set
-    single: float  # share of sets with exactly one class
-    empty: float  # share of sets with none
+    mean_size: float
+    single: float
+    empty: float
 
     def _tables(self) -> Sequence[Table]:
         rows = [
@@ -81,13 +135,22 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
 
     Parameters
     ----------
-    labels : (n_nodes,) classes 0..K-1.
-    probs : (n_nodes, n_classes) probabilities; the most probable class is the decision.
-    decided : (n_nodes,) booleans, as ``SelectiveClassifier.decide`` returns them.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; the most probable class is the decision.
+    decided : array_like of bool of shape (n_nodes,)
+        Which nodes were decided, as ``SelectiveClassifier.decide`` returns it.
 
     Returns
     -------
     DecisionOutcome
+        Coverage and accuracy of the decisions.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together.
 
     Examples
     --------
@@ -120,12 +183,20 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
 
     Parameters
     ----------
-    labels : (n_nodes,) classes 0..K-1.
-    sets : (n_nodes, n_classes) booleans, as ``ConformalClassifier.predict_set`` returns them.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    sets : array_like of bool of shape (n_nodes, n_classes)
+        Classes in the set of each node, as ``ConformalClassifier.predict_set`` returns them.
 
     Returns
     -------
     SetOutcome
+        Coverage and size of the sets.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together.
 
     Examples
     --------

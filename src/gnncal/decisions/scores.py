@@ -13,25 +13,75 @@ from gnncal.core.graph import Graph
 
 
 class ConformalScore(ABC):
-    """Base of the scores. A subclass is a frozen dataclass of plain values.
+    """Base of the scores that prediction sets are made of.
 
-    The score of a class must depend on a node's probabilities, its own random number and the
-    graph only, never on a label: then calibration nodes and other nodes are treated alike.
+    A subclass is a frozen dataclass of plain values. The score of a class must depend on a node's
+    probabilities, its own random number and the graph only, never on a label: then calibration
+    nodes and other nodes are treated alike.
+
+    Attributes
+    ----------
+    needs_graph : bool
+        Whether the score looks at the graph.
+    constraints : dict
+        What each field may be.
+
+    Examples
+    --------
+    A score that is one minus the probability:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from gnncal.decisions import ConformalClassifier, ConformalScore
+    >>> @dataclass(frozen=True)
+    ... class Improbability(ConformalScore):
+    ...     def scores(self, probs, uniform, graph):
+    ...         return 1 - probs
+    >>> conformal = ConformalClassifier(score=Improbability(), coverage=0.5)
+    >>> conformal = conformal.fit([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]], [0, 0, 0])
+    >>> round(conformal.threshold_, 2)
+    0.2
+
     """
 
     needs_graph: ClassVar[bool] = False
-    constraints: ClassVar[dict[str, Constraint]] = {}  # what each field may be
+    constraints: ClassVar[dict[str, Constraint]] = {}
 
     def check(self) -> None:
-        """Raise an InputError that names the first field that cannot be used."""
+        """Check the fields, which ``ConformalClassifier.fit`` does first.
+
+        Raises
+        ------
+        InputError
+            If a field cannot be used; the message names the first one.
+
+        """
         for name, constraint in self.constraints.items():
             constraint.check(f"{name} of {type(self).__name__}", getattr(self, name))
 
     @abstractmethod
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
-        """Return the score of every class, (n_nodes, n_classes); small is likely.
+        """Return the score of every class; small is likely.
 
-        ``uniform`` (n_nodes,) has one random number in [0, 1) for each node.
+        Parameters
+        ----------
+        probs : ndarray of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        uniform : ndarray of shape (n_nodes,)
+            One random number in [0, 1) for each node.
+        graph : Graph or None
+            The graph of these nodes.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_classes)
+            Scores.
+
+        Raises
+        ------
+        InputError
+            If the score needs a graph and there is none.
+
         """
 
 

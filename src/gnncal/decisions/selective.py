@@ -27,19 +27,58 @@ INTERVAL_LEVEL = 0.95  # of the interval of the coverage
 
 @dataclass(frozen=True, repr=False)
 class SelectiveReport(Tabular):
-    """What was certified on the calibration nodes, in numbers and in one sentence."""
+    """What was certified on the calibration nodes, in numbers and in one sentence.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    target_accuracy : float
+        The accuracy that was asked for.
+    confidence_level : float
+        Probability with which the guarantee holds.
+    threshold : float
+        Lowest confidence of a decided node; infinite if no threshold is certified.
+    n_calibration : int
+        Number of calibration nodes.
+    n_decided : int
+        Number of calibration nodes that reach the threshold.
+    n_correct : int
+        Number of them that are predicted correctly.
+    coverage : float
+        Share of the nodes that are decided.
+    coverage_low, coverage_high : float
+        Ends of its 95 % interval.
+    accuracy : float
+        Accuracy of the decided calibration nodes; NaN without any.
+    accuracy_bound : float
+        Lower Clopper-Pearson limit of it at the confidence level, or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import SelectiveClassifier
+    >>> generator = np.random.default_rng(0)
+    >>> p = generator.uniform(0.5, 1.0, size=1000)
+    >>> labels = (generator.uniform(size=1000) > p).astype(int)
+    >>> probs = np.column_stack([p, 1 - p])
+    >>> report = SelectiveClassifier(target_accuracy=0.9).fit(probs, labels).report_
+    >>> report.n_decided, round(report.accuracy, 2), round(report.accuracy_bound, 2)
+    (233, 0.93, 0.9)
+
+    """
 
     target_accuracy: float
     confidence_level: float
-    threshold: float  # infinite if no threshold is certified
+    threshold: float
     n_calibration: int
-    n_decided: int  # calibration nodes that reach the threshold
-    n_correct: int  # and are predicted correctly
-    coverage: float  # share of nodes that are decided
-    coverage_low: float  # ends of its 95 % interval
+    n_decided: int
+    n_correct: int
+    coverage: float
+    coverage_low: float
     coverage_high: float
-    accuracy: float  # among the decided calibration nodes; NaN without any
-    accuracy_bound: float  # lower Clopper-Pearson limit of it at the confidence level, or NaN
+    accuracy: float
+    accuracy_bound: float
 
     @property
     def sentence(self) -> str:
@@ -161,14 +200,22 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        probs : (n_nodes, n_classes) probabilities, rows sum to one.
-        labels : (n_nodes,) classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never
-            looked at.
-        nodes : calibration nodes, mask or indices. Default: every node whose label is not -1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+        nodes : array_like, optional
+            Calibration nodes, mask or indices. Default: every node whose label is not -1.
 
         Returns
         -------
-        self
+        SelectiveClassifier
+            The classifier itself, fitted.
+
+        Raises
+        ------
+        InputError
+            If an array or a parameter cannot be used.
 
         """
         for name, constraint in self.constraints.items():
@@ -192,11 +239,18 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        probs : (n_nodes, n_classes) probabilities, made as those of ``fit``.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities, made as those of ``fit``.
 
         Returns
         -------
-        (n_nodes,) booleans; True: take the predicted class. False: leave the node to a person.
+        ndarray of bool of shape (n_nodes,)
+            True: take the predicted class. False: leave the node to a person.
+
+        Raises
+        ------
+        InputError
+            If the probabilities have another number of classes than in ``fit``.
 
         """
         check_is_fitted(self, "threshold_")

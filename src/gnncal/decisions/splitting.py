@@ -21,13 +21,24 @@ def hold_out(nodes: Any, *, share: float = 0.5, random_state: int = 0) -> tuple[
 
     Parameters
     ----------
-    nodes : labelled nodes, mask or indices, usually the validation split.
-    share : share of the nodes that is held out for decisions, rounded.
-    random_state : seed of the draw.
+    nodes : array_like
+        Labelled nodes, mask or indices, usually the validation split.
+    share : float, default=0.5
+        Share of the nodes that is held out for decisions, rounded.
+    random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------
-    fit_nodes, held_out : indices, sorted.
+    fit_nodes : ndarray of int
+        Nodes to fit the calibrator on, sorted.
+    held_out : ndarray of int
+        Nodes held out for decisions, sorted.
+
+    Raises
+    ------
+    InputError
+        If one of the two parts would be empty.
 
     Examples
     --------

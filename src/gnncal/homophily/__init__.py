@@ -1,8 +1,8 @@
 """Estimates of local homophily: the share of a node's neighbours that have its class.
 
-An estimator is an object, ``HoTS(homophily=CrossFitted(n_folds=5, side="out"))``; the names in
-``ESTIMATORS`` are shorthands for those with default parameters. A new estimator is one file and
-one line here.
+An estimator is an object, ``HoTS(homophily=CrossFitted(n_folds=5, side="out"))``. The names in
+``ESTIMATORS`` are shorthands for estimators with default parameters. A new estimator is one file
+and one line here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,30 @@ __all__ = [
 
 
 def make_estimator(homophily: Any) -> HomophilyEstimator:
-    """The estimator that a value of ``homophily`` means: an object, a name or an array."""
+    """Return the estimator that a value of ``homophily`` stands for.
+
+    Parameters
+    ----------
+    homophily : HomophilyEstimator, str or array_like of shape (n_nodes,)
+        An estimator, the name of one in ``ESTIMATORS``, or the homophily itself.
+
+    Returns
+    -------
+    HomophilyEstimator
+        The estimator; :class:`Given` for an array.
+
+    Raises
+    ------
+    InputError
+        If there is no estimator of that name.
+
+    Examples
+    --------
+    >>> from gnncal.homophily import make_estimator
+    >>> make_estimator("support")
+    Support(side='in', clamp_train_labels=False)
+
+    """
     if isinstance(homophily, HomophilyEstimator):
         return homophily
     if not isinstance(homophily, str):
@@ -55,7 +78,25 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
 
 
 def name_of(estimator: HomophilyEstimator) -> str:
-    """The shorthand of an estimator's kind; ``"given"`` for an array, else the class's name."""
+    """Return the name of an estimator's kind.
+
+    Parameters
+    ----------
+    estimator : HomophilyEstimator
+        Any estimator.
+
+    Returns
+    -------
+    str
+        Its name in ``ESTIMATORS``, ``"given"`` for an array, else the name of the class.
+
+    Examples
+    --------
+    >>> from gnncal.homophily import CrossFitted, name_of
+    >>> name_of(CrossFitted(n_folds=3))
+    'cross-fitted'
+
+    """
     if isinstance(estimator, Shared):
         return name_of(estimator.estimator)
     names = {kind: name for name, kind in ESTIMATORS.items()} | {Given: "given"}

@@ -18,15 +18,32 @@ from gnncal.homophily.share import neighbour_class_share
 
 @dataclass(frozen=True)
 class Agreement(HomophilyEstimator):
-    r""":math:`\hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} 1[\hat y_j = \hat y_i]`.
+    r"""Homophily estimated by the share of neighbours with the same predicted class.
+
+    .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} 1[\hat y_j = \hat y_i]
 
     Nothing is learned, so calibration and test nodes are treated alike and nothing can leak.
 
     Parameters
     ----------
-    side : ``"in"`` averages over the nodes that send to a node, ``"out"`` over those it sends to,
+    side : {"in", "out", "both"}, default="in"
+        ``"in"`` averages over the nodes that send to a node, ``"out"`` over those it sends to,
         ``"both"`` over both together. Multi-edges count as often as they are listed.
-    clamp_train_labels : use the training nodes' labels in place of their predictions.
+    clamp_train_labels : bool, default=False
+        Use the training nodes' labels in place of their predictions.
+
+    Examples
+    --------
+    Node 0 has two neighbours, and one of them predicts the same class:
+
+    >>> import numpy as np
+    >>> from gnncal import Graph
+    >>> from gnncal.homophily import Agreement
+    >>> from gnncal.homophily.base import Situation
+    >>> graph = Graph([[1, 2], [0, 0]])
+    >>> situation = Situation(np.array([[2.0, 0], [1, 0], [0, 1]]), graph, None, True)
+    >>> Agreement().estimate({}, situation)
+    array([0.5, nan, nan])
 
     """
 
@@ -36,11 +53,11 @@ class Agreement(HomophilyEstimator):
     constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
 
     def learn(self, data: FitData) -> Weights:
-        """Recall the training labels, if they are to be used."""
+        """Remember the training labels, if they are to be used."""
         return clamped_labels(data) if self.clamp_train_labels else {}
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
-        """One pass over the edges of each side."""
+        """Count neighbours of the same class in one pass over the edges of each side."""
         predictions, known = situation.logits.argmax(axis=1), labels_to_rely_on(weights, situation)
         votes = np.where(known < 0, predictions, known)
 

@@ -24,23 +24,61 @@ class CannotLearnError(InputError):
 
 @dataclass(frozen=True)
 class Situation:
-    """The graph on which an estimate is wanted."""
+    """The graph on which an estimate is wanted.
 
-    logits: FloatArray  # (n_nodes, n_classes)
+    Attributes
+    ----------
+    logits : ndarray of shape (n_nodes, n_classes)
+        Raw scores of every node.
+    graph : Graph
+        The graph of these nodes.
+    known_labels : ndarray of shape (n_nodes,) or None
+        Labels to rely on, -1 where there is none; None if they are not given.
+    is_fitted_graph : bool
+        Whether this is the graph the weights were learned on.
+
+    """
+
+    logits: FloatArray
     graph: Graph
-    known_labels: IntArray | None  # (n_nodes,) labels to rely on, -1 where none; None: not given
-    is_fitted_graph: bool  # whether this is the graph the weights were learned on
+    known_labels: IntArray | None
+    is_fitted_graph: bool
 
 
 class HomophilyEstimator(ABC):
-    """Estimates the share of each node's neighbours that have its class.
+    """Base of estimators of the share of each node's neighbours that have its class.
 
     A subclass is a frozen dataclass whose fields are plain values. ``learn`` reads the labels that
     a fit may see and returns weights; ``estimate`` turns weights and a situation into estimates.
+
+    Attributes
+    ----------
+    constraints : dict
+        What each field may be.
+    learned : dict
+        Names and shapes of the weights.
+
+    Examples
+    --------
+    An estimator that gives every node the same homophily:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from gnncal.homophily import HomophilyEstimator
+    >>> @dataclass(frozen=True)
+    ... class Constant(HomophilyEstimator):
+    ...     value: float = 0.8
+    ...     def learn(self, data):
+    ...         return {}
+    ...     def estimate(self, weights, situation):
+    ...         return np.full(len(situation.logits), self.value)
+    >>> Constant(0.6)
+    Constant(value=0.6)
+
     """
 
-    constraints: ClassVar[dict[str, Constraint]] = {}  # what each field may be
-    learned: ClassVar[LearnedTable] = {}  # names and shapes of the weights
+    constraints: ClassVar[dict[str, Constraint]] = {}
+    learned: ClassVar[LearnedTable] = {}
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -52,11 +90,44 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def learn(self, data: FitData) -> Weights:
-        """Named arrays, all that ``estimate`` needs and all that is saved.
+        """Learn what ``estimate`` needs from the labels that a fit may see.
 
-        Raises a :class:`CannotLearnError` where the data lack what it needs.
+        Parameters
+        ----------
+        data : FitData
+            Logits, graph, and the labels of calibration and training nodes.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Named arrays, all that ``estimate`` needs and all that is saved.
+
+        Raises
+        ------
+        CannotLearnError
+            If the data lack what the estimator needs.
+
         """
 
     @abstractmethod
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
-        """h^ of shape (n_nodes,), in [0, 1]; NaN where there is nothing to estimate from."""
+        """Return the estimated homophily h^ of each node.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            What ``learn`` has returned.
+        situation : Situation
+            The graph on which the estimate is wanted.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Numbers in [0, 1]; NaN where there is nothing to estimate from.
+
+        Raises
+        ------
+        InputError
+            If the estimator cannot be used on this graph.
+
+        """

@@ -15,7 +15,26 @@ from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
 
 @dataclass(frozen=True, eq=False)
 class Given(HomophilyEstimator):
-    """One value in [0, 1] for each node of the fitted graph; NaN where it is unknown."""
+    """Homophily that is known: one value for each node of the fitted graph.
+
+    Parameters
+    ----------
+    values : array_like of shape (n_nodes,)
+        Shares in [0, 1], NaN where unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import HoTS
+    >>> from gnncal.homophily import Given
+    >>> from gnncal.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.linspace(0.4, 0.9, 400))
+    >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
+    >>> calibrator = HoTS(homophily=Given(sample.homophily))
+    >>> calibrator.fit(logits, sample.labels, graph, nodes=range(200)).homophily_[-1].item()
+    0.9
+
+    """
 
     values: Any
 
@@ -25,7 +44,7 @@ class Given(HomophilyEstimator):
         return {}
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
-        """The array itself, on the graph it belongs to."""
+        """Return the array itself, on the graph it belongs to."""
         if not situation.is_fitted_graph:
             raise InputError(
                 "homophily was given as an array for the fitted graph, and this is another graph; "

@@ -23,12 +23,24 @@ class _Memory:
 
 @dataclass(frozen=True)
 class Shared(HomophilyEstimator):
-    """An estimator that learns once for all calibrators that are given this object.
+    """An estimator that learns once for several calibrators of the same data.
 
-    ``shared = Shared(Predictor())``, then ``HoTS(homophily=shared)`` and
+    With ``shared = Shared(Predictor())``, ``HoTS(homophily=shared)`` and
     ``HomophilyOnly(homophily=shared)`` fitted on the same logits, labels and graph train one
     predictor. Other data are learned anew; only the last are remembered. A calibrator that is
     saved, or whose parameters are written down, names the estimator inside.
+
+    Parameters
+    ----------
+    estimator : HomophilyEstimator
+        The estimator whose result is shared.
+
+    Examples
+    --------
+    >>> from gnncal.homophily import Predictor, Shared, name_of
+    >>> name_of(Shared(Predictor()))
+    'predictor'
+
     """
 
     estimator: HomophilyEstimator
@@ -40,7 +52,7 @@ class Shared(HomophilyEstimator):
         return self._memory.cpu_seconds
 
     def learn(self, data: FitData) -> Weights:
-        """What was learned from these data, learned now if they are new."""
+        """Return what was learned from these data, learning now if they are new."""
         if self._memory.data is None or not _are_same(self._memory.data, data):
             started = process_time()
             self._memory.weights = self.estimator.learn(data)
@@ -49,7 +61,7 @@ class Shared(HomophilyEstimator):
         return self._memory.weights
 
     def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
-        """The estimate of the estimator inside."""
+        """Return the estimate of the estimator inside."""
         return self.estimator.estimate(weights, situation)
 
 

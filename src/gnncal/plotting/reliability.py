@@ -34,10 +34,24 @@ def draw_reliability(
 
     Parameters
     ----------
-    bins : what :func:`gnncal.metrics.reliability_bins` returns.
-    ax : the matplotlib axis to draw on.
-    title : above the diagram.
-    level : of the Clopper-Pearson interval of each bin's accuracy; None draws none.
+    bins : ReliabilityBins
+        What :func:`gnncal.metrics.reliability_bins` returns.
+    ax : matplotlib.axes.Axes
+        The axis to draw on.
+    title : str, default=""
+        Title above the diagram.
+    level : float or None, default=0.95
+        Probability of the Clopper-Pearson interval of each bin's accuracy; None draws none.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gnncal.metrics import reliability_bins
+    >>> from gnncal.plotting import draw_reliability
+    >>> ax = Figure().subplots()
+    >>> draw_reliability(reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]]), ax=ax, title="raw")
+    >>> ax.get_xlabel()
+    'confidence'
 
     """
     filled = bins.count > 0
@@ -81,7 +95,26 @@ def draw_reliability(
 
 
 def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) -> None:
-    """Write a grid of reliability diagrams as an image file, one row for each group of nodes."""
+    """Write a grid of reliability diagrams as an image file, one row for each group of nodes.
+
+    Parameters
+    ----------
+    rows : dict of str to dict of str to ReliabilityBins
+        For each group of nodes, the bins of each diagram by its title.
+    path : Path
+        The file to write; its suffix decides the format.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gnncal.metrics import reliability_bins
+    >>> from gnncal.plotting import save_reliability
+    >>> bins = reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    >>> save_reliability({"all nodes": {"raw": bins}}, Path("reliability.png"))
+    >>> Path("reliability.png").exists()
+    True
+
+    """
     figures = require("matplotlib.figure", extra="plot", purpose="drawing a reliability diagram")
     n_rows, n_columns = len(rows), max(len(panels) for panels in rows.values())
     size = (4.0 * n_columns, 4.3 * n_rows + 0.3)
@@ -102,10 +135,14 @@ class ReliabilityDisplay(Display):
 
     Parameters
     ----------
-    bins : confidence and accuracy by bin.
-    ece : the expected calibration error; None if it is not known.
-    floor : what it would be under perfect calibration; None if it is not known.
-    name : of the method, for the title.
+    bins : ReliabilityBins
+        Confidence and accuracy by bin.
+    ece : float, optional
+        The expected calibration error; None if it is not known.
+    floor : NoiseFloor, optional
+        What it would be under perfect calibration; None if it is not known.
+    name : str, default=""
+        Name of the method, for the title.
 
     Examples
     --------
@@ -148,16 +185,25 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        labels : (n_nodes,) classes 0..K-1.
-        probs : (n_nodes, n_classes), rows sum to one.
-        n_bins, strategy : as in :func:`gnncal.metrics.reliability_bins`.
-        name : of the method, for the title.
-        ax : a matplotlib axis; by default one of a new figure.
-        level : of the Clopper-Pearson intervals; None draws none.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        n_bins : int, default=15
+            Number of bins.
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or with equally many nodes.
+        name : str, default=""
+            Name of the method, for the title.
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the Clopper-Pearson intervals; None draws none.
 
         Returns
         -------
         ReliabilityDisplay
+            The display, drawn.
 
         """
         display = cls(
@@ -169,7 +215,21 @@ class ReliabilityDisplay(Display):
         return display.plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the diagram on an axis, by default one of a new figure."""
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the Clopper-Pearson intervals; None draws none.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display itself; ``ax_`` and ``figure_`` say where it drew.
+
+        """
 
         def draw(place: Any) -> None:
             draw_reliability(self.bins, ax=place, title=self._title(), level=level)

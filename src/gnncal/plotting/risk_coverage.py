@@ -26,13 +26,29 @@ def draw_risk_coverage(
 
     Parameters
     ----------
-    curve : what :func:`gnncal.metrics.risk_coverage_curve` returns, or a thinned one.
-    ax : the matplotlib axis to draw on.
-    label : of the curve in the legend.
-    line : colour and dashes of the curve.
-    level : of the Clopper-Pearson band, which holds at each coverage on its own; None draws none.
-    references : whether to draw the best possible order and a random order of the same
-        predictions.
+    curve : RiskCoverage
+        What :func:`gnncal.metrics.risk_coverage_curve` returns, or a thinned one.
+    ax : matplotlib.axes.Axes
+        The axis to draw on.
+    label : str, default="mistakes among the nodes kept"
+        Name of the curve in the legend.
+    line : Line, optional
+        Colour and dashes of the curve.
+    level : float or None, default=0.95
+        Probability of the Clopper-Pearson band, which holds at each coverage on its own; None draws
+        none.
+    references : bool, default=True
+        Whether to draw the best possible order and a random order of the same predictions.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from gnncal.metrics import risk_coverage_curve
+    >>> from gnncal.plotting import draw_risk_coverage
+    >>> ax = Figure().subplots()
+    >>> draw_risk_coverage(risk_coverage_curve([0, 1], [[0.9, 0.1], [0.8, 0.2]]), ax=ax)
+    >>> len(ax.get_lines()) > 1
+    True
 
     """
     highest = ax.get_ylim()[1] if ax.lines else 0.0  # of curves that are there already
@@ -68,8 +84,12 @@ class RiskCoverageDisplay(Display):
 
     Parameters
     ----------
-    curve : error rate by coverage.
-    name : of the method, for the title.
+    curve : RiskCoverage
+        Error rate by coverage.
+    aurc : float, optional
+        Area under the curve, for the title; None if it is not known.
+    name : str, default=""
+        Name of the method, for the title.
 
     Examples
     --------
@@ -102,15 +122,21 @@ class RiskCoverageDisplay(Display):
 
         Parameters
         ----------
-        labels : (n_nodes,) classes 0..K-1.
-        probs : (n_nodes, n_classes), rows sum to one.
-        name : of the method, for the title.
-        ax : a matplotlib axis; by default one of a new figure.
-        level : of the pointwise band; None draws none.
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        name : str, default=""
+            Name of the method, for the title.
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the pointwise band; None draws none.
 
         Returns
         -------
         RiskCoverageDisplay
+            The display, drawn.
 
         """
         curve = risk_coverage_curve(labels, probs)
@@ -118,7 +144,21 @@ class RiskCoverageDisplay(Display):
         return display.plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the curve on an axis, by default one of a new figure."""
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the pointwise band; None draws none.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+            The display itself; ``ax_`` and ``figure_`` say where it drew.
+
+        """
 
         def draw(place: Any) -> None:
             draw_risk_coverage(self.curve, ax=place, level=level)

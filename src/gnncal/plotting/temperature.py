@@ -33,9 +33,31 @@ def draw_temperature(
 
     Parameters
     ----------
-    profile : what :func:`gnncal.inspection.temperature_profile` returns.
-    ax : the matplotlib axis to draw on.
-    against : ``"homophily"`` or ``"entropy"``.
+    profile : TemperatureProfile
+        What :func:`gnncal.inspection.temperature_profile` returns.
+    ax : matplotlib.axes.Axes
+        The axis to draw on.
+    against : {"homophily", "entropy"}, default="homophily"
+        What the temperature is drawn against.
+
+    Raises
+    ------
+    InputError
+        If there is nothing of that name to draw against.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from gnncal import EntropyScaling
+    >>> from gnncal.inspection import temperature_profile
+    >>> from gnncal.plotting import draw_temperature
+    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
+    >>> calibrator = EntropyScaling().fit(logits, (logits + noise).argmax(axis=1), nodes=range(80))
+    >>> ax = Figure().subplots()
+    >>> draw_temperature(temperature_profile(calibrator, logits), ax=ax, against="entropy")
+    >>> ax.get_yscale()
+    'log'
 
     """
     if against not in BOTH:
@@ -85,7 +107,8 @@ class TemperatureDisplay(Display):
 
     Parameters
     ----------
-    profile : the temperatures and what they depend on.
+    profile : TemperatureProfile
+        The temperatures and what they depend on.
 
     Examples
     --------
@@ -123,16 +146,28 @@ class TemperatureDisplay(Display):
 
         Parameters
         ----------
-        calibrator : fitted.
-        logits : (n_nodes, n_classes) raw scores of every node.
-        graph : the graph of these nodes. Without one there is nothing to draw against homophily.
-        nodes : nodes to draw, mask or indices. Default: all.
-        max_nodes, random_state : size and seed of the sample that is drawn of many nodes.
-        against, ax : as in :meth:`plot`.
+        calibrator : Calibrator
+            A fitted calibrator.
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. Without one there is nothing to draw against homophily.
+        nodes : array_like, optional
+            Nodes to draw, mask or indices. Default: all.
+        max_nodes : int, default=4000
+            Of more nodes a random sample is drawn.
+        random_state : int, default=0
+            Seed of the sample.
+        against : {"homophily", "entropy", "both"}, default="both"
+            What the temperature is drawn against.
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
+            figure.
 
         Returns
         -------
         TemperatureDisplay
+            The display, drawn.
 
         """
         profile = temperature_profile(
@@ -157,14 +192,28 @@ class TemperatureDisplay(Display):
 
         Parameters
         ----------
-        logits : (n_nodes, n_classes) raw scores of every node.
-        probs : (n_nodes, n_classes) calibrated probabilities, from any method.
-        graph, nodes, max_nodes, random_state : as in :meth:`from_estimator`.
-        against, ax : as in :meth:`plot`.
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node.
+        probs : array_like of shape (n_nodes, n_classes)
+            Calibrated probabilities, from any method.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. Without one there is nothing to draw against homophily.
+        nodes : array_like, optional
+            Nodes to draw, mask or indices. Default: all.
+        max_nodes : int, default=4000
+            Of more nodes a random sample is drawn.
+        random_state : int, default=0
+            Seed of the sample.
+        against : {"homophily", "entropy", "both"}, default="both"
+            What the temperature is drawn against.
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
+            figure.
 
         Returns
         -------
         TemperatureDisplay
+            The display, drawn.
 
         """
         profile = temperature_profile(
@@ -183,10 +232,22 @@ class TemperatureDisplay(Display):
 
         Parameters
         ----------
-        ax : a matplotlib axis; two of them if ``against`` is ``"both"``. By default those of a
-            new figure.
-        against : ``"homophily"``, ``"entropy"`` or ``"both"``, one beside the other. Then
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
+            figure.
+        against : {"homophily", "entropy", "both"}, default="both"
+            What the temperature is drawn against; ``"both"`` draws one beside the other, and
             ``ax_`` is an array of two axes.
+
+        Returns
+        -------
+        TemperatureDisplay
+            The display itself; ``ax_`` and ``figure_`` say where it drew.
+
+        Raises
+        ------
+        InputError
+            If ``ax`` is one axis and ``against`` is ``"both"``.
 
         """
         if against != "both":

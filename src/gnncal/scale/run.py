@@ -39,28 +39,40 @@ def calibrate(
 
     Parameters
     ----------
-    nodes : a Parquet file, folder or glob with the columns id, label, split (train, val, test) and
+    nodes : str or Path
+        A Parquet file, folder or glob with the columns id, label, split (train, val, test) and
         z0..zK-1, or one list column ``logits`` instead of those. Ids are whole numbers or text.
-    edges : a Parquet file, folder or glob with the columns src and dst, which name ids. Messages
+    edges : str or Path
+        A Parquet file, folder or glob with the columns src and dst, which name ids. Messages
         flow from src to dst.
-    out : folder for the result. It appears when everything is written, and replaces an earlier
-        result of this function.
-    method : ts, hts, entropy-only, hots, structural or rbs, or one of these calibrators with
+    out : str or Path
+        Folder for the result. It appears when everything is written, and replaces an earlier
+        result of this function. Beside ``metrics.json`` it has ``calibrator.safetensors`` and the
+        folder ``probabilities`` with the columns id, prediction, confidence and temperature.
+    method : str or Calibrator, default="structural"
+        One of ts, hts, entropy-only, hots, structural and rbs, or one of these calibrators with
         parameters. It is fitted to the nodes of the split val.
-    calibrator : a fitted calibrator or the file of one; it is applied and nothing is fitted.
-    engine : ``"duckdb"`` in this process, or ``"spark"``.
-    master : address of a Spark cluster, such as ``local[2]``.
-    memory_limit : such as ``4GiB``; DuckDB moves what exceeds it to disk beside ``out``.
-    threads : of DuckDB; by default all cores.
-    all_probabilities : write p0..pK-1 too, not only the confidence.
-    skip_bad : leave out rows that cannot be used, instead of refusing them.
-    progress : told of each stage.
+    calibrator : str, Path or Calibrator, optional
+        A fitted calibrator or the file of one; it is applied and nothing is fitted.
+    engine : {"duckdb", "spark"}, default="duckdb"
+        ``"duckdb"`` runs in this process.
+    master : str, optional
+        Address of a Spark cluster, such as ``local[2]``.
+    memory_limit : str, optional
+        Such as ``4GiB``; DuckDB moves what exceeds it to disk beside ``out``.
+    threads : int, optional
+        Number of threads of DuckDB. Default: all cores.
+    all_probabilities : bool, default=False
+        Write p0..pK-1 too, not only the confidence.
+    skip_bad : bool, default=False
+        Leave out rows that cannot be used, instead of refusing them.
+    progress : callable, optional
+        A function that is told of each stage.
 
     Returns
     -------
-    The :class:`ScaleSummary` that stands in ``metrics.json`` of the folder. Beside it are
-    ``calibrator.safetensors`` and the folder ``probabilities`` with the columns id, prediction,
-    confidence and temperature.
+    ScaleSummary
+        What stands in ``metrics.json`` of the folder.
 
     Raises
     ------
@@ -69,21 +81,19 @@ def calibrate(
     MissingExtraError
         If DuckDB, Spark or Java is not installed.
 
-    Example
-    -------
-    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq, tempfile, warnings
-    >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+    >>> from gnncal.scale import calibrate
+    >>> rng = np.random.default_rng(0)
     >>> label = rng.integers(2, size=200)
     >>> z = 4.0 * np.eye(2)[np.where(rng.random(200) < 0.8, label, 1 - label)]
     >>> split = np.where(np.arange(200) < 100, "val", "test")
-    >>> columns = {"id": np.arange(200), "label": label, "split": split}
-    >>> columns |= {"z0": z[:, 0], "z1": z[:, 1]}
-    >>> pq.write_table(pa.table(columns), f"{folder}/nodes.parquet")
+    >>> nodes = {"id": np.arange(200), "label": label, "split": split, "z0": z[:, 0], "z1": z[:, 1]}
+    >>> pq.write_table(pa.table(nodes), "nodes.parquet")
     >>> ends = rng.integers(200, size=(2, 1000))
-    >>> pq.write_table(pa.table({"src": ends[0], "dst": ends[1]}), f"{folder}/edges.parquet")
-    >>> summary = calibrate(
-    ...     f"{folder}/nodes.parquet", f"{folder}/edges.parquet", f"{folder}/out", method="ts"
-    ... )
+    >>> pq.write_table(pa.table({"src": ends[0], "dst": ends[1]}), "edges.parquet")
+    >>> summary = calibrate("nodes.parquet", "edges.parquet", "out", method="ts")
     >>> summary.after.nll < summary.before.nll
     True
 

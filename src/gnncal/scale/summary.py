@@ -25,10 +25,23 @@ SHOWN = ("accuracy", "ece", "degree_ece", "nll", "brier")
 
 @dataclass(frozen=True, repr=False)
 class DegreeBlocks(Cells):
-    """Cells that are blocks of equally many nodes of neighbouring in-degree."""
+    """Cells that are blocks of equally many nodes of neighbouring in-degree.
 
-    lowest: FloatArray  # (n_blocks,) smallest in-degree of the block
-    highest: FloatArray  # (n_blocks,)
+    Attributes
+    ----------
+    count : ndarray of shape (n_blocks,)
+        Number of nodes in each block.
+    confidence : ndarray of shape (n_blocks,)
+        Mean confidence of the block.
+    accuracy : ndarray of shape (n_blocks,)
+        Share of correct nodes of the block.
+    lowest, highest : ndarray of shape (n_blocks,)
+        Smallest and largest in-degree of the block.
+
+    """
+
+    lowest: FloatArray
+    highest: FloatArray
 
     def _names(self) -> dict[str, list[Cell]]:
         return {
@@ -40,12 +53,45 @@ class DegreeBlocks(Cells):
 
 @dataclass(frozen=True)
 class Measured:
-    """The metrics of one set of probabilities on the test nodes."""
+    """The metrics of one set of probabilities on the test nodes.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled test nodes.
+    accuracy : float
+        Share of correct predictions.
+    ece : float
+        Expected calibration error.
+    ece_floor, ece_floor_spread : float
+        Mean and standard deviation of the ECE that perfect calibration would show.
+    degree_ece : float
+        Calibration error over blocks of similar in-degree.
+    degree_ece_floor, degree_ece_floor_spread : float
+        Mean and standard deviation of it that perfect calibration would show.
+    nll : float
+        Mean log loss.
+    brier : float
+        Brier score.
+    reliability : ReliabilityBins
+        Confidence and accuracy by bin of confidence.
+    degree_blocks : DegreeBlocks
+        Confidence and accuracy by block of in-degree.
+
+    Examples
+    --------
+    ``summary.before`` and ``summary.after`` of a run are such records:
+
+    >>> from gnncal.scale import calibrate
+    >>> summary = calibrate("nodes.parquet", "edges.parquet", "out")  # doctest: +SKIP
+    >>> print(summary.after.ece, summary.after.ece_floor)  # doctest: +SKIP
+
+    """
 
     n_nodes: int
     accuracy: float
     ece: float
-    ece_floor: float  # what perfect calibration would show
+    ece_floor: float
     ece_floor_spread: float
     degree_ece: float
     degree_ece_floor: float
@@ -58,7 +104,47 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class ScaleSummary(Tabular):
-    """A run at scale: what was read, what was fitted, and what that is worth on the test nodes."""
+    """A run at scale: what was read, what was fitted, and what that is worth on the test nodes.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    method : str
+        Name of the calibrator.
+    engine : str
+        ``"duckdb"`` or ``"spark"``.
+    n_nodes, n_edges, n_classes : int
+        Size of the graph.
+    n_calibration_nodes, n_test_nodes : int
+        Number of nodes of the splits.
+    is_undirected : bool or None
+        Whether every edge is listed in both directions; None where the method did not ask.
+    class_names : list of str or None
+        A name for each class.
+    before : Measured or None
+        Metrics of softmax(logits); None without labelled test nodes.
+    after : Measured or None
+        Metrics of the calibrated probabilities.
+    differences : mapping of str to Difference
+        Mean of after - before of ``nll`` and ``brier``, with intervals.
+    learned : mapping of str to Any
+        The fitted numbers by name.
+    skipped : sequence of mapping
+        Rows that were left out, by table and reason.
+    notes : sequence of str
+        What else there is to know about the run.
+    seconds : mapping of str to float
+        Time of each stage.
+
+    Examples
+    --------
+    :func:`gnncal.scale.calibrate` returns one and writes it to its folder:
+
+    >>> from gnncal.scale import calibrate
+    >>> print(calibrate("nodes.parquet", "edges.parquet", "out"))  # doctest: +SKIP
+
+    """
 
     method: str
     engine: str
@@ -67,18 +153,25 @@ class ScaleSummary(Tabular):
     n_classes: int
     n_calibration_nodes: int
     n_test_nodes: int
-    is_undirected: bool | None  # None where the method did not ask
+    is_undirected: bool | None
     class_names: list[str] | None
-    before: Measured | None  # of softmax(logits); None without labelled test nodes
+    before: Measured | None
     after: Measured | None
-    differences: Mapping[str, Difference]  # after - before of nll and brier
-    learned: Mapping[str, Any]  # the fitted numbers
-    skipped: Sequence[Mapping[str, Any]]  # rows that were left out, by table and reason
+    differences: Mapping[str, Difference]
+    learned: Mapping[str, Any]
+    skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
-    seconds: Mapping[str, float]  # by stage
+    seconds: Mapping[str, float]
 
     def write(self, folder: Path) -> None:
-        """Write ``metrics.json`` into a folder."""
+        """Write ``metrics.json`` into a folder.
+
+        Parameters
+        ----------
+        folder : Path
+            The folder.
+
+        """
         values = {"format": FORMAT, **plain(asdict(self))}
         (folder / FILE).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n")
 
@@ -125,16 +218,28 @@ def read_summary(folder: str | Path) -> ScaleSummary:
 
     Parameters
     ----------
-    folder : the folder that ``gnncal scale`` wrote, or its ``metrics.json``.
+    folder : str or Path
+        The folder that ``gnncal scale`` wrote, or its ``metrics.json``.
 
     Returns
     -------
-    The :class:`ScaleSummary`, with bins and blocks as arrays.
+    ScaleSummary
+        The summary, with bins and blocks as arrays.
 
     Raises
     ------
     InputError
         If there is no such file, or it was written by something else.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> from gnncal.scale import read_summary
+    >>> try:
+    ...     read_summary("nowhere")
+    ... except gnncal.InputError as error:
+    ...     print(error)
+    there is no file nowhere; pass a folder of gnncal scale.
 
     """
     path = Path(folder)
