@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,8 +259,7 @@ def growth(records: list[Record]) -> list[Record]:
     return found
 
 
-def bench(options: argparse.Namespace) -> list[Record]:
-    records = []
+def bench(options: argparse.Namespace) -> Iterator[Record]:
     for n_edges in options.edges:
         with tempfile.TemporaryDirectory(dir=options.work) as name:
             folder = Path(name)
@@ -272,8 +272,7 @@ def bench(options: argparse.Namespace) -> list[Record]:
                 for method in methods:
                     record = measure(contender, method, folder, n_edges, options.memory_limit)
                     record |= {"nodes": options.nodes, "undirected": options.undirected}
-                    records.append(record | {"bytes_per_edge": round(bytes_per_edge, 2)})
-    return records
+                    yield record | {"bytes_per_edge": round(bytes_per_edge, 2)}
 
 
 def main() -> None:
@@ -299,16 +298,17 @@ def main() -> None:
         return
     from speed import environment
 
-    earlier = []
+    records: list[Record] = []
     if options.keep_earlier and options.out.exists():
-        earlier = json.loads(options.out.read_text())["records"]
-    records = [*earlier, *bench(options)]
-    result = {"environment": environment(), "records": records, "growth": growth(records)}
-    for row in result["growth"]:
+        records = json.loads(options.out.read_text())["records"]
+    for record in bench(options):  # what is measured is kept, whatever happens to the next one
+        records.append(record)
+        result = {"environment": environment(), "records": records, "growth": growth(records)}
+        if options.out is not None:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(result, indent=1) + "\n")
+    for row in growth(records):
         print(row)
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

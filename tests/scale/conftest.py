@@ -24,6 +24,9 @@ def spark():
             pytest.skip(str(error))
     settings = {
         "spark.sql.shuffle.partitions": "2",
+        # Compiling code for each query takes longer than a few hundred rows.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.enabled": "false",
         "spark.sql.ansi.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -55,7 +55,7 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
         (["--method", "gats"], "gats works in memory only; at scale use one of ts, hts"),
         (["--engine", "postgres"], "engine is 'postgres'"),
         (["--master", "local[2]"], "add --engine spark"),
-        (["--memory-limit", "lots"], "DuckDB does not take these settings"),
+        (["--memory-limit", "lots"], "expected a size such as 4GiB"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, files, tmp_path):
@@ -90,3 +90,11 @@ def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypa
 def test_parameters_that_need_memory_are_refused(method, message, files, tmp_path):
     with pytest.raises(gnncal.InputError, match=message):
         calibrate(*files, tmp_path / "out", method=method)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GiB", 4 << 30), ("4 GB", 4 * 10**9), ("2g", 2 << 30), ("1.5MiB", 3 << 19), ("9k", 9216)],
+)
+def test_sizes_are_read_as_people_write_them(text, size):
+    assert engines.size_of(text) == size

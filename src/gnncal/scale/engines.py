@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from gnncal.scale.columns import is_remote
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
+SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 
 
 class Engine(ABC):
@@ -62,13 +65,10 @@ class DuckDB(Engine):
         # Order costs memory and means nothing here: rows have ids.
         settings["preserve_insertion_order"] = False
         if memory_limit is not None:
-            settings["memory_limit"] = memory_limit
+            settings["memory_limit"] = f"{int(SHARE_OF_MEMORY * size_of(memory_limit))}B"
         if threads is not None:
             settings["threads"] = threads
-        try:
-            self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
-        except (duckdb.InvalidInputException, duckdb.ParserException) as error:
-            raise InputError(f"DuckDB does not take these settings: {_first_line(error)}") from None
+        self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
         with suppress(duckdb.Error):  # it draws onto the terminal otherwise
             self.connection.raw_sql("SET enable_progress_bar_print = false")
             self.connection.raw_sql("SET enable_progress_bar = true")
@@ -131,7 +131,7 @@ class Spark(Engine):
         if master is not None:
             builder = builder.master(master)
         if memory_limit is not None:
-            builder = builder.config("spark.driver.memory", _java_memory(memory_limit))
+            builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
         self.session = builder.getOrCreate()
         self.connection = ibis.pyspark.connect(self.session)
@@ -194,9 +194,14 @@ def check_java() -> None:
         )
 
 
-def _java_memory(limit: str) -> str:
-    """4GiB, as Java writes it: 4g."""
-    return limit.strip().lower().removesuffix("ib").removesuffix("b")
+def size_of(text: str) -> int:
+    """Bytes of a size such as 4GiB, 500MB or 2g."""
+    found = SIZE.fullmatch(text)
+    if found is None:
+        raise InputError(f"the memory limit is {text!r}; expected a size such as 4GiB or 500MB.")
+    number, unit, binary = found.groups()
+    base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
+    return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
 
 
 def _first_line(error: Exception) -> str:

@@ -41,13 +41,18 @@ def judged(table: Any, n_classes: int) -> Any:
 
 
 def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:
-    """Every metric of both sides, and the paired differences, from three group-bys."""
+    """Every metric of both sides, and the paired differences, from three group-bys.
+
+    Both are empty if there is no row.
+    """
     by_degree = _fetch(engine, rows, rows["in_degree"], SIDES)
-    measured = {}
+    measured: dict[str, Measured] = {}
+    if by_degree["key"].size == 0:
+        return measured, {}
     for side in SIDES:
         bins = _fetch(engine, rows, _bin(rows[f"confidence_{side}"]), (side,))
         measured[side] = _measured(side, bins, by_degree)
-    return measured, _differences(engine, rows)
+    return measured, differences_of(by_degree)
 
 
 def _at_least(value: Any, floor: float) -> Any:
@@ -72,6 +77,10 @@ def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
         sums[f"variance_{side}"] = (confidence * (1.0 - confidence)).sum()
         sums[f"loss_{side}"] = keyed[f"loss_{side}"].sum()
         sums[f"square_{side}"] = keyed[f"square_{side}"].sum()
+    if len(sides) == 2:
+        for name in ("loss", "square"):
+            change = keyed[f"{name}_after"] - keyed[f"{name}_before"]
+            sums[f"{name}_change_squared"] = (change * change).sum()
     table = engine.fetch(keyed.group_by("key").aggregate(**sums).order_by("key"))
     return {name: table[name].to_numpy().astype(np.float64) for name in table.column_names}
 
@@ -163,18 +172,12 @@ def floor_of(variance: FloatArray, n_nodes: float) -> NoiseFloor:
     return NoiseFloor(float(deviation.sum() / n_nodes), float(spread / n_nodes))
 
 
-def _differences(engine: Engine, rows: Any) -> dict[str, Difference]:
+def differences_of(sums: Sums) -> dict[str, Difference]:
     """After minus before of NLL and Brier score, with paired 95 % intervals."""
-    sums: dict[str, Any] = {"n": rows.count()}
-    for name in ("loss", "square"):
-        difference = rows[f"{name}_after"] - rows[f"{name}_before"]
-        sums[name] = difference.mean()
-        sums[f"{name}_variance"] = difference.var(how="pop")
-    found = engine.fetch(rows.aggregate(**sums)).to_pylist()[0]
-    result = {}
+    n, result = float(sums["count"].sum()), {}
     for name, metric in (("loss", "nll"), ("square", "brier")):
-        mean, n = found[name], found["n"]
-        error = np.sqrt(found[f"{name}_variance"] / (n - 1)) if n > 1 else np.inf
-        margin = float(NORMAL_QUANTILE * error)
+        mean = float((sums[f"{name}_after"] - sums[f"{name}_before"]).sum() / n)
+        variance = max(float(sums[f"{name}_change_squared"].sum()) / n - mean**2, 0.0)
+        margin = float(NORMAL_QUANTILE * np.sqrt(variance / (n - 1))) if n > 1 else np.inf
         result[metric] = Difference(mean, mean - margin, mean + margin)
     return result

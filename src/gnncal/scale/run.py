@@ -59,15 +59,16 @@ def calibrate(
     master : str, optional
         Address of a Spark cluster, such as ``local[2]``.
     memory_limit : str, optional
-        Such as ``4GiB``; DuckDB moves what exceeds it to disk beside ``out``.
+        Memory of this process, such as ``4GiB``; DuckDB moves what exceeds it to disk beside
+        ``out``. With Spark, the memory of the driver.
     threads : int, optional
         Number of threads of DuckDB. Default: all cores.
     all_probabilities : bool, default=False
         Write p0..pK-1 too, not only the confidence.
     skip_bad : bool, default=False
         Leave out rows that cannot be used, instead of refusing them.
-    progress : callable, optional
-        A function that is told of each stage.
+    progress : Progress, optional
+        A :class:`gnncal.scale.progress.Progress`, which is told of each stage.
 
     Returns
     -------

@@ -119,14 +119,10 @@ class Run:
     def summary(self) -> ScaleSummary:
         """Judge on the test nodes, and put everything worth keeping together."""
         with self.progress.stage("measuring", self.engine):
-            before = after = None
-            differences: dict[str, Any] = {}
             test = self.scaled.filter(self._is_test(self.scaled))
             rows = self.engine.keep("judged", judged(test, self.n_classes))
-            n_test = int(self.engine.fetch(rows.aggregate(n=rows.count()))["n"][0].as_py())
-            if n_test:
-                sides, differences = measure(self.engine, rows)
-                before, after = sides["before"], sides["after"]
+            sides, differences = measure(self.engine, rows)
+            after = sides.get("after")
         fitted = self.how.calibrator
         return ScaleSummary(
             method=name_of(fitted),
@@ -135,10 +131,10 @@ class Run:
             n_edges=self.n_edges,
             n_classes=self.n_classes,
             n_calibration_nodes=sum(fitted.fit_report_.nodes_per_class),
-            n_test_nodes=n_test,
+            n_test_nodes=0 if after is None else after.n_nodes,
             is_undirected=self._undirected,
             class_names=self.layout.class_names,
-            before=before,
+            before=sides.get("before"),
             after=after,
             differences=differences,
             learned={
