@@ -217,7 +217,7 @@ BAD_ARRAYS = {
     "edge_index missing": ({"edge_index": None}, "lacks edge_index"),
     "val_mask missing": ({"val_mask": None}, "lacks val_mask"),
     "NaN logits": ({"logits": nan_logits()}, "NaN or infinity in 1 of 120 rows"),
-    "flat logits": ({"logits": np.ones(N)}, "one row a node"),
+    "flat logits": ({"logits": np.ones(N)}, "one row for each node"),
     "one class": ({"logits": np.ones((N, 1))}, "stack [0, z]"),
     "text logits": ({"logits": np.full((N, K), "high")}, "expected numbers"),
     "pickled logits": ({"logits": np.full((N, K), None)}, "plain arrays"),

@@ -59,7 +59,7 @@ class _Mean:
 
 
 def chunks(items: Sequence[T], cost: Callable[[T], float], limit: float) -> Iterator[list[T]]:
-    """Consecutive items that cost at most ``limit`` together; a dearer item stands alone."""
+    """Group consecutive items that cost at most ``limit`` together; a costlier item is alone."""
     chunk: list[T] = []
     total = 0.0
     for item in items:

@@ -76,7 +76,7 @@ def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, t
 
 
 def _is_current(entry: dict[str, Any] | None, seeds: Sequence[int]) -> bool:
-    """Whether an entry is of these seeds and means what entries mean today."""
+    """Whether an entry was made from these seeds and by today's definitions."""
     return entry is not None and (entry["seeds"], entry.get("schema")) == ([*seeds], SCHEMA)
 
 

@@ -77,7 +77,7 @@ class _Pool(Workers):
     def __call__(
         self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
     ) -> Iterator[R]:
-        """After a death, what the pool had taken is done one by one, the rest by a new pool."""
+        """Yield results; after a death, run interrupted items alone and the rest in a new pool."""
         left = dict(enumerate(items))
         while left:
             taken: list[int] = []
@@ -92,7 +92,7 @@ class _Pool(Workers):
                     yield self.alone(work, left.pop(number), lost)
 
     def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
-        """In a pool of two, because joblib would run a pool of one in this process."""
+        """Run one item in a pool of two, because joblib would run a pool of one in this process."""
         try:
             (result,) = joblib.Parallel(2)([joblib.delayed(work)(item)])
         except self._death:
@@ -119,9 +119,11 @@ class _Pool(Workers):
 
 
 class _DaskCluster(Workers):
-    """Dask tries thrice what a death interrupted, and then suspects all that waited there.
+    """Workers of a Dask cluster.
 
-    Not through joblib, whose backend for it waits forever for what killed its process.
+    Dask tries an item three times if its worker dies, and then suspects every item that waited
+    there. joblib is not used here, because its backend for Dask waits forever for an item that
+    killed its process.
     """
 
     def __init__(self, distributed: Any, client: Any) -> None:
@@ -131,7 +133,7 @@ class _DaskCluster(Workers):
     def __call__(
         self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
     ) -> Iterator[R]:
-        """As they come; in the end the suspects, one by one."""
+        """Yield results as they come, and in the end those of the suspected items, one by one."""
         futures = {self._client.submit(work, item, pure=False): item for item in items}
         pending, suspects = set(futures), []
         while pending:
@@ -149,7 +151,7 @@ class _DaskCluster(Workers):
             yield from (self.alone(work, item, lost) for item in suspects)
 
     def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
-        """With nothing else under way."""
+        """Run one item while nothing else is under way."""
         future = self._client.submit(work, item, pure=False)
         self._wait({future})
         try:

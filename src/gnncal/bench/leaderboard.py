@@ -53,7 +53,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class LeaderboardCell:
-    """What all seeds of one method on one graph with one backbone came to."""
+    """The results of all seeds of one method on one graph with one backbone."""
 
     graph: str
     backbone: str
@@ -161,7 +161,7 @@ def _graph(name: str) -> BenchmarkGraph:
 def _cells(
     results: Mapping[Protocol, Results], metrics: Sequence[Metric]
 ) -> Sequence[LeaderboardCell]:
-    """Each group of records once, with all protocols that it belongs to."""
+    """Return each group of records once, with all protocols that it belongs to."""
     protocols: dict[tuple[str, str, str, Protocol], list[Protocol]] = {}
     records: dict[tuple[str, str, str, Protocol], list[Record]] = {}
     for protocol, found in results.items():
@@ -232,7 +232,7 @@ def _opening(results: Results, metrics: Sequence[Metric]) -> list[Standing]:
 
 
 def _runs(folder: Path, results: Sequence[Results]) -> list[Run]:
-    """What made the records that are looked at, the largest part first."""
+    """Return the runs that made the chosen records, the largest part first."""
     used = {
         record.cell: record.run
         for found in results

@@ -32,7 +32,7 @@ SCHEMA = 2  # of new records; see above
 
 @dataclass(frozen=True)
 class Record:
-    """What came of one cell."""
+    """The result of one cell."""
 
     dataset: str
     backbone: str

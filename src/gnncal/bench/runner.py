@@ -27,7 +27,7 @@ DIED = "its process died, perhaps because memory ran out"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """How far a run has come."""
 
     done: int  # cells
     total: int
@@ -133,7 +133,7 @@ def _train(
 
 
 class _Ledger:
-    """What is left to do and how long it will take."""
+    """The cells that are left to do, and how long they will take."""
 
     def __init__(
         self, pending: list[Cell], provider: LogitProvider, n_workers: int, watch: Watch

@@ -127,7 +127,7 @@ def residual_moments(
 
 
 def correlation(moments: Iterable[ResidualMoments]) -> float:
-    """Of the residuals of several runs put together; NaN when one of them never varies."""
+    """Return the correlation of the residuals of all runs; NaN when one of them never varies."""
     total = np.sum([(m.statistic, m.correctness, m.product) for m in moments], axis=0)
     spread = np.sqrt(total[0] * total[1])
     return float(total[2] / spread) if spread > 0 else float("nan")

@@ -84,12 +84,13 @@ class Bundle:
             )
         if node_ids is not None and node_ids.dtype.kind not in "iuUS":
             raise InputError(
-                f"node_ids has dtype {node_ids.dtype}; expected whole numbers or text, one a node."
+                f"node_ids has dtype {node_ids.dtype}; expected whole numbers or text, "
+                "one for each node."
             )
         if node_ids is not None and not np.unique(node_ids).shape == node_ids.shape == (n_nodes,):
             raise InputError(
                 f"node_ids has shape {node_ids.shape} and {np.unique(node_ids).size} different "
-                f"ids; expected {n_nodes}, one a node."
+                f"ids; expected {n_nodes}, one for each node."
             )
         return cls(logits, all_labels, graph, train_nodes, nodes, test_nodes, node_ids, class_names)
 

@@ -40,7 +40,9 @@ def read(path: Path, *, labels_required: bool = True) -> Bundle:
         raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(members)}.")
     if arrays["logits"].ndim != 2:
         shape = arrays["logits"].shape
-        raise InputError(f"logits has shape {shape}; expected one row a node, one column a class.")
+        raise InputError(
+            f"logits has shape {shape}; expected one row for each node, one column for each class."
+        )
     if "edge_weight" in members:
         warn_about_edge_weights("edge_weight")
     names = arrays.get("class_names")

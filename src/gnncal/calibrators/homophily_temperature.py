@@ -171,7 +171,7 @@ class HomophilyTemperature(ParametricTemperature):
     def upgraded(
         cls, parameters: dict[str, Any], learned: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """An older version had the estimator's parameters and clamped labels beside it."""
+        """Put what older versions kept beside the estimator, parameters and labels, into it."""
         if "side" not in parameters:
             return parameters, learned
         homophily = parameters["homophily"]

@@ -82,7 +82,7 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True)
 class LawPrior:
-    """How far the parameters may be believed to lie from nothing.
+    """Prior of the law's parameters: how far they may lie from those of no effect.
 
     ``benchmarks/choose_structural.py`` chose these numbers, one family of graphs left out at a
     time.

@@ -141,7 +141,8 @@ def _check_class_names(
         raise InputError(f"class_names is {shown(class_names)}; pass a list of names.")
     if class_names is not None and len(class_names) != n_classes:
         raise InputError(
-            f"class_names has {len(class_names)} names for {n_classes} classes; pass one a class."
+            f"class_names has {len(class_names)} names for {n_classes} classes; "
+            "pass one for each class."
         )
     return None if class_names is None else [str(name) for name in class_names]
 
@@ -175,7 +176,7 @@ def _checksum(content: bytes, written: str) -> str:
 
 
 def _rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
-    """The calibrator of a header; every value is checked before anything is made of it."""
+    """Return the calibrator of a header; every value is checked before it is used."""
     report = _read_report(_unpack(header["fit_report"], tensor))
     K = header["n_classes"]
     whole_number(at_least=2).check("n_classes", K)

@@ -121,7 +121,7 @@ def _pairs(chosen: BoolArray) -> BoolArray:
 
 
 def distinct_ends(runs: list[Solution]) -> FloatArray:
-    """Where the runs ended, without those that ended at the same place."""
+    """Return where the runs ended, each place once."""
     ends: list[FloatArray] = []
     for run in runs:
         if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):

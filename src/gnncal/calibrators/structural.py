@@ -27,10 +27,21 @@ SUPPORT = COVARIATES.index("support")
 
 @dataclass(frozen=True)
 class TemperatureInterval:
-    """Where each node's temperature and confidence lie, with the chosen probability."""
+    """An interval for the temperature and the confidence of each node.
+
+    Attributes
+    ----------
+    level : float
+        Probability of the interval.
+    temperature_low, temperature_high : ndarray of shape (n_nodes,)
+        Ends of the interval of the temperature.
+    confidence_low, confidence_high : ndarray of shape (n_nodes,)
+        Ends of the interval of the confidence.
+
+    """
 
     level: float
-    temperature_low: FloatArray  # (n_nodes,)
+    temperature_low: FloatArray
     temperature_high: FloatArray
     confidence_low: FloatArray
     confidence_high: FloatArray

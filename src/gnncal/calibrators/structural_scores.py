@@ -34,7 +34,7 @@ LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
 @dataclass(frozen=True)
 class ScoresPrior:
-    """How far the bias and the neighbours' weight may be believed to lie from zero."""
+    """Prior of the bias and of the neighbours' weight: how far they may lie from zero."""
 
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5

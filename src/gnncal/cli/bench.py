@@ -274,7 +274,7 @@ def _exit_if_failed(outcome: Outcome, what: str) -> None:
 
 
 def _command() -> str:
-    """As a shell would repeat it."""
+    """Return the command as one would type it in a shell."""
     return shlex.join(["gnncal", *sys.argv[1:]])
 
 

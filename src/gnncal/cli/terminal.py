@@ -61,12 +61,12 @@ def _print_line(kind: str, message: object) -> None:
 
 
 def print_written(folder: Path, files: list[str]) -> None:
-    """Where the results are, unwrapped so that the path can be copied."""
+    """Print where the results are, unwrapped so that the path can be copied."""
     out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     print(to_json(value))
 
 

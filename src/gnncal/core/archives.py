@@ -1,4 +1,4 @@
-"""Arrays from ``.npz`` files that nobody vouches for.
+"""Arrays from ``.npz`` files whose content is not trusted.
 
 A file may declare far more data than it has bytes, so sizes are looked at before anything is
 allocated. Only the members that are wanted are read, and nothing is unpickled.

@@ -55,7 +55,7 @@ def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
     array = _float_matrix(probs, name)
     if array.shape[1] == 1:
         raise InputError(
-            f"{name} has one column; pass one column a class, [1 - p, p] for a binary model."
+            f"{name} has one column; pass one column for each class, [1 - p, p] for a binary model."
         )
     if len(array) == 0:
         raise InputError(f"{name} has no rows; pass at least one node.")
@@ -116,8 +116,8 @@ def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: s
         first = int(nodes[np.flatnonzero(bad)[0]])
         raise InputError(
             f"{int(bad.sum())} of the {name} lie outside 0..{n_classes - 1} (node {first} has "
-            f"{int(labels[first])}); there are {n_classes} columns, one a class, so correct those "
-            "labels or leave the nodes out."
+            f"{int(labels[first])}); there are {n_classes} columns, one for each class, so "
+            "correct those labels or leave the nodes out."
         )
     return used
 
@@ -163,23 +163,25 @@ def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntAr
 
 def _float_matrix(values: Any, name: str) -> FloatArray:
     if hasattr(values, "tocsr"):
-        raise InputError(f"{name} is a sparse matrix; pass a dense array, one row a node.")
+        raise InputError(f"{name} is a sparse matrix; pass a dense array, one row for each node.")
     array = as_numpy(values)
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} must hold real numbers.")
     if array.dtype.kind == "O" and all(_is_real(value) for value in array.flat):
         array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {array.dtype}; expected numbers, one column a class.")
+        raise InputError(
+            f"{name} has dtype {array.dtype}; expected numbers, one column for each class."
+        )
     if array.ndim != 2:
         raise InputError(
-            f"{name} has shape {array.shape}; expected two dimensions, one row a node and one "
-            "column a class. Reshape your data (one node: array.reshape(1, -1))."
+            f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
+            "and one column for each class. Reshape your data (one node: array.reshape(1, -1))."
         )
     if array.shape[1] == 0:
         raise InputError(
             f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
-            "is required: one column a class."
+            "is required: one column for each class."
         )
     if array.dtype == np.float16:
         return np.ascontiguousarray(array, dtype=np.float32)

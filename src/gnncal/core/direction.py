@@ -71,6 +71,6 @@ def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray
 
 
 def _only_sending(graph: Graph) -> int:
-    """How many nodes send to another node but hear from none."""
+    """Return how many nodes send to another node but receive from none."""
     hears = graph.neighbour_counts(side="in") > 0
     return int((~hears & (graph.neighbour_counts(side="out") > 0)).sum())

@@ -306,7 +306,7 @@ def _group_by_receiver(
     """Senders ordered by (receiver, sender).
 
     One in-place sort of receiver and sender packed into a 64-bit key: no permutation array, so
-    the peak is one key an edge beside the input.
+    the peak is one key for each edge beside the input.
     """
     bits = max(n_nodes - 1, 1).bit_length()
     if 2 * bits > 63:
@@ -357,7 +357,7 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
     if features is not None and features.shape[0] != n_nodes:
         raise InputError(
             f"features has {features.shape[0]} rows but the graph has {n_nodes} nodes; "
-            "pass one row a node."
+            "pass one row for each node."
         )
     return int(n_nodes)
 

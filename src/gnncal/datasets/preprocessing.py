@@ -1,4 +1,4 @@
-"""From what a file lists to the graph that a classifier is trained on."""
+"""Turn what the raw files list into the graph that a classifier is trained on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RawGraph(NamedTuple):
 
 
 def checked(raw: RawGraph) -> RawGraph:
-    """The same, if features, labels and edges speak of the same nodes."""
+    """Return the graph, or raise if features, labels and edges do not fit together."""
     n_nodes = len(raw.labels)
     if raw.features.shape[0] != n_nodes:
         raise ValueError(f"{raw.features.shape[0]} rows of features but {n_nodes} labels")

@@ -252,7 +252,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         if n_classes != self.n_classes_:
             raise InputError(
                 f"probs has {n_classes} columns but the sets were fitted with {self.n_classes_}; "
-                "pass one column a class."
+                "pass one column for each class."
             )
         score = self._score()
         self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")

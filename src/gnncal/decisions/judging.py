@@ -209,7 +209,8 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
     array = as_numpy(sets)
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(
-            f"sets has shape {array.shape}; expected one row a node, one column a class."
+            f"sets has shape {array.shape}; expected one row for each node, one "
+            "column for each class."
         )
     members = _check_flags(array, array.shape, "sets")
     n_nodes, n_classes = members.shape

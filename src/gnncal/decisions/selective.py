@@ -258,7 +258,7 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
         if checked.shape[1] != self.n_classes_:
             raise InputError(
                 f"probs has {checked.shape[1]} columns but the threshold was fitted with "
-                f"{self.n_classes_}; pass one column a class."
+                f"{self.n_classes_}; pass one column for each class."
             )
         return confidences(checked) >= self.threshold_
 

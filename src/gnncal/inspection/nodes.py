@@ -16,7 +16,7 @@ DRAWN_NEIGHBOURS = 24
 
 @dataclass(frozen=True)
 class NodeView:
-    """What is known of some nodes; every array has one entry for each of them."""
+    """What is known of some nodes; every array has one entry for each node."""
 
     node: IntArray  # index in the graph
     name: Sequence[str]

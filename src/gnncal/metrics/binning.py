@@ -180,7 +180,7 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
-    """Averages by cell."""
+    """Average confidence and correctness by cell."""
     nodes = np.bincount(cell, minlength=n_cells)
 
     def mean(values: FloatArray) -> FloatArray:
@@ -228,7 +228,7 @@ def reliability_bins(
 
 
 def combine(gap: FloatArray, share: FloatArray, norm: Norm) -> FloatArray:
-    """One error from the gaps of the cells (last axis) and the share of nodes in each."""
+    """Return one error from the gaps of the cells (last axis) and the share of nodes in each."""
     size = np.abs(np.where(share > 0, gap, 0.0))
     if norm == "l1":
         return (share * size).sum(axis=-1)

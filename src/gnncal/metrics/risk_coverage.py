@@ -130,7 +130,7 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
 
 
 def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
-    """The same from the confidence of each node and whether it is right, both (n_nodes,)."""
+    """Return the curve from each node's confidence and whether it is right, both (n_nodes,)."""
     n = len(confidence)
     values, block = np.unique(-confidence, return_inverse=True)
     size = np.bincount(block, minlength=len(values))

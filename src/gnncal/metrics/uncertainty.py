@@ -181,7 +181,7 @@ def estimate_calibration_error(
 class _Layout:
     """Every error is a norm of sums of residuals over cells; this holds the cells."""
 
-    confidence: FloatArray  # (m,) one entry a node, or a node and class
+    confidence: FloatArray  # (m,) one entry for each node, or a node and class
     residual: FloatArray  # (m,) confidence - correctness
     node: IntArray  # (m,)
     cells: sparse.csr_array  # (n_cells, m) membership

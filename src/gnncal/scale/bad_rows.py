@@ -47,7 +47,7 @@ def duplicate_ids(flagged: Any) -> Any:
 
 
 def bad_duplicates(engine: Engine, duplicates: Any) -> list[BadRows]:
-    """Rows whose id stands more than once; which of them is right, nobody can tell."""
+    """Return rows whose id occurs more than once, so that it is unknown which is right."""
     total = engine.fetch(duplicates.aggregate(rows=duplicates["times"].sum()))["rows"][0].as_py()
     if not total:
         return []

@@ -49,7 +49,7 @@ class Edges:
         return cls(senders, receivers, copying)
 
     def both_ways(self) -> tuple[IntArray, IntArray]:
-        """From where to where the messages go: along every edge, then back along every edge."""
+        """Return senders and receivers of the messages along every edge, then back."""
         return (
             np.concatenate([self.senders, self.receivers]),
             np.concatenate([self.receivers, self.senders]),

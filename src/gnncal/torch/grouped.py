@@ -50,7 +50,7 @@ class GroupedEdges:
         return ClassMean.apply(values, classes, self.graph, self._needed(side))
 
     def _needed(self, side: Side) -> Side:
-        """One direction of an undirected graph says what both say."""
+        """Return the directions to sum over; one is enough in an undirected graph."""
         return "in" if side == "both" and self.graph.is_undirected else side
 
     def _tensor(self, values: Any) -> Tensor:

@@ -78,7 +78,7 @@ def present(results: Results, methods: Sequence[str]) -> list[str]:
 
 
 def by_regime(results: Results) -> list[tuple[str, str]]:
-    """Every dataset after the regime that the paper puts it in."""
+    """Return every dataset behind the regime that the paper puts it in."""
     regime = {name: facts.regime.capitalize() for name, facts in FACTS.items()}
     return [(regime.get(dataset, "Other"), dataset) for dataset in results.datasets]
 

@@ -186,7 +186,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
         }
 
     def _report(self, data: FitData, scores: FloatArray) -> FitReport:
-        """From the calibrated logits (n, n_classes) of the calibration nodes."""
+        """Make the report from the calibrated logits (n, n_classes) of the calibration nodes."""
         ones = np.ones(data.nodes.size)
         return FitReport.of(data, TemperatureLoss(scores, data.labels).value(ones))
 

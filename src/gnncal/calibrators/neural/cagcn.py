@@ -202,7 +202,7 @@ class CaGCN(NeuralTemperature):
     def upgraded(
         cls, parameters: dict[str, Any], learned: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """An older version knew one normalisation."""
+        """Add the parameter ``normalisation``, which older versions did not have."""
         return {"normalisation": "in-out"} | parameters, learned
 
     def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:

@@ -226,7 +226,7 @@ def _sorted(logits: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """Of the senders to the rows, except for ``surplus``, which is of the rows."""
+    """What GATS reads of the senders to the rows; ``surplus`` is that of the rows."""
 
     sorted_logits: Tensor  # (n_senders, n_classes)
     is_train: Tensor  # (n_senders,) 0 or 1

@@ -310,7 +310,7 @@ class GETS(NeuralCalibrator):
         return cross_entropy(scores, labels) + self.balance_weight * gates.imbalance
 
     def _gates(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Gates:
-        """Of every node in training, else of the rows."""
+        """Return the gates of every node in training, and of the rows otherwise."""
         import torch
 
         z, x = inputs.logits, inputs.features

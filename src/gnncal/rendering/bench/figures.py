@@ -182,7 +182,7 @@ def _frame(figure: Any, x: str, y: str) -> None:
 
 
 def _few_ticks(axis: Any) -> None:
-    """On a logarithmic axis: plain numbers, few enough to be read."""
+    """Put plain numbers on a logarithmic axis, few enough to be read."""
     ticker = require("matplotlib.ticker", extra="plot", purpose="drawing figures")
     low, high = axis.get_view_interval()
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))

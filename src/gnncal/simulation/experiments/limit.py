@@ -132,7 +132,7 @@ def best_temperature_given(posterior: FloatArray, logits: FloatArray) -> FloatAr
 def _losses(
     model: CSBM, sample: GraphSample, levels: tuple[float, ...], seed: int
 ) -> tuple[Losses, Losses, dict[str, float]]:
-    """Of template scores and of a trained network; and how far each posterior is from its word."""
+    """Return losses of template scores and of a trained network, and errors of the posteriors."""
     split = split_nodes(sample.labels.size, random_state=seed)
     posteriors = {
         name: graph_posterior(model, sample.graph, levels, radius=radius)[split.test]

@@ -93,7 +93,7 @@ def _temperatures(model: CSBM, n_nodes: int, homophily: float, seed: int) -> tup
 
 
 def _correlated(h: FloatArray, n_classes: int) -> BoolArray:
-    """Where T is expected to fall with h: from 0.25 on, and more than class-random."""
+    """Say where T is expected to fall with h: from 0.25 on, and more than class-random."""
     counted = (h >= CORRELATED_FROM - 1e-9) & (h > 1.0 / n_classes + 1e-9)
     if counted.sum() < 2:
         raise InputError(
