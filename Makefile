@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: bench-scale demo test test-thorough check format engines bench bench-large docs clean
+.PHONY: bench-scale demo test test-thorough test-lowest dist check format engines bench bench-large docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -22,6 +22,26 @@ test: $(VENV)/.dev
 # The same laws on many more examples, other ones each time: half an hour and more.
 test-thorough: $(VENV)/.dev
 	$(PYTEST) -m "not engines" --hypothesis-profile=thorough
+
+# The oldest versions that pyproject.toml allows of what gnncal itself, Parquet, plots and reports
+# need. PyTorch and what builds on it are left out: constraints.txt pins one version of it.
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n auto \
+		--dist loadfile -m "not engines"
+
+# The files of a release: built, checked, and the wheel tried in an environment with nothing else.
+TOOLS := build/release-tools
+EMPTY := build/empty
+dist:
+	rm -rf dist $(EMPTY)
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet build twine
+	$(TOOLS)/bin/python -m build
+	$(TOOLS)/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/python -m pip install --quiet dist/*.whl
+	cd $(EMPTY) && bin/python $(CURDIR)/tests/packaging/quick_start.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -72,6 +92,12 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	touch $@
 
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
+		--editable '.[parquet,report]' pytest pytest-xdist hypothesis networkx numpydoc hatchling
+	touch $@
+
 $(VENV)/.engines: $(VENV)/.dev
 	$(PIP) --editable '.[engines,browser]'
 	touch $@
@@ -87,4 +113,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-output csbm-output build dist docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(LOWEST) demo-output csbm-output build dist docs/api docs/gallery docs/methods

@@ -1,0 +1,77 @@
+"""What is published is complete, and what is declared is what is tested."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import gnncal
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# What `make test-lowest` installs beside the dependencies: extras without PyTorch, and tools.
+EXTRAS = ("parquet", "plot", "report")
+TOOLS = {"hypothesis", "networkx", "numpydoc", "pytest", "pytest-xdist"}
+
+
+def lower_bounds(requirements):
+    found = (re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\d.]+)", line) for line in requirements)
+    return {match[1]: match[2] for match in found if match}
+
+
+def test_the_lowest_versions_are_the_declared_ones():
+    extras = PROJECT["optional-dependencies"]
+    declared = lower_bounds(PROJECT["dependencies"])
+    for extra in EXTRAS:
+        declared |= lower_bounds(extras[extra])
+    declared |= {n: v for n, v in lower_bounds(extras["dev"]).items() if n in TOOLS}
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert pinned == declared
+
+
+def test_the_version_is_the_same_everywhere():
+    assert PROJECT["version"] == gnncal.__version__
+    assert f"version: {gnncal.__version__}" in (ROOT / "CITATION.cff").read_text().replace('"', "")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The content of the wheel, as an installer unpacks it."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_the_wheel_has_every_file_of_the_package(installed):
+    source = ROOT / "src"
+    wanted = {
+        file.relative_to(source)
+        for file in (source / "gnncal").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    there = {file.relative_to(installed) for file in (installed / "gnncal").rglob("*")}
+    assert wanted <= there
+    assert {path.suffix for path in wanted} > {".csv", ".html", ".css", ".js", ".typed"}
+
+
+def test_the_wheel_runs_the_quick_start(installed, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "packaging" / "quick_start.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"of {installed / 'gnncal'} works" in done.stdout
