@@ -1,6 +1,7 @@
 """``gnncal scale`` as it is typed."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -55,6 +56,7 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
         (["--method", "gats"], "gats works in memory only; at scale use one of ts, hts"),
         (["--engine", "postgres"], "engine is 'postgres'"),
         (["--master", "local[2]"], "add --engine spark"),
+        (["--memory-limit", "1MB"], "DuckDB cannot go on within the memory limit"),
         (["--memory-limit", "lots"], "expected a size such as 4GiB"),
     ],
 )
@@ -98,3 +100,12 @@ def test_parameters_that_need_memory_are_refused(method, message, files, tmp_pat
 )
 def test_sizes_are_read_as_people_write_them(text, size):
     assert engines.size_of(text) == size
+
+
+def test_a_damaged_file_is_refused_in_one_line(files, tmp_path):
+    content = bytearray(Path(files[1]).read_bytes())
+    content[100:4000] = bytes(3900)
+    Path(files[1]).write_bytes(content)
+    found = run(*files, "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert found.stderr.splitlines()[-1].startswith("error: ")

@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,18 +89,25 @@ class DuckDB(Engine):
 
     def keep(self, name: str, expression: Any) -> Any:
         """A table of the database in the work folder."""
-        return self.connection.create_table(name, expression)
+        with _plain_errors():
+            return self.connection.create_table(name, expression)
+
+    def fetch(self, expression: Any) -> Any:
+        """A small table as pyarrow."""
+        with _plain_errors():
+            return super().fetch(expression)
 
     def write(self, expression: Any, folder: Path) -> None:
         """Files of about 256 MiB."""
         folder.mkdir(parents=True)
-        self.connection.to_parquet(
-            expression,
-            folder,
-            compression="zstd",
-            file_size_bytes=f"{MIB_PER_FILE}MB",
-            filename_pattern="part-{i}",
-        )
+        with _plain_errors():
+            self.connection.to_parquet(
+                expression,
+                folder,
+                compression="zstd",
+                file_size_bytes=f"{MIB_PER_FILE}MB",
+                filename_pattern="part-{i}",
+            )
 
     def progress(self) -> float | None:
         """As DuckDB estimates it."""
@@ -162,6 +169,22 @@ class Spark(Engine):
         """A session that was there before stays."""
         if not self.was_running:
             self.session.stop()
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Say in one sentence why DuckDB stopped."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise InputError(
+            f"DuckDB cannot go on within the memory limit ({_first_line(error)}); raise "
+            "--memory-limit, or see that the disk of --out has room."
+        ) from error
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB stopped: {_first_line(error)}") from error
 
 
 def open_engine(
