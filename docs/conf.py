@@ -71,6 +71,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gnncal"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sourcelink = False

@@ -16,14 +16,18 @@ def skip_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     return True if ROUTING.match(name) else None
 
 
+def public_parent(kind: type) -> str | None:
+    """Return the nearest parent that users can import from gnncal, as a reference to its page."""
+    for parent in kind.__mro__:
+        if getattr(gnncal, parent.__name__, None) is parent:
+            return f":py:class:`gnncal.{parent.__name__}`"
+    return None
+
+
 def name_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) -> None:
-    """Refer to parents by the names that users import, and leave out those that are not public."""
-    bases[:] = [
-        f":py:class:`gnncal.{base.__name__}`"
-        if base.__name__ in gnncal.__all__
-        else f":py:class:`{base.__module__}.{base.__name__}`"
-        for base in bases
-    ]
+    """Refer to parents by the names that users import."""
+    found = [public_parent(base) or f":py:class:`{base.__name__}`" for base in bases]
+    bases[:] = list(dict.fromkeys(found))
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -52,9 +52,8 @@ PAGE = """\
 
 {summary}
 
-| | |
-|---|---|
 | class | {{py:class}}`gnncal.{class_name}` |
+|---|---|
 | keeps predictions | {keeps} |
 | reads the graph | {graph} |
 | needs torch | {torch} |

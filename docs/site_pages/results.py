@@ -66,7 +66,7 @@ def difference(line: Line) -> str:
         f"{value * metric.scale:+.{metric.decimals}f}"
         for value in (found.mean_difference, found.low, found.high)
     )
-    return f"{mean} [{low}, {high}]"
+    return f"{mean} [{low}, {high}]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def better_on(line: Line) -> str:

@@ -109,8 +109,8 @@ test = data.test_mask.numpy()
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 before = gnncal.softmax(logits)[test]
 after = result.probabilities[test]
-ReliabilityDisplay.from_predictions(labels[test], before, name="before").plot(left)
-ReliabilityDisplay.from_predictions(labels[test], after, name="after").plot(right)
+ReliabilityDisplay.from_predictions(labels[test], before, name="before", ax=left)
+ReliabilityDisplay.from_predictions(labels[test], after, name="after", ax=right)
 plt.show()
 
 # %%

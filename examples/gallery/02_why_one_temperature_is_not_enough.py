@@ -33,8 +33,7 @@ train, val, test = np.split(rng.permutation(n), [240, 960])
 senders, receivers = sample.graph.edge_index
 ones = np.ones(len(senders))
 neighbours = sparse.csr_matrix((ones, (receivers, senders)), shape=(n, n)) + sparse.eye(n)
-means = neighbours @ sample.graph.features / neighbours.sum(axis=1)
-means = np.asarray(means)
+means = np.asarray(neighbours @ sample.graph.features / neighbours.sum(axis=1))
 model = LogisticRegression(C=10.0, max_iter=2000).fit(means[train], sample.labels[train])
 logits = model.decision_function(means)
 
@@ -58,9 +57,10 @@ for name, result in {"one temperature": one, "one for each node": each}.items():
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 labels, before = sample.labels[test], gnncal.softmax(logits)[test]
 for ax, (name, result) in zip(axes, {"ts": one, "structural": each}.items(), strict=True):
+    probs = result.probabilities[test]
     HomophilySplitDisplay.from_predictions(
-        labels, result.probabilities[test], sample.homophily[test], before=before
-    ).plot(ax)
+        labels, probs, sample.homophily[test], before=before, ax=ax
+    )
     ax.set_title(name)
 plt.show()
 

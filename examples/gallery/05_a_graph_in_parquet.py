@@ -16,6 +16,7 @@ Your nodes and edges are tables in a warehouse, and the graph may not fit in mem
 from pathlib import Path
 from tempfile import mkdtemp
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,6 +62,16 @@ print(summary)
 print(sorted(path.name for path in (folder / "calibrated").iterdir()))
 table = pq.read_table(folder / "calibrated" / "probabilities")
 print(table.slice(0, 5).to_pandas())
+
+# %%
+# What changed: confidence before and after, over all nodes.
+
+figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+ax.hist(gnncal.softmax(logits).max(axis=1), bins=40, range=(0, 1), alpha=0.5, label="before")
+ax.hist(table["confidence"].to_numpy(), bins=40, range=(0, 1), alpha=0.5, label="after")
+ax.set(xlabel="confidence", ylabel="nodes")
+ax.legend()
+plt.show()
 
 # %%
 # The same as in memory

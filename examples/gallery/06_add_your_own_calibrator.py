@@ -17,6 +17,7 @@ scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark.
 
 from typing import ClassVar
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
 
@@ -78,6 +79,15 @@ result = gnncal.calibrate(
 )
 print(f"ln T = {result.calibrator.a_:.2f} {result.calibrator.b_:+.2f} ln(1 + degree)")
 print(result.comparison)
+
+# %%
+# The law that was fitted, and the nodes that it gives a temperature to.
+
+figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+ax.scatter(graph.in_degree, result.calibrator.temperature_, s=6)
+ax.axhline(1.0, color="grey", linewidth=1)
+ax.set(xlabel="degree", ylabel="temperature", yscale="log")
+plt.show()
 
 # %%
 # Is it better than one temperature?
