@@ -1,4 +1,4 @@
-"""Links from pages to Markdown files outside of docs/, which on the site are pages or downloads.
+"""Links from pages to files outside of docs/, which on the site are pages or downloads.
 
 The same pages are read in the repository, where such links lead to the files themselves.
 """
@@ -6,9 +6,11 @@ The same pages are read in the repository, where such links lead to the files th
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
-LINK = re.compile(r"\[([^\]]+)\]\((\.\./[\w./-]+\.md)(#[\w-]+)?\)")
+LINK = re.compile(r"\[([^\]]+)\]\((\.\./[\w./-]+)(#[\w-]+)?\)")
+DOCS = Path(__file__).parents[1]
 PAGES = {
     "../README.md": "index.md",
     "../CHANGELOG.md": "changelog.md",
@@ -18,10 +20,12 @@ PAGES = {
 
 
 def redirect(link: re.Match[str]) -> str:
-    """Return the link to a page of the site, or to a copy of the file."""
+    """Return the link to a page of the site or to a copy of the file; a folder is only named."""
     text, path, anchor = link.groups()
     if path in PAGES:
         return f"[{text}]({PAGES[path]}{anchor or ''})"
+    if (DOCS / path).is_dir():
+        return text if text.startswith("`") else f"`{text}`"
     return f"{{download}}`{text} <{path}>`"
 
 

@@ -110,4 +110,5 @@ plt.show()
 # On the command line
 # -------------------
 # ``gnncal bench run --bundles FOLDER --out results`` runs every method of the catalogue on such
-# files, resumes where it stopped, and ``gnncal bench report results`` shows the leaderboard.
+# files and resumes where it stopped. ``gnncal bench report results`` shows the leaderboard. A
+# method :doc:`in a package of your own </plugins>` takes part like the others.

@@ -66,11 +66,10 @@ def test_the_reference_has_every_public_name():
 
 def test_links_out_of_the_docs_lead_to_pages_or_copies():
     redirected = outside.LINK.sub(
-        outside.redirect, "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../x.json)"
+        outside.redirect,
+        "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results)",
     )
-    assert redirected == (
-        "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) [d](../x.json)"
-    )
+    assert redirected == ("[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d`")
 
 
 def test_every_page_of_the_docs_is_in_the_contents():
