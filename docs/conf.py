@@ -42,8 +42,10 @@ myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "fieldlist"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-# report and Report would be one file where file names know no case.
-autosummary_filename_map = {"gnncal.report": "gnncal.report-function"}
+autosummary_filename_map = {  # where file names know no case, these would be one file each
+    "gnncal.report": "gnncal.report-function",
+    "gnncal.datasets.FACTS": "gnncal.datasets.FACTS-table",
+}
 autosummary_imported_members = False
 autodoc_typehints = "none"  # numpydoc's sections name the types
 autodoc_member_order = "bysource"
