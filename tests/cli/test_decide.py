@@ -147,3 +147,13 @@ def test_a_folder_holds_one_result(tmp_path, source):
     result = run("decide", source, *EASY, "--out", out)
     assert result.exit_code == 2
     assert "choose another --out" in result.output
+
+
+def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("decide", source, *EASY).exit_code == 0
+    assert names(tmp_path / "decided") == [
+        "calibrator.safetensors",
+        "decisions.npz",
+        "summary.json",
+    ]

@@ -30,7 +30,9 @@ def decide(
     source: Annotated[
         Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
     ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
+        "decided"
+    ),
     target: Annotated[
         float, typer.Option(help="Share of the automatic decisions that must be right.")
     ] = 0.95,
