@@ -178,3 +178,10 @@ def test_what_is_not_a_covariate_is_refused(task, ax):
 def test_lines_of_one_chart_differ_without_colour():
     assert len({line.dashes for line in style.LINES}) == len(style.LINES)
     assert len({line.marker for line in style.LINES}) == len(style.LINES)
+
+
+def test_two_axes_of_the_user_keep_the_users_sizes(task):
+    axes = matplotlib.figure.Figure().subplots(1, 2)
+    make_temperature(task).plot(axes, against="both")
+    sizes = {ax.get_legend().get_texts()[0].get_size() for ax in axes}
+    assert sizes == {matplotlib.rcParams["font.size"]}

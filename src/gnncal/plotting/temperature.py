@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -260,7 +261,7 @@ class TemperatureDisplay(Display):
         axes = new_axes(2, height=self.height, width=2 * COLUMN_WIDTH) if ax is None else ax
         if np.size(axes) != 2:
             raise InputError("ax is one axis but against is 'both'; pass two axes or choose one.")
-        with paper_style():
+        with paper_style() if ax is None else nullcontext():
             for place, covariate in zip(axes, BOTH, strict=True):
                 draw_temperature(self.profile, ax=place, against=covariate)
                 legend_below(place, n_columns=1)
