@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import find_name, get_calibrator
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
+from gnncal.calibrators.uncalibrated import Uncalibrated
+from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
@@ -19,6 +20,7 @@ from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.pipeline import DEFAULT_METHOD
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
+Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
 
 
@@ -48,7 +50,7 @@ class NodeNames:
     """The users' names of nodes, their numbers by default, as text that is not too long."""
 
     def __init__(self, ids: Any, n_nodes: int) -> None:
-        self._ids = None if ids is None else np.asarray(ids)
+        self._ids = None if ids is None else _as_ids(ids)
         if self._ids is not None and self._ids.shape != (n_nodes,):
             raise InputError(
                 f"node_ids has shape {self._ids.shape} but logits has {n_nodes} rows; pass one id "
@@ -59,17 +61,18 @@ class NodeNames:
         """Return the name of a node."""
         return shortened(node if self._ids is None else self._ids[node])
 
-    def find(self, wanted: Sequence[Any], n_nodes: int) -> IntArray:
-        """Return the nodes with these names."""
-        ids = np.arange(n_nodes) if self._ids is None else self._ids
-        known = ids.astype(str)
-        found = []
-        for name in wanted:
-            (place,) = np.nonzero(known == str(name))
-            if not place.size:
+    def find(self, wanted: Any, n_nodes: int) -> IntArray:
+        """Return the nodes with these names, the first one where several have the same."""
+        names = list(wanted) if np.ndim(wanted) else [wanted]
+        if not names:
+            return np.empty(0, dtype=np.int64)
+        ids = range(n_nodes) if self._ids is None else self._ids.tolist()
+        places = {str(name): place for place, name in reversed(list(enumerate(ids)))}
+        for name in names:
+            if str(name) not in places:
                 raise InputError(f"there is no node {shown(name)}; pass the id of a node.")
-            found.append(int(place[0]))
-        return np.array(list(dict.fromkeys(found)), dtype=np.int64)
+        found = dict.fromkeys(places[str(name)] for name in names)
+        return np.array(list(found), dtype=np.int64)
 
 
 def make_subject(
@@ -80,7 +83,7 @@ def make_subject(
     nodes: Any,
     train_nodes: Any = None,
     test_nodes: Any,
-    methods: Sequence[str] | Mapping[str, str | Calibrator] = DEFAULT_METHODS,
+    methods: Methods = DEFAULT_METHODS,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -129,25 +132,50 @@ def make_subject(
     )
 
 
+def _as_ids(ids: Any) -> Any:
+    """An array of ids. In one of strings each entry takes the space of the longest."""
+    if hasattr(ids, "shape"):
+        return as_numpy(ids)
+    array = np.empty(len(ids), dtype=object)
+    array[:] = list(ids)
+    return array
+
+
 def shortened(name: Any) -> str:
     """Return a name as text, cut when it is very long."""
     text = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def _choose_methods(
-    methods: Sequence[str] | Mapping[str, str | Calibrator],
-) -> dict[str, Calibrator]:
+def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
     if isinstance(methods, str):
         methods = methods.split(",")
     if not isinstance(methods, Mapping):
-        methods = {find_name(name): name for name in methods}
+        methods = _named(methods if isinstance(methods, Iterable) else [methods])
     if not methods:
         raise InputError("methods is empty; name at least one, such as 'structural'.")
     chosen: dict[str, Calibrator] = {UNCALIBRATED: get_calibrator(UNCALIBRATED)}
     for name, method in methods.items():
         chosen[shortened(name)] = get_calibrator(method) if isinstance(method, str) else method
+    if not isinstance(chosen[UNCALIBRATED], Uncalibrated):
+        raise InputError(
+            f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
+        )
     return chosen
+
+
+def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
+    """Methods by their names in the catalogue."""
+    named: dict[str, str | Calibrator] = {}
+    for method in methods:
+        name = name_of(method) if isinstance(method, Calibrator) else find_name(method)
+        if name in named and named[name] is not method:
+            raise InputError(
+                f"two methods are called {name!r}; pass a mapping from names of your own to "
+                "calibrators."
+            )
+        named[name] = method
+    return named
 
 
 def _check_apart(splits: Mapping[str, IntArray]) -> None:

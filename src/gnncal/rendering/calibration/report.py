@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from gnncal.calibrators.base import Calibrator
 from gnncal.core.files import write_atomically
 from gnncal.inspection.inspection import Inspection, Progress, inspect
-from gnncal.inspection.subject import DEFAULT_METHODS, make_subject
+from gnncal.inspection.subject import DEFAULT_METHODS, Methods, make_subject
 from gnncal.rendering.calibration.contents import render
 
 NOTEBOOK_HEIGHT = 720  # pixels
@@ -84,7 +83,7 @@ def report(
     nodes: Any,
     test_nodes: Any,
     train_nodes: Any = None,
-    methods: Sequence[str] | Mapping[str, str | Calibrator] = DEFAULT_METHODS,
+    methods: Methods = DEFAULT_METHODS,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -112,8 +111,8 @@ def report(
         Other labelled nodes, mask or indices, on which everything is judged.
     train_nodes : array_like, optional
         Nodes that the model was trained on, mask or indices.
-    methods : sequence of str or mapping of str to Calibrator, optional
-        Names of calibrators, or calibrators by a name of your own. The page opens with
+    methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
+        Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last.
     class_names : sequence of str, optional
         A name for each class.
