@@ -50,3 +50,11 @@ def test_changed_predictions_are_said():
     sides = evaluate(labels, before), evaluate(labels, after)
     found = judge_method("vs", evidence_of(*sides, compare(labels, before, after)))
     assert "It changed 10.0 % of the predictions" in found.text
+
+
+@pytest.mark.parametrize("name", ["ts", "uncalibrated"])
+def test_few_test_nodes_show_no_honesty(name):
+    labels, probs = outcomes(0.7, 0.7, n=20)
+    side = evaluate(labels, probs)
+    found = judge_method(name, evidence_of(side, side, compare(labels, probs, probs)))
+    assert (found.grade, found.label) == ("warn", "Too few test nodes to tell")

@@ -9,8 +9,16 @@ from gnncal.evaluation import Comparison, Difference, Evaluation
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly any use would notice
+FAINT = 0.05  # a noise floor above which an error that matters could not be seen
 UNCALIBRATED = "uncalibrated"  # the model as it is
-REMAINDER = "What remains is {:.1f} points more than chance explains; the groups below show where."
+REMAINDER = (
+    "What remains is {:.1f} points more than chance explains; the report's groups show where."
+)
+TOO_FEW = "Too few test nodes to tell"
+UNSEEN = (
+    "With so few test nodes, an error of {} is what chance alone shows, so a smaller one cannot be "
+    "seen. Label more test nodes."
+)
 DISAGREEMENT = (
     "The two measures disagree: it tells right nodes from wrong ones better, but its average "
     "confidence fits the accuracy worse. Where a prediction is nearly always wrong, no temperature "
@@ -61,7 +69,8 @@ def judge_method(name: str, found: Evidence) -> Verdict:
     """Say what a method did to the confidence, and whether it is honest now.
 
     Better or worse is decided by the paired interval of the log loss, honest or not by the ECE
-    beside what perfect calibration would show on the same nodes.
+    beside what perfect calibration would show on the same nodes. Where that is much, an honest
+    method cannot be told from another, and the verdict says so.
     """
     excess = max(found.ece_after - found.floor, 0.0)
     honest = not found.beyond_chance or excess < NEGLIGIBLE
@@ -79,6 +88,9 @@ def judge_method(name: str, found: Evidence) -> Verdict:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
         )
+    if honest and found.floor > FAINT:
+        unseen = UNSEEN.format(_percent(found.floor))
+        return Verdict("warn", TOO_FEW, f"{moved}. {changed} {unseen}")
     if honest:
         label = "You can act on this confidence" if better else "Honest, with or without it"
         return Verdict("good", label, f"{moved}. {changed}")
@@ -95,6 +107,8 @@ def _judge_model(found: Evidence, honest: bool) -> Verdict:
         f"The model as it is has an expected calibration error of {_percent(found.ece_after)}; "
         f"perfect calibration would show {_percent(found.floor)}."
     )
+    if honest and found.floor > FAINT:
+        return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(found.floor))}")
     if honest:
         return Verdict("good", "The model is honest as it is", error)
     return Verdict("bad", "Not trustworthy as it is", f"{error} Choose a method to repair it.")
