@@ -158,3 +158,51 @@ def test_the_page_of_a_run_at_scale_opens_draws_and_fits(visit, tmp_path):
     assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
     assert opened.overflow() <= 0
     assert violations(opened.page) == []
+
+
+@pytest.fixture(scope="module")
+def plain_page(tmp_path_factory):
+    data, splits = task(400, n_classes=3)
+    made = gnncal.report(
+        *data, **splits, methods=["structural-graph"], class_names=["same", "same", "other"]
+    )
+    return made, made.save(tmp_path_factory.mktemp("plain") / "report.html")
+
+
+def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
+    made, path = plain_page
+    rows = visit(path).page.locator("#group-table tbody tr").all()
+    shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
+    gaps = {}
+    for name in ("uncalibrated", "structural-graph"):
+        found = next(g for g in made.inspection.methods[name].groups if g.name == "class")
+        values = zip(found.group.tolist(), found.confidence - found.accuracy, strict=True)
+        gaps[name] = {group: f"{100 * gap:+.1f}".replace("-", "−") for group, gap in values}
+    expected = {
+        (gaps["structural-graph"][group], gaps["uncalibrated"][group]) for group in range(3)
+    }
+    assert {(row[5], row[6]) for row in shown if row[1] == "predicted class"} == expected
+
+
+def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, plain_page):
+    made, path = plain_page
+    profile = made.inspection.methods["structural-graph"].temperature
+    assert profile.n_without > 0
+    note = visit(path).page.text_content("#temperature-note")
+    assert f"{profile.n_without} of 400 nodes are not drawn" in note
+    assert "random" not in note
+
+
+def test_temperatures_over_a_wide_range_are_written_in_full(visit, plain_page):
+    opened = visit(plain_page[1])
+    opened.draw_everything()
+    assert "0.5" in opened.page.locator("#temperature-entropy-chart .ytick").all_text_contents()
+
+
+def test_paper_is_white_also_when_the_screen_is_dark(visit, plain_page):
+    page = visit(plain_page[1], dark=True).page
+    theme = "document.documentElement.dataset.theme"
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(theme) == "light"
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(theme) == "dark"

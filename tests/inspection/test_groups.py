@@ -80,3 +80,12 @@ def test_degree_histogram_doubles():
     assert found.lower.tolist() == [0, 1, 2, 4, 8]
     assert found.upper.tolist() == [0, 1, 3, 7, 15]
     assert found.count.tolist() == [1, 1, 2, 2, 1]
+
+
+def test_groups_of_the_same_name_are_told_apart_by_their_position():
+    grouping = Grouping("class", "predicted class", ["same", "same"], np.array([0, 0, 1, 1]))
+    probs = np.array([[0.6, 0.4], [0.6, 0.4], [0.1, 0.9], [0.1, 0.9]])
+    found = measure_groups(grouping, np.array([0, 0, 0, 0]), probs, np.arange(4))
+    assert found.labels == ["same", "same"]
+    assert found.group.tolist() == [1, 0]
+    assert found.accuracy.tolist() == [0.0, 1.0]

@@ -115,6 +115,16 @@ def test_other_methods_are_shown_with_effective_temperatures_and_running_medians
     np.testing.assert_array_equal(again.temperature, profile.temperature)
 
 
+def test_nodes_without_an_effective_temperature_are_counted_and_left_out(task):
+    logits = task[0]
+    probs = gnncal.softmax(logits, 2.0)
+    lowest = logits[:7].argmin(axis=1)
+    probs[:7] = np.eye(probs.shape[1])[lowest]  # the prediction has less than 1 / n_classes
+    profile = temperature_profile(None, logits, probabilities=probs)
+    assert profile.n_without == 7
+    np.testing.assert_array_equal(profile.nodes, np.arange(7, len(logits)))
+
+
 def test_auto_is_shown_as_the_method_it_chose(task):
     calibrator = fitted("auto", task, candidates=["hts"])
     profile = temperature_profile(calibrator, task[0], task[2])

@@ -33,6 +33,7 @@ class GroupFindings:
     """Confidence and accuracy in the groups of one grouping, worst calibrated first."""
 
     name: str
+    group: IntArray  # (n_groups,) position in the grouping; names may be the same
     labels: Sequence[str]
     count: IntArray  # (n_groups,)
     confidence: FloatArray
@@ -122,6 +123,7 @@ def measure_groups(
     order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))
     return GroupFindings(
         grouping.name,
+        cells.group[order],
         [grouping.labels[group] for group in cells.group[order].tolist()],
         cells.count[order],
         cells.confidence[order],

@@ -87,6 +87,8 @@ class TemperatureProfile:
         What the homophily is.
     n_candidates : int
         Number of nodes that the sample was drawn from.
+    n_without : int
+        Number of nodes of the sample that have no temperature and were left out.
 
     Examples
     --------
@@ -112,6 +114,7 @@ class TemperatureProfile:
     is_effective: bool
     homophily_name: str
     n_candidates: int
+    n_without: int
 
 
 def temperature_profile(
@@ -193,6 +196,7 @@ def temperature_profile(
         not isinstance(calibrator, TemperatureCalibrator),
         name,
         int(candidates.size),
+        int((~known).sum()),
     )
 
 

@@ -34,11 +34,12 @@ SECTIONS = (
 FIRST_TARGET = 0.95  # where the slider stands at first
 LISTED_VALUES = 8  # of a learned array that the page shows
 GUARANTEE = (
-    "With probability {level:.0%} over the draw of the calibration nodes, automatic decisions "
-    "reach the target, for each target by itself. The threshold is found on {n_held} calibration "
-    "nodes that were kept from the method, which here is fitted on the others; test labels are "
-    "never looked at. The promise is for nodes that come as the calibration nodes came. Nodes that "
-    "arrive later, or from another part of the graph, have no such promise."
+    "With probability at least {level:.0f} % over the draw of the calibration nodes, automatic "
+    "decisions reach the target. This holds for each target by itself. The threshold is found on "
+    "{n_held} calibration nodes that were kept from the method, which here is fitted on the "
+    "others; test labels are never looked at. The promise is for nodes that come as the "
+    "calibration nodes came. Nodes that arrive later, or from another part of the graph, have no "
+    "such promise."
 )
 
 
@@ -77,7 +78,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         method_rows=_method_rows(inspection),
         groupings=inspection.groupings,
         guarantee=GUARANTEE.format(
-            level=first.selective.confidence_level, n_held=f"{first.selective.n_fitted:,}"
+            level=100 * first.selective.confidence_level, n_held=f"{first.selective.n_fitted:,}"
         ),
         set_coverage=SET_COVERAGE,
         n_listed=len(inspection.listed),

@@ -44,7 +44,7 @@
   chart("group-chart", () => {
     const after = groupsOf(method(), state.grouping), first = groupsOf(before, state.grouping);
     const order = after.labels.map((_, i) => i).slice(0, MOST_GROUPS).reverse();
-    const same = order.map((i) => first.labels.indexOf(after.labels[i]));
+    const same = order.map((i) => first.group.indexOf(after.group[i]));
     const sides = [{ group: after, order, side: "after", name: state.method }];
     if (state.method !== "uncalibrated" && same.every((i) => i >= 0)) sides.unshift({ group: first, order: same, side: "before", name: "before" });
     return Charts.gaps(sides, data.groupings[state.grouping]);
@@ -53,7 +53,7 @@
     const rows = Object.keys(data.groupings).flatMap((name) => {
       const after = groupsOf(method(), name), first = groupsOf(before, name);
       return after.labels.map((label, i) => {
-        const gap = after.confidence[i] - after.accuracy[i], old = first.labels.indexOf(label);
+        const gap = after.confidence[i] - after.accuracy[i], old = first.group.indexOf(after.group[i]);
         const outside = Math.max(after.confidence[i] - after.high[i], after.low[i] - after.confidence[i], 0);
         return { label, title: data.groupings[name], n: after.count[i], confidence: after.confidence[i], accuracy: after.accuracy[i],
           low: after.low[i], high: after.high[i], gap, outside, old: old < 0 ? null : first.confidence[old] - first.accuracy[old] };
@@ -70,27 +70,32 @@
   }
 
   // -- temperature -------------------------------------------------------------------------
-  function temperatureChart(against, title, range) {
+  const TEMPERATURES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
+  /* Over a wide range Plotly would write 5 where it means 0.5. */
+  function temperatureTicks(values) {
+    const wide = Math.max(...values) > 4 * Math.min(...values);
+    return wide ? { tickvals: TEMPERATURES, ticktext: TEMPERATURES.map(String) } : { nticks: 6 };
+  }
+  function temperatureChart(against, title) {
     const profile = method().temperature;
-    if (!profile) return { data: [], layout: layout(), label: "This method has no temperature." };
     const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: profile[against], y: profile.temperature,
       marker: { color: colour("after"), size: 4, opacity: 0.35 }, hovertemplate: "%{x:.2f}: T = %{y:.3f}<extra></extra>" }];
     profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
       line: { color: colour(["before", "third", "fourth"][i % 3]), width: 3, dash: ["solid", "dash", "dot"][i % 3] }, hoverinfo: "name" }));
     return { data: traces, label: `Temperature of ${count(profile.temperature.length)} nodes against ${title}.`,
-      layout: layout({ showlegend: true, xaxis: axis(title, { range }), yaxis: axis("temperature", { type: "log", dtick: undefined, nticks: 6 }) }) };
+      layout: layout({ showlegend: true, xaxis: axis(title, { range: [0, 1] }), yaxis: axis("temperature", { type: "log", ...temperatureTicks(traces.flatMap((trace) => trace.y)) }) }) };
   }
-  chart("temperature-homophily-chart", () => temperatureChart("homophily", "estimated homophily", [0, 1]));
-  chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy", [0, 1]));
+  chart("temperature-homophily-chart", () => temperatureChart("homophily", plain(method().temperature.homophily_name)));
+  chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy"));
   function temperatureText() {
     const profile = method().temperature;
-    id("temperature-none").hidden = Boolean(profile);
-    id("temperature-charts").hidden = !profile;
-    if (profile) id("temperature-note").textContent = [
+    const sampled = profile.nodes.length + profile.n_without;
+    id("temperature-note").textContent = [
       profile.is_effective ? "This method has no temperature of its own. Shown is the one that would give each prediction the same confidence." : "",
       profile.has_law ? "Lines: the fitted law, with everything else typical." : "Line: the running median of the nodes.",
-      profile.n_candidates > profile.nodes.length ? `${count(profile.nodes.length)} of ${count(profile.n_candidates)} nodes are drawn, chosen at random.` : "",
-    ].join(" ");
+      profile.n_candidates > sampled ? `${count(sampled)} of ${count(profile.n_candidates)} nodes were chosen at random.` : "",
+      profile.n_without ? `${count(profile.n_without)} of ${count(sampled)} nodes are not drawn, because no temperature gives them the confidence that this method gives.` : "",
+    ].filter(Boolean).join(" ");
   }
 
   // -- decisions ---------------------------------------------------------------------------
@@ -121,14 +126,14 @@
       layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided automatically", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy among them", { tickformat: ".0%" }),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: colour("soft"), dash: "dot", width: 1.5 } }] }) };
   });
-  const SCORES = { aps: "the node's own probabilities (APS)", daps: "and those of its neighbours (DAPS)" };
+  const SCORES = { aps: "the node's own probabilities (APS)", daps: "the node's and its neighbours' probabilities (DAPS)" };
   function setTable() {
     id("set-table").tBodies[0].replaceChildren(...Object.entries(method().sets).map(([score, found]) => make("tr", {},
       make("th", { scope: "row" }, SCORES[score]),
       make("td", {}, percent(found.coverage), make("br"), make("small", {}, `${percent(found.coverage_low)} to ${percent(found.coverage_high)}`)),
       make("td", {}, found.mean_size.toFixed(2)), make("td", {}, percent(found.single)))));
   }
-  slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw(); });
+  slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw("selective-chart"); });
 
   // -- single nodes ------------------------------------------------------------------------
   const nodes = data.drawn;
@@ -191,7 +196,7 @@
       fact("Predicted", className(nodes.prediction[i]), other !== undefined && other !== nodes.prediction[i] ? `now ${className(other)}` : nodes.label[i] < 0 ? "label unknown" : `label: ${className(nodes.label[i])}`),
       fact("Confidence", `${percent(nodes.confidence[i])} → ${percent(after(i))}`),
       fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction"),
-      fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0 certain, 1 none"),
+      fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0: certain, 1: all classes equally likely"),
       ...(temperature === null ? [] : [fact("Temperature", temperature.toPrecision(3))]));
     const explanation = method().explanation;
     const list = !explanation ? [] : [make("h3", {}, "Why this temperature?"),
@@ -206,7 +211,7 @@
     id("node-table").querySelectorAll("tr.chosen").forEach((row) => row.classList.remove("chosen"));
     id("node-table").querySelector(`tr[data-position="${position}"]`)?.classList.add("chosen");
     nodeCard();
-    redraw();
+    redraw("neighbourhood-chart");
     if (scroll) id("nodes").scrollIntoView({ behavior: "smooth" });
   }
 
@@ -222,7 +227,7 @@
     redraw();
   }
   id("method").addEventListener("change", (event) => { state.method = event.target.value; show(); });
-  id("grouping").addEventListener("change", (event) => { state.grouping = event.target.value; redraw(); });
+  id("grouping").addEventListener("change", (event) => { state.grouping = event.target.value; redraw("group-chart"); });
   refilter = Page.filterable(id("node-search"), id("node-table"), id("node-count"));
   id("method").value = state.method;
   show();

@@ -80,8 +80,13 @@ const Page = (() => {
     watcher.observe(element);
   }
 
-  function redraw() { drawn.forEach((element) => draw(element)); }
-  window.addEventListener("beforeprint", () => charts.forEach((_, element) => draw(element)));
+  /* Draw again the charts with these ids, or all, as far as they have been in view. */
+  function redraw(...ids) {
+    drawn.forEach((element) => { if (!ids.length || ids.includes(element.id)) draw(element); });
+  }
+  /* Paper is white, also when the screen is dark. */
+  window.addEventListener("beforeprint", () => { root.dataset.theme = "light"; charts.forEach((_, element) => draw(element)); });
+  window.addEventListener("afterprint", () => { applyTheme(); redraw(); });
 
   /* Plotly travels compressed: a third of its size. */
   const plotly = (async () => {
