@@ -20,6 +20,7 @@ SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (
     "gnncal",
     *(f"gnncal.{name}" for name in gnncal.__all__ if find_spec(f"gnncal.{name}")),
+    "gnncal.torch.metrics",
 )
 # Checks of numpydoc that do not apply. House style opens a docstring on the first line and ends
 # it with a blank one, needs no "See Also", and lets the summary say enough.

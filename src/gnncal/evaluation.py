@@ -23,13 +23,25 @@ class Evaluation(Tabular):
     """The metrics of one set of probabilities on labelled nodes.
 
     Each metric of the catalogue is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
-    ``evaluation.ece`` has the interval, the noise floor and the p-value beside the value.
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes.
+    ece : CalibrationEstimate
+        The ECE with its interval, noise floor and p-value.
+    values : mapping of str to float or None
+        Metrics by name; None for metrics by degree without degrees.
+    floors : mapping of str to float
+        What perfect calibration would show, by the metric's name.
+
     """
 
     n_nodes: int
     ece: metrics.CalibrationEstimate
-    values: Mapping[str, float | None]  # by name; None for metrics by degree without degrees
-    floors: Mapping[str, float]  # by metric: what perfect calibration would show
+    values: Mapping[str, float | None]
+    floors: Mapping[str, float]
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, "values", name)
@@ -38,7 +50,14 @@ class Evaluation(Tabular):
         return [*super().__dir__(), *self.values]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers by name, ready for JSON."""
+        """Return plain numbers by name, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Values, floors, and the ECE with its interval.
+
+        """
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
         return {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
 
@@ -48,7 +67,16 @@ class Evaluation(Tabular):
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of after - before over the same nodes, with a paired 95 % interval."""
+    """Mean of after - before over the same nodes, with a paired 95 % interval.
+
+    Attributes
+    ----------
+    mean : float
+        The mean difference; negative is better for metrics of which less is better.
+    low, high : float
+        Ends of the interval.
+
+    """
 
     mean: float
     low: float
@@ -57,12 +85,21 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabular):
-    """The same nodes before and after calibration. Negative differences are improvements.
+    """The same nodes before and after calibration; negative differences are improvements.
 
     Each metric that is a mean over nodes is an attribute: ``comparison.nll``, ``.brier``.
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    differences : mapping of str to Difference
+        Differences by the metric's name.
+    prediction_change_rate : float
+        Share of nodes whose predicted class has changed.
+
     """
 
-    differences: Mapping[str, Difference]  # by name of the metric
+    differences: Mapping[str, Difference]
     prediction_change_rate: float
 
     def __getattr__(self, name: str) -> Difference:
@@ -72,7 +109,14 @@ class Comparison(Tabular):
         return [*super().__dir__(), *self.differences]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers by name, ready for JSON."""
+        """Return plain numbers by name, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Differences with their intervals, and the share of changed predictions.
+
+        """
         differences = {name: asdict(found) for name, found in self.differences.items()}
         return {**differences, "prediction_change_rate": self.prediction_change_rate}
 

@@ -26,15 +26,36 @@ DECISION_FILES = ("decisions.npz", "decisions.parquet")
 
 @dataclass(frozen=True)
 class Bundle:
-    """Logits, labels, graph and splits of one graph."""
+    """Logits, labels, graph and splits of one graph.
 
-    logits: FloatArray  # (n_nodes, n_classes)
-    labels: IntArray  # (n_nodes,) -1 where unknown
+    Attributes
+    ----------
+    logits : ndarray of shape (n_nodes, n_classes)
+        Raw scores of every node.
+    labels : ndarray of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown.
+    graph : Graph
+        The graph of these nodes.
+    train_nodes : ndarray of int
+        Nodes the model was trained on.
+    nodes : ndarray of int
+        Calibration nodes, the validation split.
+    test_nodes : ndarray of int
+        Labelled nodes to evaluate on; may be empty.
+    node_ids : ndarray of shape (n_nodes,) or None
+        The user's own names of the nodes.
+    class_names : list of str or None
+        A name for each class.
+
+    """
+
+    logits: FloatArray
+    labels: IntArray
     graph: Graph
     train_nodes: IntArray
-    nodes: IntArray  # calibration nodes, the validation split
-    test_nodes: IntArray  # labelled nodes to evaluate on; may be empty
-    node_ids: npt.NDArray[Any] | None = None  # (n_nodes,) the user's own names
+    nodes: IntArray
+    test_nodes: IntArray
+    node_ids: npt.NDArray[Any] | None = None
     class_names: list[str] | None = None
 
     @property

@@ -60,7 +60,7 @@ def read(path: Path, *, labels_required: bool = True) -> Bundle:
 
 
 def write_bundle(path: Path, bundle: Bundle) -> None:
-    """The reverse of :func:`read`."""
+    """Write a bundle to an ``.npz`` file that :func:`read` reads."""
     arrays: Arrays = {
         "logits": bundle.logits,
         "labels": bundle.labels,

@@ -28,7 +28,7 @@ COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
 
 def read(folder: Path, *, labels_required: bool = True) -> Bundle:
-    """The bundle in a folder."""
+    """Read the bundle in a folder."""
     columns = ["id", "label", "split"] if labels_required else ["id"]
     nodes = _read_table(folder / "nodes.parquet", columns)
     edges = _read_table(folder / "edges.parquet", ["src", "dst"])

@@ -236,7 +236,7 @@ def _are_texts(values: list[Any]) -> bool:
 
 
 def _unpack(packed: Any, tensor: ReadTensor) -> Any:
-    """The reverse of :func:`_pack`."""
+    """Reverse :func:`_pack`."""
     if not isinstance(packed, dict):
         return packed
     ((kind, content),) = packed.items()

@@ -74,7 +74,7 @@ class TrainedClassifier:
 
 
 def evaluate(network: nn.Module, inputs: GraphInput) -> Tensor:
-    """Logits without dropout."""
+    """Return the logits in evaluation mode, that is without dropout."""
     network.eval()
     with torch.no_grad():
         return network(inputs)

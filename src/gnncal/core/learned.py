@@ -121,7 +121,7 @@ def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str 
 
 
 def _size(term: str, sizes: Sizes) -> int | None:
-    """The size that a word stands for; None if it may be any."""
+    """Return the size that a word stands for; None if it may be any."""
     if term.isdigit():
         return int(term)
     match = TERM.fullmatch(term)

@@ -27,7 +27,7 @@ FORMAT = 1  # raised when parsing or preprocessing changes
 
 
 def user_cache() -> Path:
-    """Where a user's caches are, by the XDG convention."""
+    """Return the folder of a user's caches, by the XDG convention."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnncal"
 
 

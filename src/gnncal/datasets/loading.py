@@ -1,4 +1,4 @@
-"""A graph by its name."""
+"""Load a graph of the paper by its name."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _parse(name: str, facts: Facts, paths: list[Path]) -> tuple[Graph, IntArray]
 
 
 def preprocess(raw: RawGraph, facts: Facts) -> RawGraph:
-    """What the table of facts says is done to this graph."""
+    """Return the graph after all that the table of facts says is done to it."""
     raw = add_reverse_edges(raw, facts.family.reverse)
     if facts.family.largest_component:
         raw = keep_largest_component(raw)

@@ -33,7 +33,7 @@ def checked(raw: RawGraph) -> RawGraph:
 
 
 def add_reverse_edges(raw: RawGraph, reverse: Reverse) -> RawGraph:
-    """Both directions of each edge: ``merged`` keeps each pair once, ``appended`` as listed."""
+    """Add the reverse of each edge: ``merged`` keeps each pair once, ``appended`` as listed."""
     if reverse == "listed":
         return raw
     both = np.concatenate([raw.edges, raw.edges[::-1]], axis=1, dtype=np.int64)

@@ -71,7 +71,7 @@ class Network:
         return self.flat(weights)
 
     def flat(self, weights: Weights) -> FloatArray:
-        """One vector from named arrays."""
+        """Return one vector that holds the named arrays."""
         return np.concatenate([weights[name].ravel() for name in self.shapes]).astype(np.float32)
 
     def named(self, theta: FloatArray) -> Weights:

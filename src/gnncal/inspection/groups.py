@@ -50,7 +50,7 @@ def make_groupings(
     class_names: Sequence[str],
     name_of: Callable[[int], str],
 ) -> list[Grouping]:
-    """By degree, by what the neighbours say, by predicted class, and by region of the graph."""
+    """Group nodes by degree, by neighbours' support, by predicted class and by region."""
     groupings = [
         by_degree(graph.in_degree),
         by_support(support),

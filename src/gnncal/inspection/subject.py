@@ -1,4 +1,4 @@
-"""What is to be inspected: a model's output on a graph, and the methods to hold against it."""
+"""What is to be inspected: a model's output on a graph, and the methods to compare it with."""
 
 from __future__ import annotations
 

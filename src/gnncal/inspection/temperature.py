@@ -230,7 +230,7 @@ def _sample(candidates: IntArray, max_nodes: int, random_state: int) -> IntArray
 def _homophily(
     calibrator: Calibrator | None, logits: FloatArray, graph: Graph | None
 ) -> tuple[FloatArray, str]:
-    """What the method itself goes by, or the support of the prediction among the neighbours."""
+    """Return the homophily that the method uses, or else the support of the neighbours."""
     if graph is None:
         return np.full(len(logits), np.nan), "homophily (no graph)"
     if isinstance(calibrator, HomophilyTemperature):

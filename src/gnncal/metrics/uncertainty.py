@@ -179,7 +179,7 @@ def estimate_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Every error is a norm of sums of residuals over cells; this holds the cells."""
+    """The cells of an error, which is a norm of sums of residuals over cells."""
 
     confidence: FloatArray  # (m,) one entry for each node, or a node and class
     residual: FloatArray  # (m,) confidence - correctness

@@ -32,12 +32,25 @@ LARGEST_DIFFERENCE = 1e-5  # between a module and its file, on a graph it was no
 
 @dataclass(frozen=True)
 class Export:
-    """A file that was written, and what it takes."""
+    """A file that was written, and what it takes.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    format : {"onnx", "torch"}
+        Its format.
+    inputs : tuple of str
+        Names of the inputs, in order.
+    difference : float or None
+        Largest difference to the module on another graph; None if the file was not run.
+
+    """
 
     path: Path
     format: Format
-    inputs: tuple[str, ...]  # names of the inputs, in order
-    difference: float | None  # largest, to the module on another graph; None if it was not run
+    inputs: tuple[str, ...]
+    difference: float | None
 
 
 def export(

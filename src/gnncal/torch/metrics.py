@@ -1,7 +1,8 @@
 """gnncal's metrics as ``torchmetrics.Metric``: update batch by batch, compute once.
 
-Those that torchmetrics lacks, and the calibration error, whose bins there are [lower, upper) with
-a bin of its own for a confidence of exactly 1. Most keep sums only. Rows are labelled nodes.
+Here are the metrics that torchmetrics lacks, and the calibration error. torchmetrics has bins
+[lower, upper) with a bin of its own for a confidence of exactly 1; gnncal has (lower, upper]. Most
+metrics keep sums only. Rows are labelled nodes.
 """
 
 from __future__ import annotations
@@ -41,6 +42,18 @@ require("torchmetrics", extra="torchmetrics", purpose="gnncal.torch.metrics")
 
 from torchmetrics import Metric, MetricCollection  # noqa: E402
 
+__all__ = [
+    "AURC",
+    "BrierScore",
+    "CalibrationError",
+    "CalibrationFloor",
+    "ClasswiseCalibrationError",
+    "DegreeCalibrationError",
+    "NegativeLogLikelihood",
+    "SmoothCalibrationError",
+    "calibration_metrics",
+]
+
 NORMAL_SIZES = N_FREQUENCIES // 2 + 1  # frequencies of a real sum that differ
 
 
@@ -75,13 +88,29 @@ class MeanScore(NodeMetric):
         self._keep_sum("n_nodes")
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes) and labels (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+
+        """
         scores = self._scores(labels, probs)
         self._add("total", scores.sum())
         self._add("n_nodes", len(scores))
 
     def compute(self) -> Tensor:
-        """The mean over all nodes so far."""
+        """Return the mean over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         return self._scalar(self._sum("total") / self._sum("n_nodes"))
 
     @abstractmethod
@@ -91,8 +120,15 @@ class MeanScore(NodeMetric):
 class NegativeLogLikelihood(MeanScore):
     """NLL: mean -ln p of the label, with p clipped below at 1e-12.
 
+    Parameters
+    ----------
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
     Examples
     --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import NegativeLogLikelihood
     >>> metric = NegativeLogLikelihood()
     >>> metric.update(torch.tensor([[0.5, 0.5]]), torch.tensor([1]))
     >>> round(float(metric.compute()), 4)
@@ -105,7 +141,23 @@ class NegativeLogLikelihood(MeanScore):
 
 
 class BrierScore(MeanScore):
-    """Mean over nodes of the sum over classes of (p - onehot)^2, between 0 and 2."""
+    """Mean over nodes of the sum over classes of (p - onehot)^2, between 0 and 2.
+
+    Parameters
+    ----------
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import BrierScore
+    >>> metric = BrierScore()
+    >>> metric.update(torch.tensor([[0.5, 0.5]]), torch.tensor([1]))
+    >>> float(metric.compute())
+    0.5
+
+    """
 
     def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray:
         return squared_errors(labels, probs)
@@ -116,9 +168,21 @@ class CalibrationError(NodeMetric):
 
     Parameters
     ----------
-    n_bins : number of bins.
-    norm : ``"l1"``, ``"l2"``, or ``"max"`` for the largest gap of any bin.
-    kwargs : of ``torchmetrics.Metric``.
+    n_bins : int, default=15
+        Number of bins.
+    norm : {"l1", "l2", "max"}, default="l1"
+        How the gaps of the bins are put together; ``"max"`` is the largest gap of any bin.
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import CalibrationError
+    >>> metric = CalibrationError()
+    >>> metric.update(torch.tensor([[0.9, 0.1]] * 4), torch.tensor([0, 0, 0, 1]))
+    >>> round(float(metric.compute()), 2)
+    0.15
 
     """
 
@@ -129,7 +193,16 @@ class CalibrationError(NodeMetric):
             self._keep_sum(name, n_bins)
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes) and labels (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+
+        """
         confidence, correct = confidence_and_correctness(labels, probs)
         cell, n_bins = bin_index(confidence, self.edges), len(self.edges) - 1
         self._add("count", np.bincount(cell, minlength=n_bins))
@@ -137,7 +210,14 @@ class CalibrationError(NodeMetric):
         self._add("correct", np.bincount(cell, correct, n_bins))
 
     def compute(self) -> Tensor:
-        """The error over all nodes so far."""
+        """Return the error over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         count = self._sum("count")
         gap = (self._sum("confidence") - self._sum("correct")) / np.maximum(count, 1)
         return self._scalar(combine(gap, count / count.sum(), self.norm))
@@ -146,13 +226,24 @@ class CalibrationError(NodeMetric):
 class CalibrationFloor(NodeMetric):
     """The ECE that the same confidences would show if they were perfectly calibrated.
 
-    Exact for any order and size of batches: what is kept is the logarithm of the characteristic
-    function of the number of hits in each bin, which is a sum over nodes.
+    It does not depend on the order and size of the batches: what is kept is the logarithm of the
+    characteristic function of the number of hits in each bin, which is a sum over nodes.
 
     Parameters
     ----------
-    n_bins : number of bins.
-    kwargs : of ``torchmetrics.Metric``.
+    n_bins : int, default=15
+        Number of bins.
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import CalibrationFloor
+    >>> metric = CalibrationFloor()
+    >>> metric.update(torch.tensor([[0.5, 0.5]] * 4))
+    >>> round(float(metric.compute()), 4)
+    0.1875
 
     """
 
@@ -165,7 +256,16 @@ class CalibrationFloor(NodeMetric):
             self._keep_sum(name, n_bins, NORMAL_SIZES)
 
     def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
-        """Add nodes: probabilities (n, n_classes); labels play no part."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,), optional
+            Labels, which play no part.
+
+        """
         confidence = np.minimum(as_numpy(probs).max(axis=1).astype(np.float64), 1.0)
         cell, n_bins = bin_index(confidence, self.edges), len(self.edges) - 1
         for start in range(0, len(cell), NODES_PER_BLOCK):
@@ -173,7 +273,14 @@ class CalibrationFloor(NodeMetric):
             self._add_block(confidence[block], cell[block], n_bins)
 
     def compute(self) -> Tensor:
-        """The mean of the error under perfect calibration."""
+        """Return the mean of the error under perfect calibration.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         transform = np.exp(self._sum("log_size") + 1j * self._sum("angle"))
         parts = zip(self._sum("mean"), self._sum("variance"), transform, strict=True)
         total = sum(mean_absolute_deviation(*part) for part in parts)
@@ -195,7 +302,28 @@ class CalibrationFloor(NodeMetric):
 
 
 class SmoothCalibrationError(NodeMetric):
-    """The smooth calibration error, which needs no bins."""
+    """The smooth calibration error, which needs no bins.
+
+    Parameters
+    ----------
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    References
+    ----------
+    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing" (ICLR
+    2024).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import SmoothCalibrationError
+    >>> metric = SmoothCalibrationError()
+    >>> metric.update(torch.tensor([[0.9, 0.1]] * 4), torch.tensor([0, 0, 0, 1]))
+    >>> round(float(metric.compute()), 2)
+    0.15
+
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -203,14 +331,30 @@ class SmoothCalibrationError(NodeMetric):
         self._keep_sum("n_nodes")
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes) and labels (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+
+        """
         confidence, correct = confidence_and_correctness(labels, probs)
         cell = smoothing_cell(confidence)
         self._add("mass", np.bincount(cell, correct - confidence, N_CELLS))
         self._add("n_nodes", len(cell))
 
     def compute(self) -> Tensor:
-        """The error over all nodes so far."""
+        """Return the error over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         mass = self._sum("mass") / self._sum("n_nodes")
         return self._scalar(smooth_error(mass[:, None])[0])
 
@@ -220,9 +364,21 @@ class ClasswiseCalibrationError(NodeMetric):
 
     Parameters
     ----------
-    n_classes : number of columns of the probabilities.
-    n_bins : number of bins.
-    kwargs : of ``torchmetrics.Metric``.
+    n_classes : int
+        Number of columns of the probabilities.
+    n_bins : int, default=15
+        Number of bins.
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import ClasswiseCalibrationError
+    >>> metric = ClasswiseCalibrationError(n_classes=2)
+    >>> metric.update(torch.tensor([[0.9, 0.1]] * 4), torch.tensor([0, 0, 0, 1]))
+    >>> round(float(metric.compute()), 2)
+    0.15
 
     """
 
@@ -233,7 +389,16 @@ class ClasswiseCalibrationError(NodeMetric):
             self._keep_sum(name, n_classes, n_bins)
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes) and labels (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+
+        """
         truth, checked = check_outcomes(labels, probs)
         n_bins = len(self.edges) - 1
         sums = []
@@ -246,7 +411,14 @@ class ClasswiseCalibrationError(NodeMetric):
             self._add(name, [each[i] for each in sums])
 
     def compute(self) -> Tensor:
-        """The error over all nodes so far."""
+        """Return the error over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         count = self._sum("count")
         gap = (self._sum("confidence") - self._sum("correct")) / np.maximum(count, 1)
         return self._scalar(combine(gap, count / count[0].sum(), "l1").mean())
@@ -272,15 +444,47 @@ class RankedMetric(NodeMetric):
 
 
 class AURC(RankedMetric):
-    """Area under the risk-coverage curve: the mean risk over all coverages."""
+    """Area under the risk-coverage curve: the mean risk over all coverages.
+
+    Parameters
+    ----------
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import AURC
+    >>> metric = AURC()
+    >>> metric.update(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]), torch.tensor([0, 1, 0]))
+    >>> round(float(metric.compute()), 2)  # mean of 0, 1/2, 1/3
+    0.28
+
+    """
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes) and labels (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+
+        """
         confidence, correct = confidence_and_correctness(labels, probs)
         self._append(confidence=confidence, correct=correct)
 
     def compute(self) -> Tensor:
-        """The area over all nodes so far."""
+        """Return the area over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         return self._scalar(curve_of(self._all("confidence"), self._all("correct")).risk.mean())
 
 
@@ -289,8 +493,19 @@ class DegreeCalibrationError(RankedMetric):
 
     Parameters
     ----------
-    n_blocks : number of blocks.
-    kwargs : of ``torchmetrics.Metric``.
+    n_blocks : int, default=10
+        Number of blocks.
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import DegreeCalibrationError
+    >>> metric = DegreeCalibrationError(n_blocks=1)
+    >>> metric.update(torch.tensor([[0.9, 0.1]] * 2), torch.tensor([0, 1]), torch.tensor([3, 5]))
+    >>> round(float(metric.compute()), 2)
+    0.4
 
     """
 
@@ -301,22 +516,52 @@ class DegreeCalibrationError(RankedMetric):
         self.n_blocks = n_blocks
 
     def update(self, probs: Tensor, labels: Tensor, in_degree: Tensor) -> None:
-        """Add nodes: probabilities (n, n_classes), labels (n,) and in-degrees (n,)."""
+        """Add nodes.
+
+        Parameters
+        ----------
+        probs : torch.Tensor of shape (n, n_classes)
+            Probabilities; rows sum to one.
+        labels : torch.Tensor of shape (n,)
+            Classes 0..K-1.
+        in_degree : torch.Tensor of shape (n,)
+            In-degree of each node.
+
+        """
         confidence, correct = confidence_and_correctness(labels, probs)
         self._append(confidence=confidence, correct=correct, in_degree=in_degree)
 
     def compute(self) -> Tensor:
-        """The error over all nodes so far."""
+        """Return the error over all nodes so far.
+
+        Returns
+        -------
+        torch.Tensor
+            One number.
+
+        """
         block = degree_blocks(self._all("in_degree"), n_blocks=self.n_blocks)
         cells = fill_cells(self._all("confidence"), self._all("correct"), block, block.max() + 1)
         return self._scalar(combine(cells.gap, cells.count / len(block), "l1"))
 
 
 def calibration_metrics(prefix: str | None = None) -> MetricCollection:
-    """ECE and its noise floor, smooth ECE, NLL, Brier score and AURC as a ``MetricCollection``.
+    """Return ECE and its noise floor, smooth ECE, NLL, Brier score and AURC in one collection.
+
+    Parameters
+    ----------
+    prefix : str, optional
+        Text before the name of each metric, such as ``"val_"``.
+
+    Returns
+    -------
+    torchmetrics.MetricCollection
+        The metrics under the names ece, ece_floor, smooth_ece, nll, brier and aurc.
 
     Examples
     --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import calibration_metrics
     >>> metrics = calibration_metrics(prefix="val_")
     >>> metrics.update(torch.eye(3), torch.arange(3))
     >>> float(metrics.compute()["val_ece"])

@@ -43,7 +43,7 @@ def has_sender(graph: Graph, chosen: BoolArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Who sends to some rows, each row itself once instead of its self-loops.
+    """The senders to some rows; each row itself counts once, in place of its self-loops.
 
     Senders are numbered within ``nodes``, the nodes that occur.
     """
