@@ -1,11 +1,13 @@
 """What is public is documented: every parameter, what comes back, and an example that runs."""
 
 import ast
+import contextlib
 import dataclasses
 import doctest
 import importlib
 import inspect
 import textwrap
+import typing
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +17,7 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 from numpydoc.validate import validate
 
 import gnncal
+from gnncal.calibrators.neural.parameters import TrainingParameters
 
 SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (
@@ -102,9 +105,45 @@ def test_a_public_method_is_documented_where_it_is_defined_or_in_a_parent(path):
     assert not all(faults for _, faults in found), found[0][1]
 
 
-@pytest.mark.parametrize("path", [path for path, kind in CLASSES.items() if _is_record(kind)])
+@pytest.mark.parametrize("path", [*FUNCTIONS, *CLASSES, *METHODS])
+def test_documented_defaults_are_those_of_the_signature(path):
+    value = METHODS[path][0] if path in METHODS else PUBLIC[path]
+    entries = (ClassDoc if path in CLASSES else FunctionDoc)(value)["Parameters"]
+    signature = inspect.signature(value).parameters if entries else {}
+    defaults = {name: parameter.default for name, parameter in signature.items()}
+    for entry in entries:
+        for name in entry.name.replace("*", "").split(", "):
+            said, default = entry.type.partition("default=")[2], defaults[name]
+            if default is inspect.Parameter.empty:
+                assert not said, name
+                assert "optional" not in entry.type, name
+            elif isinstance(default, str | bool | int | float | tuple) and said:
+                assert ast.literal_eval(said) == default, name
+
+
+def test_neural_calibrators_describe_their_training_in_the_same_words():
+    words = {entry.name: entry.desc for entry in ClassDoc(TrainingParameters)["Parameters"]}
+    for kind in (gnncal.CaGCN, gnncal.GATS, gnncal.GETS, gnncal.WATS):
+        described = {entry.name: entry.desc for entry in ClassDoc(kind)["Parameters"]}
+        assert {name: described[name] for name in words} == words, kind
+
+
+def _records():
+    """Public records, and those that public functions and methods return."""
+    for function in [*FUNCTIONS.values(), *(found[0] for found in METHODS.values())]:
+        with contextlib.suppress(NameError):  # of a class that is imported for type checkers only
+            returned = typing.get_type_hints(function).get("return")
+            if dataclasses.is_dataclass(returned):
+                yield returned
+    yield from CLASSES.values()
+
+
+RECORDS = {_path(kind): kind for kind in _records() if _is_record(kind)}
+
+
+@pytest.mark.parametrize("path", RECORDS)
 def test_a_record_describes_each_of_its_fields(path):
-    kind = CLASSES[path]
+    kind = RECORDS[path]
     described = [
         name
         for entry in ClassDoc(kind)["Attributes"]
