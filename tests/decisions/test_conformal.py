@@ -267,3 +267,18 @@ def test_a_single_node_cannot_be_split():
         hold_out([])
     with pytest.raises(InputError, match="share is 1"):
         hold_out([1, 2], share=1)
+
+
+def test_a_pytorch_geometric_graph_gives_the_same_sets():
+    torch = pytest.importorskip("torch")
+    pyg = pytest.importorskip("torch_geometric.data")
+    generator = np.random.default_rng(0)
+    edges = generator.integers(60, size=(2, 200))
+    probs = generator.dirichlet([1, 1, 1], size=60)
+    labels = generator.integers(3, size=60)
+    data = pyg.Data(edge_index=torch.as_tensor(edges), num_nodes=60)
+    sets = [
+        ConformalClassifier(score="daps").fit(probs, labels, graph).predict_set(probs, graph)
+        for graph in (Graph(edges, 60), data)
+    ]
+    np.testing.assert_array_equal(*sets)

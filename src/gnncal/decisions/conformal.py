@@ -181,9 +181,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         self.nonempty = nonempty
         self.random_state = random_state
 
-    def fit(
-        self, probs: Any, labels: Any, graph: Graph | None = None, *, nodes: Any = None
-    ) -> Self:
+    def fit(self, probs: Any, labels: Any, graph: Any = None, *, nodes: Any = None) -> Self:
         """Find the threshold of the scores on the calibration nodes.
 
         Parameters
@@ -192,7 +190,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             Probabilities; rows sum to one.
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
-        graph : Graph, optional
+        graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
         nodes : array_like, optional
             Calibration nodes, mask or indices. Default: every node whose label is not -1.
@@ -213,8 +211,8 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         score = self._score()
         score.check()
         checked, chosen, used = check_calibration(probs, labels, nodes)
-        self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
-        scores = score.scores(checked, self._uniform(len(checked), fresh=False), graph)
+        known = self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
+        scores = score.scores(checked, self._uniform(len(checked), fresh=False), known)
         self.n_classes_ = checked.shape[1]
         # Rows beside the calibration nodes are nodes of the same graph, to be predicted later.
         self.n_graph_nodes_ = len(checked) if chosen.size < len(checked) else None
@@ -224,7 +222,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
         return self
 
-    def predict_set(self, probs: Any, graph: Graph | None = None) -> BoolArray:
+    def predict_set(self, probs: Any, graph: Any = None) -> BoolArray:
         """Return the set of classes of each node.
 
         Parameters
@@ -232,7 +230,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         probs : array_like of shape (n_nodes, n_classes)
             Probabilities, made as those of ``fit``. As many rows as in a ``fit`` with other nodes
             beside the calibration nodes are taken to be the same nodes.
-        graph : Graph, optional
+        graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
 
         Returns
@@ -255,9 +253,9 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
                 "pass one column for each class."
             )
         score = self._score()
-        self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
+        known = self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
         uniform = self._uniform(n_nodes, fresh=n_nodes != self.n_graph_nodes_)
-        sets = score.scores(checked, uniform, graph) <= self.threshold_
+        sets = score.scores(checked, uniform, known) <= self.threshold_
         if self.nonempty:
             empty = np.flatnonzero(~sets.any(axis=1))
             sets[empty, checked[empty].argmax(axis=1)] = True
@@ -267,11 +265,12 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         return SCORES[self.score]() if isinstance(self.score, str) else self.score
 
     def _check_graph(
-        self, score: ConformalScore, graph: Graph | None, n_nodes: int, call: str
-    ) -> None:
-        check_graph(graph, n_nodes)
-        if score.needs_graph and graph is None:
+        self, score: ConformalScore, graph: Any, n_nodes: int, call: str
+    ) -> Graph | None:
+        known = check_graph(graph, n_nodes)
+        if score.needs_graph and known is None:
             raise InputError(f"{type(score).__name__} needs a graph; pass {call}.")
+        return known
 
     def _uniform(self, n_nodes: int, *, fresh: bool) -> FloatArray:
         """One random number for each node; fresh ones are independent of those of ``fit``."""
