@@ -151,3 +151,21 @@ def test_very_long_names_are_cut():
     names = ["x" * 10_000, "b", "c", "d"]
     subject = make_subject(*data, **splits, class_names=names)
     assert len(subject.class_names[0]) == LONGEST_NAME
+
+
+def test_auto_is_explained_as_the_method_it_chose():
+    data, splits = task(300)
+    methods = {"auto": gnncal.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
+    inspection = inspect(make_subject(*data, **splits, methods=methods))
+    chosen = inspection.methods["auto"].calibrator.chosen_
+    temperature = inspection.drawn.temperature
+    np.testing.assert_allclose(temperature["auto"], temperature[chosen])
+
+
+def test_the_law_that_auto_chose_is_taken_apart():
+    data, splits = task(300)
+    methods = {"auto": gnncal.Auto(candidates=("structural",)), "structural": "structural"}
+    found = inspect(make_subject(*data, **splits, methods=methods)).methods
+    np.testing.assert_allclose(
+        found["auto"].explanation.factors, found["structural"].explanation.factors
+    )

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.auto import Auto
+from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.probability import softmax
@@ -125,12 +126,10 @@ class _Run:
     probs: FloatArray
     held_out: IntArray  # calibration nodes, kept for decisions
     held_out_probs: FloatArray  # of the method fitted without them
+    used: Calibrator  # the calibrator, or the one that it chose
+    temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
-
-    @property
-    def temperature(self) -> FloatArray | None:
-        return getattr(self.calibrator, "temperature_", None)
 
 
 def _run(subject: Subject, method: Calibrator) -> _Run:
@@ -144,11 +143,19 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
         without = _calibrate(subject, method, others)
+    calibrator = fitted.calibrator
+    used, temperature = calibrator, getattr(calibrator, "temperature_", None)
+    if isinstance(calibrator, Auto):
+        used = calibrator.chosen()
+        if isinstance(used, TemperatureCalibrator):
+            temperature = used.predict_temperature(subject.logits, subject.graph)
     return _Run(
-        fitted.calibrator,
+        calibrator,
         fitted.probabilities,
         held_out,
         without.probabilities,
+        used,
+        temperature,
         seconds,
         tuple(notes),
     )
@@ -196,7 +203,7 @@ def _judge(
         measure_selection(subject, run.held_out_probs, run.held_out),
         measure_sets(subject, run.held_out_probs, run.held_out),
         temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
-        None if temperature is None else explain(run.calibrator, seen, temperature, listed),
+        None if temperature is None else explain(run.used, seen, temperature, listed),
         run.seconds,
         run.notes,
     )
