@@ -27,9 +27,9 @@ def both_ends(edges: Any, *, both: bool) -> Any:
 
 def degrees(ends: Any) -> dict[str, Any]:
     """Aggregates that every pass has: rows, self-loops among them and, with two ends, in-degree."""
-    counted = {"rows": ends.count(), "loops": (ends["node"] == ends["other"]).cast("int32").sum()}
+    counted = {"rows": ends.count(), "loops": ends.count(where=ends["node"] == ends["other"])}
     if "inward" in ends.columns:
-        counted["inward"] = ends["inward"].sum()
+        counted["inward"] = ends.count(where=ends["inward"] == 1)
     return counted
 
 
