@@ -1,6 +1,7 @@
 """The template is a package whose calibrator gnncal treats as its own, from list to report."""
 
 import json
+import re
 
 import pytest
 
@@ -56,6 +57,15 @@ def test_it_passes_its_own_tests(site):
         if line.startswith("def ")
     )
     python(site, f"{tests}\n{calls}")
+
+
+def test_the_code_of_the_page_on_plugins_runs(site):
+    page = (TEMPLATE.parents[1] / "docs" / "plugins.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    python(site, "\n".join(blocks))
+    (entry,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert entry in (TEMPLATE / "pyproject.toml").read_text()
 
 
 def test_methods_lists_it_with_its_package(story):
