@@ -23,8 +23,9 @@ test: $(VENV)/.dev
 test-thorough: $(VENV)/.dev
 	$(PYTEST) -m "not engines" --hypothesis-profile=thorough
 
-# The oldest versions that pyproject.toml allows of what gnncal itself, Parquet, plots and reports
-# need. PyTorch and what builds on it are left out: constraints.txt pins one version of it.
+# The oldest versions that pyproject.toml allows of what gnncal itself, Parquet, plots, reports and
+# tables need; PyTorch in the one version of constraints.txt. Tests of packages that are not
+# installed, such as PyTorch Geometric, are skipped.
 LOWEST := .venv-lowest
 test-lowest: $(LOWEST)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n auto \
@@ -92,10 +93,11 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	touch $@
 
-$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+$(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --constraint constraints-lowest.txt \
-		--editable '.[parquet,report]' pytest pytest-xdist hypothesis networkx numpydoc hatchling
+	$(LOWEST)/bin/python -m pip install --quiet --constraint constraints.txt \
+		--constraint constraints-lowest.txt --editable '.[neural,parquet,report,scale]' \
+		pytest pytest-xdist hypothesis networkx numpydoc hatchling
 	touch $@
 
 $(VENV)/.engines: $(VENV)/.dev

@@ -14,8 +14,8 @@ import gnncal
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-# What `make test-lowest` installs beside the dependencies: extras without PyTorch, and tools.
-EXTRAS = ("parquet", "plot", "report")
+# What `make test-lowest` installs beside the dependencies and PyTorch: extras, and tools.
+EXTRAS = ("parquet", "plot", "report", "scale")
 TOOLS = {"hypothesis", "networkx", "numpydoc", "pytest", "pytest-xdist"}
 
 
