@@ -35,7 +35,7 @@ class GAT(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         projected = x.times(self.weight, self.dropout if self.training else 0.0)
         h = projected.view(len(projected), N_HEADS, -1)
         source, target = (h * self.a_source).sum(-1), (h * self.a_target).sum(-1)

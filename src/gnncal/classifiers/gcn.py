@@ -30,7 +30,7 @@ class GCN(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         hidden = x.carried_times("symmetric", self.weights[0]) + self.biases[0]
         for weight, bias, norm in zip(self.weights[1:], self.biases[1:], self.norms, strict=True):
             hidden = F.dropout(norm(hidden).relu(), self.dropout, self.training)

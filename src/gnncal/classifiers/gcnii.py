@@ -34,7 +34,7 @@ class GCNII(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         weight = self.input.weight.T.contiguous()
         initial = (x.times(weight, self.dropout if self.training else 0.0) + self.input.bias).relu()
         hidden = initial

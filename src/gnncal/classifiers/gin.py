@@ -23,7 +23,7 @@ class GIN(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         first, *others = self.layers
         weight = first.weight.T.contiguous()
         hidden = x.times(weight) + x.carried_times("mean", weight) + first.bias

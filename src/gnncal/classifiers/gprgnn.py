@@ -29,7 +29,7 @@ class GPRGNN(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         weight = self.input.weight.T.contiguous()
         hidden = x.times(weight, self.dropout if self.training else 0.0) + self.input.bias
         carried = self.output(F.dropout(hidden.relu(), self.dropout, self.training))

@@ -27,7 +27,7 @@ class SAGE(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, x: GraphInput) -> Tensor:
-        """(n_nodes, n_classes) logits."""
+        """Return the logits, (n_nodes, n_classes)."""
         hidden = x.times(self.own[0]) + x.carried_times("mean", self.neighbours[0])
         hidden = hidden + self.biases[0]
         layers = zip(self.own[1:], self.neighbours[1:], self.biases[1:], self.norms, strict=True)

@@ -15,7 +15,7 @@ ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still
 
 
 def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
-    """(n_nodes, n_classes) finite floats; float32 stays float32."""
+    """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
     array = _float_matrix(logits, name)
     if array.shape[1] == 1:
         raise InputError(
@@ -51,7 +51,7 @@ def warn_about_edge_weights(what: str) -> None:
 
 
 def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
-    """(n_nodes, n_classes) non-negative floats, rows summing to one."""
+    """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
     array = _float_matrix(probs, name)
     if array.shape[1] == 1:
         raise InputError(
@@ -76,7 +76,7 @@ def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
 
 
 def check_labels(labels: Any, n_nodes: int) -> IntArray:
-    """(n_nodes,) integers; -1 marks an unknown label."""
+    """Return labels (n_nodes,) as integers; -1 marks an unknown label."""
     if labels is None:
         raise InputError(
             "labels is missing (requires y to be passed, but the target y is None); pass one "
@@ -154,7 +154,7 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
 
 
 def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntArray:
-    """(n_nodes,) labels to clamp at prediction time, -1 where none is known."""
+    """Return the labels (n_nodes,) to clamp at prediction time, -1 where none is known."""
     labels = check_labels(known_labels, n_nodes)
     known = np.flatnonzero(labels != -1)
     check_used_labels(labels, known, n_classes, "known_labels")

@@ -45,11 +45,11 @@ class FitData:
         return int(self.logits.shape[0])
 
     def train_label_vector(self) -> IntArray:
-        """(n_nodes,) training labels, -1 elsewhere."""
+        """Return the training labels (n_nodes,), -1 elsewhere."""
         return self._vector(self.train_nodes, self.train_labels)
 
     def known_label_vector(self) -> IntArray:
-        """(n_nodes,) training and calibration labels, -1 elsewhere."""
+        """Return the training and calibration labels (n_nodes,), -1 elsewhere."""
         known = self.train_label_vector()
         known[self.nodes] = self.labels
         return known

@@ -43,7 +43,7 @@ class Engine(ABC):
         """Give back memory, and disk that only this run used."""
 
     def fetch(self, expression: Any) -> Any:
-        """A small table as pyarrow."""
+        """Return a small table as pyarrow."""
         return self.connection.to_pyarrow(expression)
 
     def progress(self) -> float | None:
@@ -93,12 +93,12 @@ class DuckDB(Engine):
             return self.connection.create_table(name, expression)
 
     def fetch(self, expression: Any) -> Any:
-        """A small table as pyarrow."""
+        """Return a small table as pyarrow."""
         with _plain_errors():
             return super().fetch(expression)
 
     def write(self, expression: Any, folder: Path) -> None:
-        """Files of about 256 MiB."""
+        """Write files of about 256 MiB."""
         folder.mkdir(parents=True)
         with _plain_errors():
             self.connection.to_parquet(
@@ -110,7 +110,7 @@ class DuckDB(Engine):
             )
 
     def progress(self) -> float | None:
-        """As DuckDB estimates it."""
+        """Return the progress that DuckDB estimates."""
         percent = float(self.connection.con.query_progress())
         return percent if percent >= 0 else None
 
@@ -144,7 +144,7 @@ class Spark(Engine):
         self.connection = ibis.pyspark.connect(self.session)
 
     def read(self, source: str) -> Any:
-        """As Spark reads a folder, with its partitions, or a glob."""
+        """Read a folder with its partitions, or a glob, as Spark does."""
         try:
             return self.connection.read_parquet(source)
         except Exception as error:  # Spark wraps Java's exceptions in its own
@@ -153,14 +153,14 @@ class Spark(Engine):
             ) from error
 
     def keep(self, name: str, expression: Any) -> Any:
-        """A folder of Parquet."""
+        """Keep a table as a folder of Parquet files."""
         folder = self.work / name
         shutil.rmtree(folder, ignore_errors=True)
         self.connection.to_parquet_dir(expression, str(folder))
         return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
 
     def write(self, expression: Any, folder: Path) -> None:
-        """One file for each of Spark's partitions."""
+        """Write one file for each of Spark's partitions."""
         self.connection.to_parquet_dir(expression, str(folder))
         for stray in [*folder.glob(".*"), *folder.glob("_*")]:
             stray.unlink()  # checksums and markers of Spark's own

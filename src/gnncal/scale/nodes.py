@@ -26,7 +26,7 @@ def names(prefix: str, n_classes: int) -> list[str]:
 
 
 def total(values: Sequence[Any]) -> Any:
-    """Sum of expressions."""
+    """Return the sum of expressions."""
     return reduce(add, values)
 
 

@@ -24,13 +24,13 @@ class Pattern:
 
     @cached_property
     def rows(self) -> Tensor:
-        """(nnz,) the row of each entry."""
+        """The row of each entry, (nnz,)."""
         counts = np.diff(self.matrix.indptr)
         return torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
 
     @cached_property
     def columns(self) -> Tensor:
-        """(nnz,) the column of each entry."""
+        """The column of each entry, (nnz,)."""
         return torch.from_numpy(self.matrix.indices.astype(np.int64))
 
     def times(self, values: Tensor, dense: Tensor) -> Tensor:

@@ -24,17 +24,17 @@ class GroupedEdges:
 
     @cached_property
     def in_degree(self) -> Tensor:
-        """(n_nodes,) with self-loops."""
+        """Number of edges of each node, self-loops included, (n_nodes,)."""
         return self._tensor(self.graph.in_degree)
 
     @cached_property
     def out_degree(self) -> Tensor:
-        """(n_nodes,) with self-loops."""
+        """Number of edges of each node, self-loops included, (n_nodes,)."""
         return self._tensor(self.graph.out_degree)
 
     @cached_property
     def self_loops(self) -> Tensor:
-        """(n_nodes,)."""
+        """Number of self-loops of each node, (n_nodes,)."""
         return self._tensor(self.graph.self_loops)
 
     def counts(self, side: Side) -> Tensor:

@@ -30,15 +30,15 @@ class Neighbours(Protocol):
 
     @property
     def in_degree(self) -> Tensor:
-        """(n_nodes,) with self-loops, in the precision of the logits."""
+        """Number of edges to each node with self-loops, (n_nodes,), as precise as the logits."""
 
     @property
     def out_degree(self) -> Tensor:
-        """(n_nodes,) with self-loops."""
+        """Number of edges from each node with self-loops, (n_nodes,)."""
 
     @property
     def self_loops(self) -> Tensor:
-        """(n_nodes,) how many self-loops each node has."""
+        """Number of self-loops of each node, (n_nodes,)."""
 
     def counts(self, side: Side) -> Tensor:
         """How many neighbours each node has, (n_nodes,)."""

@@ -15,15 +15,15 @@ class ScaleTemperature(ScaleMethod[TemperatureScaling]):
     """One temperature for all nodes."""
 
     def temperature(self, table: Any) -> Any:
-        """T."""
+        """Return the one temperature T."""
         return exact(self.calibrator.base_temperature_)
 
 
 class ScaleEntropy(ScaleMethod[EntropyScaling]):
-    """HTS: linear in the entropy."""
+    """HTS: a temperature that is linear in the entropy."""
 
     def temperature(self, table: Any) -> Any:
-        """(1 - e) T_0 + e T_1."""
+        """Return T = (1 - e) T_0 + e T_1."""
         import ibis
 
         e, fitted = table["entropy"], self.calibrator
@@ -32,7 +32,7 @@ class ScaleEntropy(ScaleMethod[EntropyScaling]):
 
 
 class ScaleEntropyOnly(ScaleMethod[EntropyOnly]):
-    """HoTS without homophily."""
+    """HoTS without homophily: a temperature from the entropy alone."""
 
     def temperature(self, table: Any) -> Any:
         """T_base + beta sqrt(2 K ln K (1 - e))."""

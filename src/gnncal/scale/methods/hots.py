@@ -61,7 +61,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         return joined.mutate(in_degree=inward, homophily=share).drop(*found.columns[1:])
 
     def seen(self, rows: Rows) -> FloatArray:
-        """h^, NaN without neighbours."""
+        """Return h^, NaN without neighbours."""
         return rows["homophily"]
 
     def temperature(self, table: Any) -> Any:

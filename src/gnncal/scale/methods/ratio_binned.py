@@ -13,7 +13,7 @@ from gnncal.scale.nodes import at_class, exact, names, probabilities
 
 
 class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
-    """RBS: senders and receivers alike, self-loops included."""
+    """RBS: senders and receivers both count, self-loops too."""
 
     covariates = ("ratio",)
 
@@ -47,11 +47,11 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
         return joined.mutate(in_degree=inward, ratio=ratio).drop(*found.columns[1:])
 
     def seen(self, rows: Rows) -> FloatArray:
-        """r, 1 without neighbours."""
+        """Return r, 1 without neighbours."""
         return rows["ratio"]
 
     def temperature(self, table: Any) -> Any:
-        """T_b of the bin of r."""
+        """Return T_b of the bin that r lies in."""
         temperatures = [exact(T) for T in self.calibrator.bin_temperatures_]
         B = len(temperatures)
         edge = (table["ratio"] * B).round(DIGITS).ceil().cast("int64")

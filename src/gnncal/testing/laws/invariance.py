@@ -93,7 +93,7 @@ def relabelling_classes_commutes_with_fitting(calibrator: Calibrator, task: Task
 
 @law(family=Family(("plain",)))
 def a_constant_added_to_a_row_of_logits_changes_nothing(calibrator: Calibrator, task: Task) -> None:
-    """As it changes nothing for softmax."""
+    """Softmax ignores such a constant, so a calibrator must, too."""
     shifts = np.random.default_rng(3).integers(-8, 9, size=(len(task.logits), 1))
     expected = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
     moved = task.logits + shifts

@@ -35,7 +35,7 @@ def _needs_no_graph(calibrator: Calibrator) -> bool:
 
 @law(family=Family())
 def rows_are_probabilities(calibrator: Calibrator, task: Task) -> None:
-    """Also for extreme, tied and constant logits."""
+    """Rows sum to one, for extreme, tied and constant logits, too."""
     probs = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
     assert probs.shape == task.logits.shape, f"the shape is {probs.shape}"
     assert np.isfinite(probs).all(), "a probability is not finite"
@@ -56,7 +56,7 @@ def predictions_never_change_where_the_class_says_so(calibrator: Calibrator, tas
 def temperatures_are_positive_and_are_what_divides_the_logits(
     calibrator: TemperatureCalibrator, task: Task
 ) -> None:
-    """And ``temperature_`` has those of the fitted graph."""
+    """``temperature_`` has the temperatures of the fitted graph."""
     fitted = task.fit(clone(calibrator))
     temperature = fitted.predict_temperature(task.logits, task.graph)
     assert (temperature > 0).all(), "a temperature is not positive"
@@ -121,7 +121,7 @@ def a_graph_method_says_that_it_needs_a_graph(calibrator: Calibrator) -> None:
 
 @law(applies=_needs_no_graph)
 def any_other_method_works_without_a_graph(calibrator: Calibrator) -> None:
-    """In ``fit`` and in ``predict_proba``."""
+    """``fit`` and ``predict_proba`` need no graph."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
