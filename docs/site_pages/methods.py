@@ -64,7 +64,9 @@ PAGE = """\
 {advice}
 
 ```python
-result = gnncal.calibrate(logits, labels, graph, nodes=val, train_nodes=train, method="{name}")
+result = gnncal.calibrate(
+    logits, labels, graph, nodes=val, train_nodes=train, method="{name}"
+)
 ```
 
 ## In our results

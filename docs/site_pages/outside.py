@@ -1,4 +1,4 @@
-"""Links from pages to files outside of docs/, which on the site are pages or downloads.
+"""Links between pages and files outside of docs/, which on the site are pages or downloads.
 
 The same pages are read in the repository, where such links lead to the files themselves.
 """
@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[\w./-]+)(#[\w-]+)?\)")
+LINK_AT_ROOT = re.compile(r"\]\((?!\w+:|#)")  # of a file in the root, which a page includes
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "../README.md": "index.md",
     "../CHANGELOG.md": "changelog.md",
     "../ARCHITECTURE.md": "architecture.md",
     "../CONTRIBUTING.md": "contributing.md",
+    "../CODE_OF_CONDUCT.md": "code_of_conduct.md",
+    "../SECURITY.md": "security.md",
 }
 
 
@@ -29,13 +32,29 @@ def redirect(link: re.Match[str]) -> str:
     return f"{{download}}`{text} <{path}>`"
 
 
-def read_source(app: Any, name: str, source: list[str]) -> None:
-    """Rewrite such links in a page before it is parsed; pages in folders are made for the site."""
+def redirected(text: str) -> str:
+    """Return a page of docs/ with its links to files outside as the site has them."""
+    return LINK.sub(redirect, text)
+
+
+def moved_to_docs(text: str) -> str:
+    """Return a file of the root as a page in docs/ would have it."""
+    return redirected(LINK_AT_ROOT.sub("](../", text).replace("](../docs/", "]("))
+
+
+def read_page(app: Any, name: str, source: list[str]) -> None:
+    """Redirect the links of a page; pages in folders are made for the site."""
     if "/" not in name:
-        source[0] = LINK.sub(redirect, source[0])
+        source[0] = redirected(source[0])
+
+
+def read_included(app: Any, path: Path, parent: str, content: list[str]) -> None:
+    """Redirect the links of a file of the root that a page includes."""
+    content[0] = moved_to_docs(content[0])
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
-    app.connect("source-read", read_source)
+    app.connect("source-read", read_page)
+    app.connect("include-read", read_included)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -65,11 +65,16 @@ def test_the_reference_has_every_public_name():
 
 
 def test_links_out_of_the_docs_lead_to_pages_or_copies():
-    redirected = outside.LINK.sub(
-        outside.redirect,
-        "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results)",
+    text = "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results)"
+    expected = "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d`"
+    assert outside.redirected(text) == expected
+
+
+def test_links_of_included_files_are_those_of_the_root():
+    text = "[a](docs/files.md) [b](SECURITY.md) [c](https://x.org) [d](#here) [e](src/x.py)"
+    assert outside.moved_to_docs(text) == (
+        "[a](files.md) [b](security.md) [c](https://x.org) [d](#here) {download}`e <../src/x.py>`"
     )
-    assert redirected == ("[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d`")
 
 
 def test_every_page_of_the_docs_is_in_the_contents():
