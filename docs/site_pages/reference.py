@@ -12,8 +12,7 @@ HEADING = """\
 API reference
 =============
 
-Every public name. A name that is listed here keeps its meaning between minor versions; anything
-else may change.
+Every public name. What is not listed here may change without notice.
 
 """
 
