@@ -26,7 +26,9 @@ def messages(name, logits, labels, nodes):
     """What a fit on a graph of random edges warns of, and the calibrator."""
     generator = np.random.default_rng(7)
     n = len(logits)
-    graph = gnncal.Graph(generator.integers(0, n, (2, 4 * n)), n, generator.normal(size=(n, 3)))
+    edges = generator.integers(0, n, (2, 4 * n))
+    both_ways = np.concatenate([edges, edges[::-1]], axis=1)  # one way only is warned of
+    graph = gnncal.Graph(both_ways, n, generator.normal(size=(n, 3)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         calibrator = make(name).fit(

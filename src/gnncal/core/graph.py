@@ -174,6 +174,11 @@ class Graph:
             from_receivers += np.bincount(senders, weights=sent, minlength=self.n_nodes)
         return np.array_equal(from_senders, from_receivers)
 
+    @property
+    def all_sides(self) -> Side:
+        """Which side has all neighbours, senders and receivers: one is enough if undirected."""
+        return "in" if self.is_undirected else "both"
+
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
         """Return the adjacency matrix A, for which ``A @ x`` sums over the senders of each node.
 

@@ -78,7 +78,7 @@ class DAPS(ConformalScore):
         if graph is None:
             raise InputError("DAPS needs a graph; pass the gnncal.Graph of these nodes.")
         own = self.base.scores(probs, uniform, graph)
-        mean = graph.neighbour_mean(own, side="in" if graph.is_undirected else "both")
+        mean = graph.neighbour_mean(own, side=graph.all_sides)
         mean -= own
         mean *= self.diffusion
         own += np.nan_to_num(mean, copy=False, nan=0.0)  # NaN: a node without neighbours

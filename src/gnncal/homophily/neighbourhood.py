@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph, Side
+from gnncal.core.graph import Graph
 from gnncal.core.probability import normalised_entropy, softmax
 from gnncal.homophily.normalised import normalised_homophily
 from gnncal.homophily.share import neighbour_class_share
@@ -39,7 +39,7 @@ def describe_neighbourhoods(logits: FloatArray, graph: Graph) -> Neighbourhood:
     One sparse product of size nodes x classes for each direction of the edges, and a pass over
     the edges for two hops. An undirected graph has one direction.
     """
-    side: Side = "in" if graph.is_undirected else "both"
+    side = graph.all_sides
     n_nodes, n_classes = logits.shape
     nodes = np.arange(n_nodes)
     probs, predictions = softmax(logits), logits.argmax(axis=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph, Side
+from gnncal.core.graph import Graph
 from gnncal.homophily.share import neighbour_class_share
 
 HOMOPHILY_BINS = 20
@@ -54,11 +54,6 @@ class Facts:
     classes: ClassCounts
 
 
-def both_sides(graph: Graph) -> Side:
-    """Senders and receivers are neighbours; in an undirected graph they are the same nodes."""
-    return "in" if graph.is_undirected else "both"
-
-
 def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     """Share of a node's labelled neighbours that have its label; NaN where that is unknown."""
     known = labels >= 0
@@ -66,7 +61,7 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
         graph,
         labels,
         lambda c: (labels == c).astype(np.float64),
-        side=both_sides(graph),
+        side=graph.all_sides,
         counted=known,
     )
 
@@ -95,7 +90,7 @@ def describe_graph(
         n_train=len(splits["train"]),
         n_calibration=len(splits["calibration"]),
         n_test=len(splits["test"]),
-        n_isolated=int((graph.neighbour_counts(side=both_sides(graph)) == 0).sum()),
+        n_isolated=int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
         undirected=graph.is_undirected,
         mean_degree=graph.n_edges / graph.n_nodes,
         degree=degree_histogram(graph.in_degree),

@@ -97,7 +97,7 @@ def neighbour_support(logits: Any, graph: Any) -> FloatArray:
         known,
         checked.argmax(axis=1),
         lambda c: probs[:, c],
-        side="in" if known.is_undirected else "both",
+        side=known.all_sides,
     )
 
 

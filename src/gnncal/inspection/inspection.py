@@ -18,7 +18,7 @@ from gnncal.decisions import SetOutcome
 from gnncal.evaluation import Comparison, Evaluation, compare, evaluate
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
-from gnncal.inspection.facts import Facts, both_sides, describe_graph
+from gnncal.inspection.facts import Facts, describe_graph
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.selection import (
@@ -212,7 +212,7 @@ def _judge(
 def _support(subject: Subject, seen: Neighbourhood) -> FloatArray:
     """Probability that the neighbours give to each prediction; NaN without neighbours."""
     support = seen.mean_probs[np.arange(subject.graph.n_nodes), seen.predictions]
-    isolated = subject.graph.neighbour_counts(side=both_sides(subject.graph)) == 0
+    isolated = subject.graph.neighbour_counts(side=subject.graph.all_sides) == 0
     return np.where(isolated, np.nan, support.astype(np.float64))
 
 

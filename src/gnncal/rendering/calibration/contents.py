@@ -17,7 +17,7 @@ from gnncal.core.plain import plain
 from gnncal.inspection.inspection import Inspection, MethodFindings
 from gnncal.inspection.selection import SET_COVERAGE
 from gnncal.metrics import METRICS
-from gnncal.rendering.page import render_page
+from gnncal.rendering.page import capital, render_page
 
 COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
 SECTIONS = (
@@ -71,7 +71,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         class_rows=_class_rows(inspection),
         method_heads=(
             "Method",
-            *(_capital(METRICS[name].heading.removesuffix(" score")) for name in COLUMNS),
+            *(capital(METRICS[name].heading.removesuffix(" score")) for name in COLUMNS),
             "NLL change",
             "Changed",
         ),
@@ -143,10 +143,6 @@ def _value_of(found: MethodFindings, column: str) -> float:
 
 def _best(column: str, values: Sequence[float]) -> float:
     return min(values) if METRICS[column].better == "lower" else max(values)
-
-
-def _capital(heading: str) -> str:
-    return heading[:1].upper() + heading[1:]
 
 
 def _cell(value: float, text: str, more: str = "", *, best: bool = False) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from gnncal.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCel
 from gnncal.bench.plan import PAPER_METHODS
 from gnncal.core.arrays import FloatArray
 from gnncal.metrics.catalogue import Metric
-from gnncal.rendering.page import render_page
+from gnncal.rendering.page import capital, render_page
 
 SECTIONS = (
     ("leaderboard", "Leaderboard"),
@@ -56,7 +56,7 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
         method_picks={
             "The paper's": [board.methods.index(m) for m in board.methods if m in PAPER_METHODS]
         },
-        heads=["Method", "Mean rank", *(_capital(m.heading) for m in metrics)],
+        heads=["Method", "Mean rank", *(capital(m.heading) for m in metrics)],
         rows=[_row(line, metrics) for line in board.opening],
         n_records=sum(len(cell.seeds) for cell in board.cells),
         n_units=len({graph.unit for graph in board.graphs}),
@@ -122,7 +122,3 @@ def _row(line: Standing, metrics: list[Metric]) -> dict[str, Any]:
         for metric in metrics
     ]
     return {"line": line, "rank": rank, "cells": cells}
-
-
-def _capital(heading: str) -> str:
-    return heading[:1].upper() + heading[1:]

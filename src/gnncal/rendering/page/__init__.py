@@ -68,6 +68,11 @@ def render_page(
     )
 
 
+def capital(heading: str) -> str:
+    """Return a heading with a capital first letter and the rest as it is."""
+    return heading[:1].upper() + heading[1:]
+
+
 def to_json(value: Any) -> str:
     """Return JSON that is safe inside a script element."""
     text = json.dumps(plain(value, digits=DIGITS), allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,5 @@
+"""``python -m gnncal``: the program, for environments without its script on the path."""
+
+from gnncal.cli.main import app
+
+app()
