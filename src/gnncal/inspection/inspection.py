@@ -201,7 +201,7 @@ def _judge(
         reliability_bins(truth, probs[test]),
         tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
-        measure_sets(subject, run.held_out_probs, run.held_out),
+        measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
         temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
         None if temperature is None else explain(run.used, seen, temperature, listed),
         run.seconds,

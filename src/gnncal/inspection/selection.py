@@ -9,6 +9,7 @@ import numpy as np
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.graph import Graph
 from gnncal.decisions import (
     ConformalClassifier,
     SetOutcome,
@@ -23,7 +24,9 @@ TARGETS = np.round(np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991,
 CONFIDENCE_LEVEL = 0.9
 CURVE_POINTS = 300
 SET_COVERAGE = 0.9
-SET_SCORES = ("aps", "daps")  # from the node's own probabilities, and with its neighbours'
+LARGEST_DIFFUSED = (
+    200_000  # nodes of a graph on which every method has sets that look at neighbours
+)
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,29 @@ def _cumulated(confidence: FloatArray, correct: BoolArray) -> tuple[FloatArray, 
     return confidence[order], right
 
 
-def measure_sets(subject: Subject, probs: FloatArray, held_out: IntArray) -> dict[str, SetOutcome]:
-    """Judge sets of classes on the test nodes, by the name of their score."""
-    found = {}
-    for score in SET_SCORES:
-        graph = subject.graph if score == "daps" else None
-        classifier = ConformalClassifier(coverage=SET_COVERAGE, score=score)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
-            classifier.fit(probs, subject.labels, graph, nodes=held_out)
-        sets = classifier.predict_set(probs, graph)[subject.test_nodes]
-        found[score] = judge_sets(subject.labels[subject.test_nodes], sets)
+def measure_sets(
+    subject: Subject, probs: FloatArray, held_out: IntArray, *, is_shown: bool
+) -> dict[str, SetOutcome]:
+    """Judge sets of classes on the test nodes, by the name of their score.
+
+    Sets that look at neighbours need the scores of every node. On a large graph they are made for
+    the method that the report opens with only.
+    """
+    test = subject.test_nodes
+    rows = np.concatenate([held_out, test])
+    own = _sets("aps", probs[rows], subject.labels[rows], None, np.arange(len(held_out)))
+    found = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
+    if is_shown or len(probs) <= LARGEST_DIFFUSED:
+        diffused = _sets("daps", probs, subject.labels, subject.graph, held_out)
+        found["daps"] = judge_sets(subject.labels[test], diffused[test])
     return found
+
+
+def _sets(
+    score: str, probs: FloatArray, labels: IntArray, graph: Graph | None, nodes: IntArray
+) -> BoolArray:
+    classifier = ConformalClassifier(coverage=SET_COVERAGE, score=score)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
+        classifier.fit(probs, labels, graph, nodes=nodes)
+    return classifier.predict_set(probs, graph)
