@@ -236,6 +236,11 @@ def show(record: Record) -> str:
     )
 
 
+def _key(record: Record) -> tuple[Any, ...]:
+    """What was run on what; a newer record of the same replaces the older one."""
+    return tuple(record[name] for name in ("contender", "method", "edges", "nodes", "undirected"))
+
+
 def growth(records: list[Record]) -> list[Record]:
     """Slope of log seconds over log edges of every contender that ran on several graphs."""
     keys = dict.fromkeys((r["contender"], r["method"], r["undirected"]) for r in records)
@@ -289,7 +294,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["hots", "structural"])
     parser.add_argument("--memory-limit", default="4GiB")
     parser.add_argument("--work", type=Path, help="folder for the generated graphs")
-    parser.add_argument("--keep-earlier", action="store_true", help="add to the records of --out")
+    parser.add_argument(
+        "--keep-earlier", action="store_true", help="keep the other records of --out"
+    )
     parser.add_argument("--child", choices=CONTENDERS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -302,7 +309,7 @@ def main() -> None:
     if options.keep_earlier and options.out.exists():
         records = json.loads(options.out.read_text())["records"]
     for record in bench(options):  # what is measured is kept, whatever happens to the next one
-        records.append(record)
+        records = [r for r in records if _key(r) != _key(record)] + [record]
         result = {"environment": environment(), "records": records, "growth": growth(records)}
         if options.out is not None:
             options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
     if "weight" in edges.column_names:
         warn_about_edge_weights("weight")
-    names = _class_names(nodes, folder)
+    names = class_names_in(nodes.schema, folder / "nodes.parquet")
     masks = _splits(nodes, folder)
     return Bundle.checked(
         logits=logits,
@@ -174,8 +174,9 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
     return values.astype(str)
 
 
-def _class_names(table: Any, folder: Path) -> list[str] | None:
-    metadata = table.schema.metadata or {}
+def class_names_in(schema: Any, where: Path | str) -> list[str] | None:
+    """Class names in the metadata of a Parquet schema, None if it has none."""
+    metadata = schema.metadata or {}
     if b"class_names" not in metadata:
         return None
     try:
@@ -183,7 +184,7 @@ def _class_names(table: Any, folder: Path) -> list[str] | None:
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
-        raise InputError(f"class_names in {folder / 'nodes.parquet'} is not a JSON list of names.")
+        raise InputError(f"class_names in {where} is not a JSON list of names.")
     return [str(name) for name in names]
 
 

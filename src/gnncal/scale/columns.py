@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnncal.bundles.parquet import class_names_in
 from gnncal.core.errors import InputError
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
@@ -61,16 +61,7 @@ def class_names_of(source: str) -> list[str] | None:
 
     if is_remote(source):
         return None
-    metadata = pq.read_schema(local_files(source)[0]).metadata or {}
-    if b"class_names" not in metadata:
-        return None
-    try:
-        names = json.loads(metadata[b"class_names"])
-    except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
-        raise InputError(f"class_names in {source} is not a JSON list of names.")
-    return [str(name) for name in names]
+    return class_names_in(pq.read_schema(local_files(source)[0]), source)
 
 
 def check_edges(edges: Any, nodes: Any) -> Any:
