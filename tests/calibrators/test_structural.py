@@ -44,6 +44,18 @@ def planted_graph(seed=0, n=3000, n_classes=4):
     return graph, honest, labels, rng
 
 
+def test_temperatures_of_the_fit_are_those_of_a_prediction_to_the_bit():
+    # T_c is kept, and its logarithm is not always the one that was fitted. It shows on few nodes.
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        logits, labels = rng.normal(size=(12, 2)), rng.integers(2, size=12)
+        alone = gnncal.Graph(np.zeros((2, 0), dtype=int), 12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gnncal.GnncalWarning)
+            law = gnncal.StructuralLaw().fit(logits, labels, alone, nodes=range(6))
+        np.testing.assert_array_equal(law.predict_temperature(logits, alone), law.temperature_)
+
+
 def test_the_posterior_has_exact_derivatives():
     rows, logits, labels = random_rows()
     loss, prior = TemperatureLoss(logits, labels), LawPrior()

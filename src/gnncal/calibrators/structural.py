@@ -126,7 +126,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         warn_unless_converged(self, fit.solution)
-        self.temperature_ = np.exp(fit.law.log_temperature(rows))
+        self.temperature_ = np.exp(self._held().log_temperature(rows))  # to the bit as predicted
         self.fit_report_ = FitReport.of(data, fit.loss)
 
     def predict_interval(
