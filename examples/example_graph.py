@@ -1,4 +1,4 @@
-"""The graph of the examples: Cora where ``$GNNCAL_DATA`` has it, else a small generated one."""
+"""The graph of the examples: Cora if ``$GNNCAL_DATA`` has it, otherwise a small sampled one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnncal.simulation import CSBM
 
 
 def load_data(seed: int = 0) -> Data:
-    """A graph with features x, labels y and the masks of training, validation and test nodes."""
+    """Return a graph with features x, labels y and masks of training, validation and test."""
     if os.environ.get("GNNCAL_DATA"):
         found = datasets.load("Cora")
         graph, labels = found.graph, found.labels

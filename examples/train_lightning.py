@@ -2,8 +2,8 @@
 
     python examples/train_lightning.py --out run
 
-logs ECE with its noise floor, and NLL, before and after calibration to run/metrics.csv, and saves
-model and calibrator together in run/.
+This logs ECE with its noise floor, and NLL, before and after calibration to run/metrics.csv. It
+saves model and calibrator together in run/.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class NodeClassifier(lightning.LightningModule):
         self.gnn = GCN(n_features, 64, 2, n_classes, dropout=0.5)
 
     def training_step(self, data: Data) -> torch.Tensor:
-        """The loss of the training nodes."""
+        """Return the loss of the training nodes."""
         logits = self.gnn(data.x, data.edge_index)
         return cross_entropy(logits[data.train_mask], data.y[data.train_mask])
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam."""
+        """Return the optimiser, Adam."""
         return torch.optim.Adam(self.parameters(), lr=0.01)
 
 

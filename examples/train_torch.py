@@ -2,7 +2,7 @@
 
     python examples/train_torch.py --out run
 
-prints ECE with its noise floor, and NLL, before and after calibration on the test nodes.
+This prints ECE with its noise floor, and NLL, on the test nodes before and after calibration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gnncal.torch.metrics import calibration_metrics
 
 
 def train(data: Data, *, epochs: int = 100, seed: int = 0) -> GCN:
-    """A two-layer GCN, fitted to the training nodes."""
+    """Return a two-layer GCN, trained on the training nodes."""
     torch.manual_seed(seed)
     model = GCN(data.num_features, 64, 2, int(data.y.max()) + 1, dropout=0.5)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -35,7 +35,7 @@ def train(data: Data, *, epochs: int = 100, seed: int = 0) -> GCN:
 
 
 def judge(probs: torch.Tensor, data: Data) -> dict[str, float]:
-    """Every metric of the test nodes' probabilities."""
+    """Return every metric of the probabilities on the test nodes."""
     metrics = calibration_metrics()
     metrics.update(probs[data.test_mask], data.y[data.test_mask])
     return {name: float(value) for name, value in metrics.compute().items()}

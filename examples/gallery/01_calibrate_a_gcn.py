@@ -9,8 +9,8 @@ You trained a GCN with PyTorch Geometric. It is often right, but when it says 90
 # %%
 # The graph
 # ---------
-# Cora, if ``GNNCAL_DATA`` names the folder that has it. Otherwise a sampled graph of about the same
-# size stands in, so that the script runs without a download.
+# We use Cora if ``GNNCAL_DATA`` names the folder that has it. Otherwise we sample a graph of about
+# the same size, so that the script runs without a download.
 
 import os
 
@@ -78,8 +78,8 @@ with torch.no_grad():
 # %%
 # Calibrate
 # ---------
-# One call. It fits on the validation nodes and judges on the test nodes. Training nodes are named
-# so that nothing is fitted to what the model has memorised.
+# One call fits on the validation nodes and judges on the test nodes. Training nodes are named so
+# that nothing is fitted to what the model has memorised.
 
 result = gnncal.calibrate(
     logits,
@@ -92,14 +92,14 @@ result = gnncal.calibrate(
 print(result)
 
 # %%
-# "ECE %" is how far confidence is from accuracy on average. Below it stands what a perfectly
-# calibrated model would show on these nodes by chance. The second table is the test: the
-# difference in log loss with its interval. No prediction has changed.
+# "ECE %" is how far confidence is from accuracy on average. The line below says what a perfectly
+# calibrated model would show on these nodes by chance. The second table has the difference in log
+# loss with its interval. No prediction has changed.
 #
 # Look at it
 # ----------
 # Bars are the accuracy of nodes with similar confidence. In a calibrated model they reach the
-# diagonal. Hatching is what is missing.
+# diagonal. Hatching shows the gap between accuracy and confidence.
 
 import matplotlib.pyplot as plt
 

@@ -3,13 +3,13 @@ Why one temperature is not enough
 =================================
 
 Temperature scaling makes the *average* confidence right. On a graph that can hide two mistakes
-that cancel: nodes among their own kind are too timid, nodes among strangers too bold.
+that cancel: nodes with neighbours of their own class are not sure enough, the others are too sure.
 """
 
 # %%
-# A graph of two worlds
-# ---------------------
-# Half of the nodes have neighbours of their own class nearly always, half of them rarely.
+# A graph with two kinds of nodes
+# -------------------------------
+# Half of the nodes have nearly only neighbours of their own class, the other half few.
 # The share of neighbours with the same class is called homophily.
 
 import matplotlib.pyplot as plt
@@ -51,8 +51,9 @@ for name, result in {"one temperature": one, "one for each node": each}.items():
 # %%
 # What the average hides
 # ----------------------
-# Confidence minus accuracy, for nodes of similar homophily. Zero is right, above it the model is
-# too sure. One temperature moves all nodes by the same amount; the two worlds stay apart.
+# The chart shows confidence minus accuracy for nodes of similar homophily. Zero is right; above
+# zero the model is too sure. One temperature moves all nodes the same way, so both kinds of nodes
+# stay wrong.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 labels, before = sample.labels[test], gnncal.softmax(logits)[test]
@@ -67,9 +68,9 @@ plt.show()
 # %%
 # The law that was fitted
 # -----------------------
-# The structural method gives each node its own temperature, from the model's uncertainty there and
-# from what the neighbours say. It was not told the homophily. Where neighbours support the
-# prediction, the temperature is low and the node may be confident.
+# The structural method gives each node its own temperature, from the model's uncertainty at the
+# node and from what the neighbours say. It does not know the homophily. Where neighbours support
+# the prediction, the temperature is low and the node may be confident.
 
 TemperatureDisplay.from_estimator(each.calibrator, logits, sample.graph, nodes=test)
 plt.show()

@@ -2,9 +2,9 @@
 Which nodes may I decide automatically?
 =======================================
 
-You want a machine to decide where it is right in at least 80 % of the cases, and a person to look
-at the rest. Where is the line? A certified threshold answers that, with a guarantee that holds for
-any model.
+A machine should decide the nodes where at least 80 % of its decisions are right, and a person
+should look at the rest. Where is the line? A certified threshold answers that, with a guarantee
+that holds for any model.
 """
 
 # %%
@@ -42,10 +42,10 @@ rule = SelectiveClassifier(target_accuracy=0.8).fit(probs, labels, nodes=held_ou
 print(rule.report_.sentence)
 
 # %%
-# What it is worth
-# ----------------
-# On the test nodes, whose labels took no part, with the raw and with the calibrated probabilities.
-# Both keep the promise. Better probabilities let more nodes be decided.
+# Does it keep the promise?
+# -------------------------
+# We look at the test nodes, whose labels took no part. Raw and calibrated probabilities both keep
+# the promise. Better probabilities let the machine decide more nodes.
 
 raw = gnncal.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
@@ -57,7 +57,7 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
 # %%
 # Other targets
 # -------------
-# The accuracy of the most confident nodes, against how many they are.
+# The curve shows the mistakes among the most confident nodes, against how many nodes they are.
 
 from gnncal.metrics import risk_coverage_curve
 from gnncal.plotting import draw_risk_coverage

@@ -33,8 +33,9 @@ logits = gcn.logits()
 # %%
 # Calibrate on 10 to 300 of the validation nodes
 # ----------------------------------------------
-# Five draws of each size, the same nodes for every method. With very few nodes gnncal warns that
-# the labels do not determine the fit; here we look at what comes of it, so the warnings are off.
+# We draw nodes five times for each size, the same nodes for every method. With very few nodes
+# gnncal warns that the labels do not determine the fit. Here we want to see the effect, so the
+# warnings are off.
 
 warnings.simplefilter("ignore", gnncal.GnncalWarning)
 methods = ["ts", "vs", "hots", "structural"]
@@ -53,7 +54,7 @@ raw = gnncal.metrics.negative_log_likelihood(labels[test], gnncal.softmax(logits
 # %%
 # The result
 # ----------
-# Lines are the mean over draws, bands go from the best draw to the worst.
+# Lines are the mean over draws; bands go from the best draw to the worst.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.axhline(raw, color="grey", linestyle=":", label="uncalibrated")
@@ -70,5 +71,5 @@ ax.legend()
 plt.show()
 
 # %%
-# ``structural`` has a prior that keeps it close to a plain rule until the nodes say otherwise. This
-# is one model on one sampled graph; :doc:`/evidence` has the same on fourteen real graphs.
+# ``structural`` has a prior that keeps it close to a plain rule until the labels say otherwise.
+# This is one model on one sampled graph; :doc:`/evidence` has the same on fourteen real graphs.

@@ -3,8 +3,8 @@ Calibrate a graph in Parquet
 ============================
 
 Your nodes and edges are tables in a warehouse, and the graph may not fit in memory.
-``gnncal.scale`` goes from Parquet to Parquet with DuckDB or Spark, and gives the numbers that
-``gnncal.calibrate`` gives.
+``gnncal.scale`` reads and writes Parquet with DuckDB or Spark, and gives the same numbers as
+``gnncal.calibrate``.
 """
 
 # %%
@@ -41,8 +41,8 @@ pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / 
 # %%
 # One call
 # --------
-# Files, folders and patterns such as ``nodes/*.parquet`` work. ``memory_limit`` is kept: what does
-# not fit goes to disk. On the command line it is ``gnncal scale calibrate``.
+# Files, folders and patterns such as ``nodes/*.parquet`` work. What does not fit into
+# ``memory_limit`` goes to disk. On the command line the same is ``gnncal scale``.
 
 summary = gnncal.scale.calibrate(
     folder / "nodes.parquet",
@@ -57,14 +57,15 @@ print(summary)
 # %%
 # The result
 # ----------
-# A folder of Parquet files, the calibrator, and the metrics. It appears when everything is written.
+# The result is a folder with Parquet files, the calibrator and the metrics. It appears when
+# everything is written.
 
 print(sorted(path.name for path in (folder / "calibrated").iterdir()))
 table = pq.read_table(folder / "calibrated" / "probabilities")
 print(table.slice(0, 5).to_pandas())
 
 # %%
-# What changed: confidence before and after, over all nodes.
+# This is the confidence before and after, over all nodes.
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 ax.hist(gnncal.softmax(logits).max(axis=1), bins=40, range=(0, 1), alpha=0.5, label="before")

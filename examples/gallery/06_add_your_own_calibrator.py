@@ -10,8 +10,8 @@ scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark.
 # %%
 # The idea
 # --------
-# Nodes with many neighbours average over more of them, so a GCN knows more there. Let the
-# temperature depend on the degree:
+# A GCN averages over the neighbours of a node, so it knows more about a node with many neighbours.
+# Let the temperature depend on the degree:
 #
 # .. math:: \ln T_i = a + \frac{b}{1 + d_i}
 
@@ -68,7 +68,7 @@ class DegreeTemperature(gnncal.TemperatureCalibrator):
 # %%
 # Use it
 # ------
-# As any other method.
+# Use it like any other method.
 
 rng = np.random.default_rng(0)
 n = 4000
@@ -105,7 +105,7 @@ print(gnncal.compare(labels[test], ts[test], result.probabilities[test]))
 # %%
 # Is it correct?
 # --------------
-# The laws that every calibrator here is held to: rows are probabilities, labels of test nodes never
+# gnncal holds every calibrator to the same laws: rows are probabilities, labels of test nodes never
 # matter, a saved calibrator predicts the same, and more. The call is silent if all of them hold.
 
 gnncal.testing.check_calibrator(DegreeTemperature)

@@ -11,7 +11,7 @@ logits for all methods, and treat graphs as the units.
 # Bundles
 # -------
 # A bundle is one file with the logits, labels, edges and splits of one trained model. Yours come
-# from your models; here six sampled graphs stand in, from hardly any homophily to a lot.
+# from your models. Here we use six sampled graphs, from low to high homophily.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -83,8 +83,8 @@ for bundle in bundles.values():
 # %%
 # The verdict
 # -----------
-# Mean difference in log loss from temperature scaling, with a 95 % interval over graphs, and on how
-# many of them the method is lower.
+# For each method we print the mean difference in log loss from temperature scaling, a 95 % interval
+# over graphs, and on how many graphs the method is lower.
 
 found = {
     name: compare_paired(np.array(losses), np.array(loss["ts"]), list(bundles))

@@ -1,4 +1,4 @@
-"""How much longer does an answer take with calibration? Medians, measured in turn.
+"""Measure how much longer an answer takes with calibration: medians of calls in turn.
 
 python examples/serving/measure.py run
 """
@@ -17,7 +17,7 @@ from service import Service
 
 
 def milliseconds(run: object) -> float:
-    """How long a call takes."""
+    """Return how long a call takes."""
     start = perf_counter()
     run()
     return 1000 * (perf_counter() - start)

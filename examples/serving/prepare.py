@@ -23,10 +23,10 @@ from train_torch import train
 
 
 def main() -> None:
-    """Half of the validation nodes fit the calibrator, the other half certify a threshold."""
+    """Fit the calibrator on half of the validation nodes, certify a threshold on the other half."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the service")
-    parser.add_argument("--accuracy", type=float, default=0.8, help="wanted of automatic decisions")
+    parser.add_argument("--accuracy", type=float, default=0.8, help="share of right decisions")
     options = parser.parse_args()
 
     data = load_data()

@@ -1,9 +1,9 @@
-"""A service that answers node numbers with class, confidence, and whether to abstain.
+"""A service that takes node numbers and returns class, confidence and whether to abstain.
 
     python examples/serving/service.py run --port 8000
     curl -d '{"nodes": [0, 7]}' localhost:8000/predict
 
-Plain ASGI: any server of that standard can run ``make_app``.
+``make_app`` is plain ASGI, so any server of that standard can run it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Service:
         self.threshold = math.inf if threshold is None else threshold
 
     def answer(self, nodes: list[int]) -> list[dict[str, Any]]:
-        """Class, confidence and whether to abstain, for each node."""
+        """Return class, confidence and whether to abstain, for each node."""
         with torch.inference_mode():
             probs = self.model(self.x, self.edge_index)[nodes]
         confidence, classes = probs.max(dim=1)
@@ -57,7 +57,7 @@ class Service:
         ]
 
     def read_nodes(self, body: bytes) -> list[int]:
-        """The node numbers of a question such as ``{"nodes": [0, 7]}``."""
+        """Return the node numbers of a question such as ``{"nodes": [0, 7]}``."""
         try:
             nodes = json.loads(body)["nodes"]
         except (ValueError, KeyError, TypeError) as error:
@@ -72,7 +72,7 @@ class Service:
 
 
 def make_app(service: Service) -> Callable[..., Awaitable[None]]:
-    """The ASGI application."""
+    """Return the ASGI application."""
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -86,7 +86,7 @@ def make_app(service: Service) -> Callable[..., Awaitable[None]]:
             except BadQuestionError as error:
                 await reply(send, 400, {"error": str(error)})
                 return
-            answers = await asyncio.to_thread(service.answer, nodes)  # others are heard meanwhile
+            answers = await asyncio.to_thread(service.answer, nodes)  # meanwhile others can ask
             await reply(send, 200, {"answers": answers})
         else:
             await reply(send, 404, {"error": "ask POST /predict or GET /health."})
@@ -95,7 +95,7 @@ def make_app(service: Service) -> Callable[..., Awaitable[None]]:
 
 
 async def read_body(receive: Any) -> bytes:
-    """The whole body of a request, if it is not too large."""
+    """Return the whole body of a request, if it is not too large."""
     body, has_more = b"", True
     while has_more:
         message = await receive()
@@ -117,7 +117,7 @@ def main() -> None:
     """Load a folder and serve it on this machine."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="written by prepare.py")
-    parser.add_argument("--port", type=int, default=8000, help="0 takes any that is free")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes any free port")
     options = parser.parse_args()
     app = make_app(Service(options.folder))
     with socket.socket() as listener:
