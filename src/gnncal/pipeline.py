@@ -179,7 +179,7 @@ def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibra
         )
     if params:
         raise InputError(
-            f"{', '.join(params)} cannot be set on a calibrator that is made already; pass "
+            f"{', '.join(params)} cannot be set on a calibrator object; pass "
             f"{type(method).__name__}({next(iter(params))}=...) as method."
         )
     return clone(method)

@@ -44,7 +44,7 @@ def test_a_second_run_says_that_all_is_there(folder):
         *("run", "--bundles", folder / "bundles", "--out", folder / "out", "--seeds", 2),
         *("--methods", "ts,hots", "--protocol", "paper"),
     )
-    assert done.stdout.startswith("0 cells computed, 16 were there, 0 failed; records in ")
+    assert done.stdout.startswith("0 cells computed, 16 recorded before, 0 failed; records in ")
     assert done.stderr == ""
 
 
@@ -190,7 +190,7 @@ def generated(monkeypatch):
 def test_logits_are_trained_once_and_a_broken_cache_is_trained_again(generated, tmp_path):
     arguments = ("run", "--datasets", "texas", "--backbones", "gcn", "--seeds", 1)
     done = run(*arguments, "--methods", "ts", "--out", tmp_path)
-    assert done.stdout.startswith("2 cells computed, 0 were there, 0 failed")
+    assert done.stdout.startswith("2 cells computed, 0 recorded before, 0 failed")
     cached = tmp_path / "logits" / "Texas-gcn-0.npz"
     before, time = cached.read_bytes(), cached.stat().st_mtime_ns
     run(*arguments, "--methods", "hts", "--out", tmp_path)
@@ -232,8 +232,8 @@ def test_cached_logits_of_other_settings_are_not_used(generated, tmp_path, monke
 def test_perturbation_runs_once_and_fills_its_table(generated, tmp_path, monkeypatch):
     monkeypatch.setattr(perturbation, "RATES", (0.0, 0.5))
     arguments = ("perturb", "--datasets", "Texas", "--seeds", 1, "--out", tmp_path)
-    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 were")
-    assert run(*arguments).stdout.startswith("0 classifiers perturbed, 1 were")
+    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 before")
+    assert run(*arguments).stdout.startswith("0 classifiers perturbed, 1 before")
     found = perturbation.read_perturbation(tmp_path)
     assert list(found) == [("gcn", "paper"), ("gcn", "converged")]
     entries = [entry for part in found.values() for entry in part]
@@ -263,7 +263,7 @@ def test_a_perturbed_classifier_with_a_damaged_line_is_run_again(generated, tmp_
     run(*arguments)
     path = tmp_path / "perturbation.jsonl"
     path.write_text(path.read_text().replace("ece", "ecf", 1))
-    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 were")
+    assert run(*arguments).stdout.startswith("1 classifiers perturbed, 0 before")
     found = perturbation.read_perturbation(tmp_path)
     assert [len(entries) for entries in found.values()] == [4, 4]  # nothing twice
 

@@ -113,7 +113,7 @@ def test_parameters_outnumber_the_nodes():
     logits, labels = drawn(300)
     nodes = np.flatnonzero(logits.argmax(axis=1) != labels)[:2]
     found, _ = messages("hots", logits, labels, nodes)
-    assert any("3 parameters meet 2 calibration nodes" in m for m in found)
+    assert any("3 parameters for 2 calibration nodes" in m for m in found)
 
 
 def test_the_standard_error_of_a_temperature_by_hand():

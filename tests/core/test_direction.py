@@ -30,7 +30,7 @@ def notices(graph, method="structural"):
 @pytest.mark.parametrize("method", ["structural", "hots", "rbs"])
 def test_one_direction_of_each_edge_is_noticed_where_the_user_called(method):
     (notice,) = notices(gnncal.Graph(PATH), method)
-    assert "so 1 of 100 nodes send but hear from nobody" in str(notice.message)
+    assert "so 1 of 100 nodes send messages but receive none" in str(notice.message)
     assert issubclass(notice.category, gnncal.GnncalWarning)
     assert notice.filename == __file__
 
@@ -68,7 +68,7 @@ def test_one_direction_of_cora_leaves_679_nodes_without_neighbours():
     sender, receiver = load_or_skip("Cora").edge_index
     one_way = gnncal.Graph(np.stack([sender, receiver])[:, sender < receiver], 2708)
     (notice,) = notices(one_way, "hots")
-    assert "so 679 of 2,708 nodes send but hear from nobody" in str(notice.message)
+    assert "so 679 of 2,708 nodes send messages but receive none" in str(notice.message)
 
 
 @pytest.mark.parametrize("name", ["Chameleon", "Squirrel", "Actor"])

@@ -87,8 +87,10 @@ def test_it_calibrates_is_saved_and_serves(story):
 
 def test_it_is_benchmarked_and_its_records_are_kept(story):
     folder, said = story
-    assert said["run"].startswith("6 cells computed, 0 were there, 0 failed")  # ts has 2 protocols
-    assert said["again"].startswith("0 cells computed, 2 were there, 0 failed")
+    assert said["run"].startswith(
+        "6 cells computed, 0 recorded before, 0 failed"
+    )  # ts has 2 protocols
+    assert said["again"].startswith("0 cells computed, 2 recorded before, 0 failed")
     assert "degree" in (folder / "out" / "tables" / "README.md").read_text()
     run = json.loads((folder / "out" / "runs.jsonl").read_text().splitlines()[0])
     assert run["versions"]["gnncal-degree"] == "0.1.0"

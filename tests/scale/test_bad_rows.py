@@ -36,8 +36,8 @@ def row(**changes):
 BAD_NODES = {
     "the id is null": [row(id=None)],
     "a logit is null": [row(z1=None), row(id=1001, z2=np.nan), row(id=1002, z0=np.inf)],
-    "the label is no class": [row(label=4), row(id=1001, label=-2)],
-    "the split is none of": [row(split="validation")],
+    "the label is not a class": [row(label=4), row(id=1001, label=-2)],
+    "the split is not train": [row(split="validation")],
     "the split is val but there is no label": [row(split="val", label=None)],
 }
 
@@ -52,7 +52,7 @@ def test_bad_rows_of_the_nodes_are_counted_and_refused(reason, tmp_path):
 
 def test_an_id_that_stands_twice_is_refused_and_named(tmp_path):
     with pytest.raises(
-        InputError, match=r"2 rows of the nodes: the id stands more than.*\(ids 7\)"
+        InputError, match=r"2 rows of the nodes: the id occurs more than.*\(ids 7\)"
     ):
         calibrate(*write(tmp_path, nodes=[row(id=7)]), tmp_path / "out", method="ts")
 
@@ -64,7 +64,7 @@ def test_edges_that_name_no_node_are_refused_and_shown(tmp_path):
             calibrate(*write(tmp_path, edges=bad), tmp_path / "out", method=method)
         message = str(raised.value)
         assert "1 rows of the edges: an end is null (edges None -> 3)" in message
-        assert "2 rows of the edges: an end is no node" in message
+        assert "2 rows of the edges: an end is not a node" in message
         assert "5000 -> 1" in message
         assert "2 -> -7" in message
         assert "--skip-bad" in message
@@ -82,8 +82,8 @@ def test_skipping_bad_rows_gives_the_result_without_them(method, tmp_path):
     )
     assert_same(result(tmp_path / "out"), EXAMPLE.in_memory(method), EXAMPLE)
     counts = {(entry["table"], entry["reason"]): entry["count"] for entry in summary.skipped}
-    assert counts[("nodes", "the id stands more than once")] == 2
-    assert counts[("edges", "an end is no node")] == 3
+    assert counts[("nodes", "the id occurs more than once")] == 2
+    assert counts[("edges", "an end is not a node")] == 3
     assert len(counts) == 7
     assert summary.n_nodes == 200
 

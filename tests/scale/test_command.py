@@ -56,7 +56,7 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
         (["--method", "gats"], "gats works in memory only; at scale use one of ts, hts"),
         (["--engine", "postgres"], "engine is 'postgres'"),
         (["--master", "local[2]"], "add --engine spark"),
-        (["--memory-limit", "1MB"], "DuckDB cannot go on within the memory limit"),
+        (["--memory-limit", "1MB"], "DuckDB needs more than the memory limit"),
         (["--memory-limit", "lots"], "expected a size such as 4GiB"),
     ],
 )

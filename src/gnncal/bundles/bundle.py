@@ -234,7 +234,7 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
     ranked = ids[order]
     twice = np.flatnonzero(ranked[1:] == ranked[:-1])
     if twice.size:
-        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} stands more than once.")
+        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} occurs more than once.")
     if not len(ranked):
         raise InputError(f"{where}: there are no ids.")
     position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)

@@ -486,7 +486,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if len(shape) == 2 and shape[1] != len(self.classes_):
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
-                f"{len(self.classes_)} features as input: one column of logits a class."
+                f"{len(self.classes_)} features as input: one column of logits for each class."
             )
         checked = check_logits(logits)
         n_nodes, n_classes = checked.shape

@@ -183,11 +183,11 @@ def name_of(calibrator: Calibrator) -> str:
             if kind is type(calibrator):
                 return name
     raise InputError(
-        f"{type(calibrator).__name__} is no calibrator that gnncal knows by name; declare it as an "
-        "entry point of the group gnncal.calibrators (docs/plugins.md)."
+        f"{type(calibrator).__name__} is not a calibrator that gnncal knows by name; declare it as "
+        "an entry point of the group gnncal.calibrators (docs/plugins.md)."
     )
 
 
 def provider_of(name: str) -> str:
-    """The package that a calibrator comes from: ``"gnncal"``, or a name with its version."""
+    """Return the package of a calibrator: ``"gnncal"``, or a name with its version."""
     return package_of(name, CALIBRATORS)

@@ -161,7 +161,7 @@ class LogEntropyScaling(ParametricTemperature):
     """
 
     parameters = (
-        Parameter("slope", -20.0, 20.0, "the temperature falls off a cliff with entropy"),
+        Parameter("slope", -20.0, 20.0, "the temperature falls as steeply as allowed"),
         Parameter("intercept", -20.0, 150.0, "every calibration node is predicted correctly"),
     )
     slope_: float

@@ -235,11 +235,11 @@ class ParametricTemperature(TemperatureCalibrator):
         reasons = [ends[p.name] for p, v in fitted if p.name in ends and not p.is_harmless(v)]
         reasons += self._level_reasons(covariates, loss, loss_after) if ends else []
         if len(covariates) < len(theta):
-            reasons.append(f"{len(theta)} parameters meet {len(covariates)} calibration nodes")
+            reasons.append(f"{len(theta)} parameters for {len(covariates)} calibration nodes")
         free = np.array([p.name not in ends for p, _ in fitted])
         error = temperature_error(hessian[np.ix_(free, free)], slopes[:, free])
         if error > LARGEST_ERROR:
-            reasons.append(f"the labels leave ln T open by ±{error:.2g}, one standard error")
+            reasons.append(f"the labels determine ln T only to ±{error:.2g} (one standard error)")
         return FitReport.of(
             data,
             loss_after,
@@ -262,11 +262,11 @@ class ParametricTemperature(TemperatureCalibrator):
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
     ) -> list[str]:
-        """Whether the bounds, and not the labels, stopped the temperatures from moving on."""
+        """Say whether the bounds, and not the labels, stopped the temperatures."""
         temperature = self._clamped_formula(covariates)
         needed = loss_after * (1.0 - SMALLEST_GAIN)
         return [
-            f"the loss still falls when every temperature is {change}, so a bound decided"
+            f"the loss still falls when every temperature is {change}; only a bound holds it"
             for factor, change in ((0.5, "halved"), (2.0, "doubled"))
             if loss.value(factor * temperature) < needed
         ]

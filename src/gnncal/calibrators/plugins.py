@@ -76,7 +76,9 @@ def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
             _refuse(f"the calibrator {name!r} of the package {package}", "gnncal uses that name")
         elif name in found:
             other, _ = _distribution(found[name])
-            _refuse(f"the calibrator {name!r} of the package {package}", f"{other} has one too")
+            _refuse(
+                f"the calibrator {name!r} of the package {package}", f"{other} has this name too"
+            )
         else:
             found[name] = entry_point
     return found

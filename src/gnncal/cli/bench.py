@@ -1,4 +1,4 @@
-"""``gnncal bench``: the paper's experiments, its tables and its figures."""
+"""``gnncal bench``: run the paper's experiments, and make its tables and figures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from gnncal.bench.results import Selection
     from gnncal.bench.runner import Outcome, Watch
 
-app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments; tables and figures.")
+app = typer.Typer(
+    no_args_is_help=True, help="Run the paper's experiments; make tables and figures."
+)
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the records.")]
 Seeds = Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")]
-Jobs = Annotated[int, typer.Option(help="Processes.")]
+Jobs = Annotated[int, typer.Option(help="Number of processes.")]
 Bundles = Annotated[
     Path | None, typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits.")
 ]
 Selected = Annotated[
-    str, typer.Option(help="Names with commas between; default: all that have records.")
+    str, typer.Option(help="Names, separated by commas; default: all that have records.")
 ]
 Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
@@ -39,15 +41,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")
 @friendly
 def run(
     folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
-    datasets: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
+    datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
     backbones: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between, or all; default: gcn,gat, or those of --bundles."
+            help="Names, separated by commas, or all; default: gcn,gat, or those of --bundles."
         ),
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="Names or groups (all, paper, few) with commas between.")
+        str, typer.Option(help="Names or groups (all, paper, few), separated by commas.")
     ] = "all",
     seeds: Annotated[
         str | None,
@@ -56,18 +58,19 @@ def run(
         ),
     ] = None,
     protocol: Annotated[
-        list[str] | None, typer.Option(help="paper or converged; may be given twice.")
+        list[str] | None, typer.Option(help="paper or converged; default: both.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes; default: 1, or all workers of the engine.")
+        int | None,
+        typer.Option(help="Number of processes; default: 1, or all workers of the engine."),
     ] = None,
-    engine: Annotated[str | None, typer.Option(help="dask or ray instead of processes.")] = None,
+    engine: Annotated[str | None, typer.Option(help="dask or ray, to use a cluster.")] = None,
     root: Root = None,
     bundles: Bundles = None,
-    again: Annotated[bool, typer.Option(help="Compute what is recorded already.")] = False,
+    again: Annotated[bool, typer.Option(help="Compute recorded cells again.")] = False,
     json: Json = False,
 ) -> None:
-    """Calibrate every dataset, backbone and seed with every method; continues where it was."""
+    """Calibrate each dataset, backbone and seed with each method; continue where a run stopped."""
     from gnncal.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.bench.runner import run_plan
@@ -100,7 +103,7 @@ def run(
         print_json(outcome)
     else:
         out.print(
-            f"{outcome.computed} cells computed, {outcome.recorded_before} were there, "
+            f"{outcome.computed} cells computed, {outcome.recorded_before} recorded before, "
             f"{outcome.failed} failed; records in {folder}",
             soft_wrap=True,
         )
@@ -135,7 +138,7 @@ def tables(
     if json:
         print_json({"folder": str(place), "files": files})
         return
-    out.print(f"{len(found)} tables in {place}; README.md has all", soft_wrap=True)
+    out.print(f"{len(found)} tables in {place}; its README.md has all of them", soft_wrap=True)
 
 
 @friendly
@@ -146,7 +149,7 @@ def diagnose(
     bundles: Bundles = None,
     json: Json = False,
 ) -> None:
-    """Relate structure to correctness for the datasets and seeds that DIR has records of."""
+    """Measure how graph structure relates to right predictions, for all datasets in DIR."""
     from gnncal.bench.diagnosis import diagnose as run_diagnosis
     from gnncal.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal.bench.records import read_records
@@ -172,14 +175,16 @@ def diagnose(
     if json:
         print_json({"diagnosed": done, "datasets": list(seeds)})
         return
-    out.print(f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} were; in {folder}")
+    out.print(
+        f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} before; records in {folder}"
+    )
 
 
 @friendly
 def perturb(
     folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
     datasets: Annotated[
-        str, typer.Option(help="Names with commas between; default: the paper's five.")
+        str, typer.Option(help="Names, separated by commas; default: the paper's five.")
     ] = "",
     backbone: Annotated[str, typer.Option(help="The classifier.")] = "gcn",
     seeds: Seeds = "5",
@@ -187,7 +192,7 @@ def perturb(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Add and remove edges, evaluate the frozen classifier, fit TS and HoTS anew."""
+    """Add and remove edges, run the frozen classifier again, and refit TS and HoTS."""
     from gnncal.bench.perturbation import DATASETS, run_perturbation
     from gnncal.bench.plan import Task
 
@@ -206,14 +211,15 @@ def perturb(
         print_json(outcome)
     else:
         out.print(
-            f"{outcome.computed} classifiers perturbed, {outcome.recorded_before} were; in {folder}"
+            f"{outcome.computed} classifiers perturbed, {outcome.recorded_before} before; "
+            f"records in {folder}"
         )
     _exit_if_failed(outcome, "classifiers")
 
 
 @friendly
 def figures(folder: Folder, json: Json = False) -> None:
-    """Draw the paper's figures from the records and the diagnosis of DIR, to DIR/figures."""
+    """Draw the paper's figures from the records and the diagnosis in DIR, into DIR/figures."""
     from gnncal.rendering.bench.figures import save_figures
 
     files = save_figures(folder)
@@ -238,7 +244,7 @@ def report(
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Calibration benchmark",
     json: Json = False,
 ) -> None:
-    """Write the records of DIR as one interactive page: leaderboard, ranks, the paper's values.
+    """Write one interactive page of the records in DIR: leaderboard, ranks, the paper's values.
 
     The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
     browser; ranks and their critical difference follow.
@@ -279,7 +285,7 @@ def _command() -> str:
 
 
 def _selection(datasets: str, backbones: str, methods: str, seeds: str) -> Selection:
-    """Which records to look at; an empty text means all."""
+    """Return which records to look at; an empty text means all."""
     from gnncal.bench.plan import choose_methods
     from gnncal.bench.results import Selection
 
@@ -298,7 +304,7 @@ def _names(text: str) -> list[str]:
 def _some_names(option: str, text: str) -> list[str]:
     names = list(dict.fromkeys(_names(text)))
     if not names:
-        raise InputError(f"{option} is {text!r}; expected names with commas between, or all.")
+        raise InputError(f"{option} is {text!r}; expected names separated by commas, or all.")
     return names
 
 
@@ -349,7 +355,7 @@ def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
 
 @contextmanager
 def _progress() -> Iterator[Watch]:
-    """A bar on a terminal, elsewhere a line whenever something else is being done."""
+    """Show a bar on a terminal, or elsewhere a line whenever the work changes."""
     if not err.is_terminal:
         yield _stage_printer()
         return

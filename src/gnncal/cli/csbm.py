@@ -1,4 +1,4 @@
-"""``gnncal csbm``: the paper's theory, checked on graphs whose probabilities are known."""
+"""``gnncal csbm``: check the paper's theory on graphs whose true probabilities are known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def csbm(
         "csbm-output"
     ),
     seeds: Annotated[
-        int | None, typer.Option(help="Repetitions; by default the experiment's own.")
+        int | None, typer.Option(help="Number of repetitions; default: that of the experiment.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes: a first look in seconds.")
@@ -43,8 +43,8 @@ def csbm(
 ) -> None:
     """Run an experiment on the contextual stochastic block model and draw what it shows.
 
-    Writes NAME.json and NAME.png. "all" runs every experiment and adds csbm.html: one page with
-    all figures inlined that explains each statement.
+    Writes NAME.json and NAME.png. "all" runs every experiment and also writes csbm.html, one page
+    that explains each statement and has all figures.
     """
     from gnncal import __version__
     from gnncal.rendering.csbm.page import csbm_page

@@ -1,4 +1,4 @@
-"""``gnncal decide``: which nodes may be decided automatically, and which classes each may have."""
+"""``gnncal decide``: say which nodes may be decided automatically, and give sets of classes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from gnncal.core.arrays import FloatArray, IntArray
 
 FOREIGN = (
-    "the guarantee needs probabilities that were not fitted on the validation nodes of the input; "
-    "those that `gnncal calibrate` writes were. Leave --probabilities out, and decide holds nodes "
-    "out by itself."
+    "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
+    "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
+    "and keeps nodes for the threshold."
 )
 
 
@@ -55,10 +55,10 @@ def decide(
     held_out: Annotated[
         float,
         typer.Option(
-            "--hold-out", help="Share of the validation nodes kept from the calibrator for this."
+            "--hold-out", help="Share of the validation nodes kept for the threshold and the sets."
         ),
     ] = 0.5,
-    seed: Annotated[int, typer.Option(help="Seed of the nodes held out, and of the sets.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the nodes held out and for the sets.")] = 0,
     probabilities: Annotated[
         Path | None,
         typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
@@ -67,9 +67,10 @@ def decide(
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
 
-    Half of the validation nodes fit the calibrator, the others the confidence threshold, because
-    nodes that a calibrator was fitted on cannot vouch for it. The folder gets decisions.npz (or
-    .parquet when INPUT is a folder), calibrator.safetensors and summary.json.
+    The calibrator is fitted on one part of the validation nodes, the confidence threshold on the
+    rest, because a calibrator looks better than it is on the nodes it was fitted on. The folder
+    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors and
+    summary.json.
     """
     from gnncal.bundles import DECISION_FILES, read_bundle
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
@@ -130,8 +131,8 @@ def _check_folder(folder: Path) -> None:
     for name in PROBABILITY_FILES:
         if (folder / name).exists():
             raise InputError(
-                f"{folder} has {name} of another result, whose calibrator and summary would be "
-                "overwritten; choose another --out."
+                f"{folder} has {name} of another result, and decide would overwrite its "
+                "calibrator and summary; choose another --out."
             )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 ASSUMPTION = (
     "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
-    "random. It does not hold for nodes that join the graph later, after a drift, or where the "
-    "labelled nodes are of a special kind."
+    "random. It does not hold for nodes that join the graph later, if the graph drifts with time, "
+    "or if only special nodes were labelled."
 )
 
 
@@ -104,7 +104,7 @@ def _summarise(bundle: Bundle, found: Decisions, notes: list[str]) -> dict[str, 
 
 
 def _judge(bundle: Bundle, found: Decisions) -> dict[str, Any]:
-    """Return what it turned out to be on the labelled test nodes, if there are any."""
+    """Return how decisions and sets do on the labelled test nodes, if there are any."""
     from gnncal.decisions import judge_decisions, judge_sets
 
     test = bundle.test_nodes

@@ -54,7 +54,7 @@ class Contradicted:
 
 @dataclass(frozen=True)
 class Results:
-    """What every method makes of the demo's graph, by name of the method."""
+    """The results of every method on the demo's graph, by name of the method."""
 
     calibrations: dict[str, Calibration]
     evaluations: dict[str, Evaluation]  # on the test nodes
@@ -76,19 +76,18 @@ def demo(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
         "demo-output"
     ),
-    nodes: Annotated[int, typer.Option(help="Nodes of the sampled graph.")] = 6000,
-    seed: Annotated[int, typer.Option(help="Seed of graph, classifier and methods.")] = 0,
+    nodes: Annotated[int, typer.Option(help="Number of nodes of the sampled graph.")] = 6000,
+    seed: Annotated[int, typer.Option(help="Seed for graph, classifier and methods.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Calibrate a classifier on a graph whose neighbourhoods differ, with every method.
+    """Calibrate a classifier on a sampled graph with every method, and write a report.
 
-    Samples a contextual stochastic block model in which half of the nodes live among their own
-    class and half do not, trains a one-layer linear graph network, and writes the bundle, the
-    probabilities of the structural law, the calibrator, all results, a reliability diagram and a
-    report to open in a browser.
+    Half of the nodes have neighbours mostly of their own class, half do not. The classifier is a
+    one-layer linear graph network. The folder gets the bundle, the probabilities of the structural
+    law, the calibrator, all results, a reliability diagram and a report to open in a browser.
     """
     if nodes < 500:
-        raise InputError(f"--nodes is {nodes}; the demo needs at least 500 to say anything.")
+        raise InputError(f"--nodes is {nodes}; the demo needs at least 500.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
     with staged_folder(folder) as staging:
@@ -148,7 +147,7 @@ def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
     runnable = [name for name, kind in known.items() if has_torch or not kind.needs_torch]
     left_out = [name for name in known if name not in runnable]
     if left_out:
-        note(f"without {', '.join(left_out)}: they need torch, pip install 'gnncal[neural]'.")
+        note(f"left out {', '.join(left_out)}: they need torch (pip install 'gnncal[neural]').")
     methods = {name: get_calibrator(name) for name in runnable}
     return {**methods, ORACLE: get_calibrator("hots", homophily=homophily)}
 
@@ -261,7 +260,7 @@ def _print(bundle: Bundle, results: Results) -> None:
 
     out.print(_table(bundle, results))
     out.print(
-        "* lowest of those that need no true h\n"
+        "* lowest of the methods that do not use the true h\n"
         "floor:     the ECE that perfect calibration would show on these nodes\n"
         f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "

@@ -1,4 +1,4 @@
-"""``gnncal evaluate``: every metric on the test nodes, before and after."""
+"""``gnncal evaluate``: print every metric on the test nodes, before and after calibration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def evaluate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Print all metrics of INPUT's logits, and of calibrated probabilities beside them."""
+    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
     from gnncal.bundles import read_bundle, read_probabilities
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.core.probability import softmax

@@ -1,4 +1,4 @@
-"""``gnncal export``: a saved calibrator as a file that runs without gnncal."""
+"""``gnncal export``: write a saved calibrator as a file that runs without gnncal."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def export(
 ) -> None:
     """Write a saved calibrator as an ONNX model or a torch.export program.
 
-    Its inputs are float32 logits and, for methods that look at the graph, an int64 edge_index; its
-    output are the probabilities. The numbers of nodes and edges are free.
+    The inputs are float32 logits and, for methods that use the graph, an int64 edge_index. The
+    output is the probabilities. Any number of nodes and edges will do.
     """
     require("torch", extra="neural", purpose="gnncal export")
     from gnncal.calibrators.catalogue import name_of
@@ -52,5 +52,5 @@ def export(
     inputs, name = ", ".join(written.inputs), metadata["calibrator"]
     out.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
     if written.difference is not None:
-        out.print(f"run on another graph: differs by at most {written.difference:.1e}")
+        out.print(f"checked on another graph: differs by at most {written.difference:.1e}")
     out.print(f"written to {target}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``gnncal methods``: the calibrators, what each does, and the parameters it takes."""
+"""``gnncal methods``: list the calibrators, what each does, and its parameters."""
 
 from __future__ import annotations
 
@@ -79,4 +79,4 @@ def _print_method(method: MethodDescription) -> None:
         table.add_row(parameter.name, str(parameter.default), parameter.note)
     out.print(table)
     first = method.parameters[0]
-    out.print(f"Set with --param, for instance --param {first.name}={first.default}")
+    out.print(f"Set one with --param, for instance --param {first.name}={first.default}")

@@ -16,7 +16,7 @@ def report(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="INPUT", help=".npz file, folder of Parquet files, or folder of gnncal scale."
+            metavar="INPUT", help=".npz file, folder of Parquet files, or output of gnncal scale."
         ),
     ],
     page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
@@ -26,10 +26,12 @@ def report(
     ] = None,
     node: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A node to show. May be given several times."),
+        typer.Option(metavar="ID", help="A node to show first. May be given several times."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print verdict and metrics.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print verdicts and metrics as JSON.")
+    ] = False,
 ) -> None:
     """Write one HTML file that shows whether INPUT's confidence can be trusted.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def collected_notes() -> Iterator[list[str]]:
-    """Collect what the block warns of, each message once, in a list that is filled at the end."""
+    """Collect the warnings of the block, each message once, in a list that is filled at the end."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         yield notes
@@ -57,7 +57,7 @@ def write_results(
 
 
 def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
-    """Return what is worth keeping of a result beside the probabilities, as plain data."""
+    """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
     from gnncal.calibrators.catalogue import name_of
 

@@ -35,7 +35,7 @@ def scale(
     ] = None,
     calibrator: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Apply this saved calibrator; fit nothing."),
+        typer.Option(metavar="FILE", help="Apply this saved calibrator instead of fitting one."),
     ] = None,
     engine: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
     master: Annotated[
@@ -44,14 +44,16 @@ def scale(
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Such as 4GiB; what exceeds it goes to disk."),
+        typer.Option(
+            metavar="SIZE", help="Memory to use, such as 4GiB; what does not fit goes to disk."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of DuckDB.")] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of every class.")
+        bool, typer.Option("--probabilities", help="Also write the probability of every class.")
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and say so.")
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and list them.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -102,7 +104,7 @@ def _print(folder: Path, summary: ScaleSummary, *, as_json: bool) -> None:
 
 
 def _listener() -> Progress:
-    """Shows each stage on stderr: a bar on a terminal, a line with its time elsewhere."""
+    """Return a listener that shows each stage on stderr: as a bar, or as a line with its time."""
     from gnncal.scale.progress import Progress
 
     class Shown(Progress):

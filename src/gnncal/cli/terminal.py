@@ -1,4 +1,4 @@
-"""How the command line speaks: results on stdout, everything else on stderr."""
+"""What the command line prints: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
-    """Bad input ends with one line on stderr and exit code 2; warnings become notes."""
+    """Wrap a command so that bad input ends with one line on stderr, and warnings become notes."""
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,7 +52,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
 
 def note(message: Warning | str) -> None:
-    """Something worth knowing, as one line on stderr."""
+    """Print something worth knowing as one line on stderr."""
     _print_line("note", message)
 
 
@@ -71,7 +71,7 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON of records, arrays and numbers; what JSON cannot say (NaN, infinity) is null."""
+    """Return records, arrays and numbers as JSON; NaN and infinity become null."""
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
@@ -86,9 +86,9 @@ def page_target(path: Path) -> Path:
 
 @contextmanager
 def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
-    """A temporary folder whose files move to ``target`` only if the block succeeds.
+    """Give a temporary folder whose files move to ``target`` only if the block succeeds.
 
-    Files of ``target`` with the names ``replaces`` belong to an earlier result and go away then.
+    Files of ``target`` with the names ``replaces`` are of an earlier result and are then removed.
     """
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file; --out expects a folder.")
@@ -119,7 +119,7 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program as an exception does, so that what is unfinished is removed."""
+    """Let SIGTERM end the program like an exception, so that unfinished files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does
         return

@@ -32,12 +32,12 @@ class ExpansionError(InputError):
 
 
 def check_expansion(path: Path, size: int) -> None:
-    """Raise unless a file of its size may unpack to so many bytes."""
+    """Raise an InputError if a file would unpack to more bytes than its size allows."""
     limit = max(ALWAYS_ALLOWED, LARGEST_EXPANSION * path.stat().st_size)
     if size > limit:
         raise ExpansionError(
-            f"{path} would unpack to {size:,} bytes, and a file of its size may unpack to "
-            f"{limit:,}; write it without compression if that is meant."
+            f"{path} would unpack to {size:,} bytes, but a file of its size may unpack to at "
+            f"most {limit:,}; if the size is intended, write it without compression."
         )
 
 
@@ -90,7 +90,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     if array.dtype.kind == "U" and array.size:
         points = np.ascontiguousarray(array).reshape(-1).view(array.dtype.str[0] + "u4")
         if points.max() > sys.maxunicode:  # making a str of it is an error of the interpreter
-            raise InputError(f"{info.filename} holds text that is no Unicode")
+            raise InputError(f"{info.filename} holds text that is not Unicode")
     return array
 
 

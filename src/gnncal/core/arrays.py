@@ -25,7 +25,7 @@ def as_numpy(values: Any) -> npt.NDArray[Any]:
         return np.asarray(values.numpy())
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(
-            "a masked array came, whose mask would be lost; pass values.filled(...) as a plain "
+            "a masked array would lose its mask here; pass values.filled(...) as a plain "
             "array, or leave the masked nodes out."
         )
     return np.asarray(values)

@@ -37,7 +37,7 @@ def csr_from_parts(
 def _check_shape(shape: Any, name: str) -> tuple[int, int]:
     listed = np.asarray(shape)
     if listed.dtype.kind not in "iu" or listed.shape != (2,) or listed.min() < 0:
-        raise InputError(f"the CSR parts of {name} do not fit together: its shape is no pair.")
+        raise InputError(f"the CSR parts of {name} do not fit together: its shape is not a pair.")
     return int(listed[0]), int(listed[1])
 
 

@@ -32,9 +32,9 @@ def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
         return
     warnings.warn(
         f"almost no edge of the graph is listed in both directions, so {only_send:,} of "
-        f"{graph.n_nodes:,} nodes send but hear from nobody; if your model made the edges "
-        "symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
-        "ToUndirected()(data). If the graph is directed, as the model has it, all is well.",
+        f"{graph.n_nodes:,} nodes send messages but receive none; if your model made the "
+        "edges symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
+        "ToUndirected()(data). If your model uses the directed graph, ignore this.",
         GnncalWarning,
         stacklevel=stacklevel + 1,
     )

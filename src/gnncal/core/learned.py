@@ -134,6 +134,6 @@ def check_recalled_nodes(nodes: IntArray, n_nodes: int) -> None:
     """Raise unless the nodes that a saved calibrator recalls from its fit exist in that graph."""
     if nodes.size and nodes.max() >= n_nodes:
         raise InputError(
-            f"the calibrator recalls node {int(nodes.max())} of the graph of its fit, but that "
+            f"the calibrator refers to node {int(nodes.max())} of the graph of its fit, but that "
             f"graph has {n_nodes} nodes; the saved file is damaged, so fit and save it again."
         )

@@ -33,7 +33,7 @@ def download(name: str, facts: Facts, root: Path) -> None:
             fetched = [Path(temporary) / facts.folder / file for file in facts.files]
             missing = [path.name for path in fetched if not path.is_file()]
             if missing:
-                raise FileNotFoundError(f"{missing[0]} was not among what came")
+                raise FileNotFoundError(f"{missing[0]} is missing in the download")
             folder.mkdir(parents=True, exist_ok=True)
             for path in fetched:
                 os.replace(path, folder / path.name)

@@ -33,7 +33,7 @@ class ArrayUnpickler(pickle.Unpickler):
         """The admitted object of this name; old files name modules that have since moved."""
         key = module.partition(".")[0], name
         if key not in self.admitted:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not data")
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is code and not data")
         return self.admitted[key]
 
 

@@ -1,4 +1,4 @@
-"""Why a node's temperature is what it is, part by part."""
+"""Explain a node's temperature as a product of parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COVARIATE_TITLES = (
     "support among the neighbours",
     "support two hops away",
     "neighbours' uncertainty",
-    "more confident than the neighbours",
+    "confidence relative to the neighbours",
     "in-degree",
     "out-degree",
 )
@@ -49,7 +49,7 @@ def _one_for_all(
     return Explanation(
         ("one temperature for every node",),
         temperature[nodes, None],
-        "This method knows nothing of the node or its neighbours.",
+        "This method does not look at the node or its neighbours.",
     )
 
 

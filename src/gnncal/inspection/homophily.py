@@ -91,7 +91,7 @@ def neighbour_support(logits: Any, graph: Any) -> FloatArray:
     """
     checked, known = check_logits(logits), as_graph(graph)
     if known is None or known.n_nodes != len(checked):
-        raise InputError(f"graph is {shown(graph)}; expected that of the {len(checked)} nodes.")
+        raise InputError(f"graph is {shown(graph)}; expected the graph of {len(checked)} nodes.")
     probs = softmax(checked)
     return neighbour_class_share(
         known,
@@ -148,7 +148,9 @@ def homophily_groups(
     known = ~np.isnan(values)
     values = values[known]
     if values.size == 0 or values.min() < 0 or values.max() > 1:
-        raise InputError("homophily has no value or some outside [0, 1]; pass shares, NaN unknown.")
+        raise InputError(
+            "homophily has no value, or values outside [0, 1]; pass shares, NaN if unknown."
+        )
     edges = bin_edges(values, n_groups, "quantile")
     filled, group = np.unique(bin_index(values, edges), return_inverse=True)
     counts = np.bincount(group)

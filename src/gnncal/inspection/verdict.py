@@ -1,4 +1,4 @@
-"""The report's first sentence: may one act on this confidence?"""
+"""The verdict of a report: can one act on this confidence?"""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from gnncal.evaluation import Comparison, Difference, Evaluation
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly any use would notice
-FAINT = 0.05  # a noise floor above which an error that matters could not be seen
+FAINT = 0.05  # above this noise floor, an error that matters cannot be seen
 UNCALIBRATED = "uncalibrated"  # the model as it is
 REMAINDER = (
-    "What remains is {:.1f} points more than chance explains; the report's groups show where."
+    "The error is still {:.1f} points larger than chance explains; the groups of the report show "
+    "where."
 )
 TOO_FEW = "Too few test nodes to tell"
 UNSEEN = (
-    "With so few test nodes, an error of {} is what chance alone shows, so a smaller one cannot be "
-    "seen. Label more test nodes."
+    "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
+    "Label more test nodes."
 )
 DISAGREEMENT = (
-    "The two measures disagree: it tells right nodes from wrong ones better, but its average "
-    "confidence fits the accuracy worse. Where a prediction is nearly always wrong, no temperature "
-    "can say so; a method that may change predictions, such as structural-graph, can."
+    "The two measures disagree: confidence now separates right from wrong predictions better, but "
+    "on average it fits the accuracy worse. Where a prediction is nearly always wrong, no "
+    "temperature can say so; a method that may change predictions, such as structural-graph, can."
 )
 
 
@@ -37,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on."""
+    """The numbers that a verdict rests on."""
 
     ece_before: float
     ece_after: float
@@ -68,9 +69,9 @@ def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evid
 def judge_method(name: str, found: Evidence) -> Verdict:
     """Say what a method did to the confidence, and whether it is honest now.
 
-    Better or worse is decided by the paired interval of the log loss, honest or not by the ECE
-    beside what perfect calibration would show on the same nodes. Where that is much, an honest
-    method cannot be told from another, and the verdict says so.
+    The paired interval of the log loss decides between better and worse. The ECE, compared with
+    what perfect calibration would show on the same nodes, decides whether a method is honest. If
+    perfect calibration would show a large error, this cannot be decided, and the verdict says so.
     """
     excess = max(found.ece_after - found.floor, 0.0)
     honest = not found.beyond_chance or excess < NEGLIGIBLE
@@ -92,7 +93,11 @@ def judge_method(name: str, found: Evidence) -> Verdict:
         unseen = UNSEEN.format(_percent(found.floor))
         return Verdict("warn", TOO_FEW, f"{moved}. {changed} {unseen}")
     if honest:
-        label = "You can act on this confidence" if better else "Honest, with or without it"
+        label = (
+            "You can act on this confidence"
+            if better
+            else "Honest, but not clearly better than before"
+        )
         return Verdict("good", label, f"{moved}. {changed}")
     if better:
         rest = DISAGREEMENT if found.ece_rose else REMAINDER.format(100 * excess)

@@ -52,7 +52,7 @@ def bad_duplicates(engine: Engine, duplicates: Any) -> list[BadRows]:
     if not total:
         return []
     few = engine.fetch(duplicates.order_by("id").limit(N_EXAMPLES))["id"].to_pylist()
-    return [BadRows("nodes", "the id stands more than once", int(total), _texts(few))]
+    return [BadRows("nodes", "the id occurs more than once", int(total), _texts(few))]
 
 
 def bad_edges(engine: Engine, edges: Any, nodes: Any, n_bad: int) -> list[BadRows]:
@@ -70,7 +70,7 @@ def bad_edges(engine: Engine, edges: Any, nodes: Any, n_bad: int) -> list[BadRow
         ids = nodes.select("id")
         lost = [known.anti_join(ids, known[end] == ids["id"]) for end in ("src", "dst")]
         few = engine.fetch(lost[0].union(lost[1]).limit(N_EXAMPLES))
-        found.append(BadRows("edges", "an end is no node", n_bad - n_null, _pairs(few)))
+        found.append(BadRows("edges", "an end is not a node", n_bad - n_null, _pairs(few)))
     return found
 
 

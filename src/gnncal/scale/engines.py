@@ -180,8 +180,8 @@ def _plain_errors() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"DuckDB cannot go on within the memory limit ({_first_line(error)}); raise "
-            "--memory-limit, or see that the disk of --out has room."
+            f"DuckDB needs more than the memory limit ({_first_line(error)}); raise "
+            "--memory-limit, or make room on the disk of --out."
         ) from error
     except duckdb.Error as error:
         raise InputError(f"DuckDB stopped: {_first_line(error)}") from error

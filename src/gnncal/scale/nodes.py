@@ -14,8 +14,8 @@ from gnncal.scale.columns import LIST_COLUMN, SPLITS, Layout
 REASONS = {  # why a row of the nodes cannot be used, in the order in which they are looked for
     "null id": "the id is null",
     "logits": "a logit is null, NaN or infinite, or the list has another length",
-    "label": "the label is no class",
-    "split": "the split is none of train, val, test",
+    "label": "the label is not a class",
+    "split": "the split is not train, val or test",
     "unlabelled": "the split is val but there is no label",
 }
 

@@ -209,7 +209,9 @@ def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
         sizes = engine.fetch(counted.order_by(counted["n"].desc(), "size").limit(1))
         n_classes = int(sizes["size"][0].as_py()) if sizes.num_rows else 0
         if n_classes < 2:
-            raise InputError(f"the lists of {LIST_COLUMN} are empty; expected a logit a class.")
+            raise InputError(
+                f"the lists of {LIST_COLUMN} are empty; expected one logit for each class."
+            )
     columns = raw.columns
     if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
         raise InputError(

@@ -250,7 +250,7 @@ def read_summary(folder: str | Path) -> ScaleSummary:
     except FileNotFoundError:
         raise InputError(f"there is no file {path}; pass a folder of gnncal scale.") from None
     except (ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path} is no summary of gnncal scale ({error}).") from error
+        raise InputError(f"{path} is not a summary of gnncal scale ({error}).") from error
     if version != FORMAT:
         raise InputError(f"{path} has format {version}, not {FORMAT}; use another gnncal.")
     try:
@@ -258,7 +258,7 @@ def read_summary(folder: str | Path) -> ScaleSummary:
         differences = {n: Difference(**value) for n, value in values["differences"].items()}
         return ScaleSummary(**{**values, **sides, "differences": differences})
     except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path} is no summary of gnncal scale ({error}).") from error
+        raise InputError(f"{path} is not a summary of gnncal scale ({error}).") from error
 
 
 def _measured(values: Any) -> Measured | None:

@@ -220,7 +220,7 @@ def check_node_homophily(homophily: Any) -> FloatArray:
     h = check_homophily(homophily)
     if h.ndim != 1:
         raise InputError(
-            f"homophily has shape {h.shape}, expected (n_nodes,): pass one homophily a node, "
-            "np.full(n_nodes, 0.7)."
+            f"homophily has shape {h.shape}, expected (n_nodes,): pass one homophily for each "
+            "node, np.full(n_nodes, 0.7)."
         )
     return h

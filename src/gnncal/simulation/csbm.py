@@ -276,7 +276,7 @@ class CSBM:
         if shares.ndim:
             raise InputError(
                 f"homophily has shape {shares.shape}; independent edges have one number for all "
-                "nodes, use sample(homophily) for one homophily a node."
+                "nodes, use sample(homophily) for one homophily for each node."
             )
         h = float(shares)
         per_class = n_nodes / self.n_classes

@@ -40,7 +40,7 @@ def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops:
     if incomplete:
         raise InputError(
             f"{incomplete} nodes of the batch lack neighbours that the probabilities of its seed "
-            f"nodes depend on: the model looks {model_hops} hops far and the calibrator "
+            f"nodes depend on: the model looks {model_hops} hops away and the calibrator "
             f"{calibrator.hops} further; sample with num_neighbors=[-1] * {n_hops}."
         )
 

@@ -166,7 +166,7 @@ def edge_index_of(edges: Any) -> Tensor:
         return edges
     if is_list or not (isinstance(edges, Tensor) or hasattr(edges, "coo")):
         raise InputError(
-            f"edge_index is a {type(edges).__name__} that holds no edges; expected a long tensor "
-            "(2, n_edges), a sparse adj_t or a gnncal.Graph."
+            f"edge_index is a {type(edges).__name__} that gnncal cannot read as edges; expected a "
+            "long tensor (2, n_edges), a sparse adj_t or a gnncal.Graph."
         )
     return torch.from_numpy(edges_of_adjacency(edges))

@@ -30,7 +30,7 @@ class RatioBinnedModule(TemperatureModule):
         if calibrator.merge_duplicate_edges:
             raise InputError(
                 "RatioBinnedScaling with merge_duplicate_edges=True cannot become a torch module, "
-                "because it does not count the edges as they come; remove duplicates from the "
+                "because it does not count every edge; remove duplicates from the "
                 "edges yourself and fit with merge_duplicate_edges=False."
             )
         return cls(len(calibrator.classes_), bin_temperatures=calibrator.bin_temperatures_)

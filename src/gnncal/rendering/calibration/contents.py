@@ -36,10 +36,9 @@ LISTED_VALUES = 8  # of a learned array that the page shows
 GUARANTEE = (
     "With probability at least {level:.0f} % over the draw of the calibration nodes, automatic "
     "decisions reach the target. This holds for each target by itself. The threshold is found on "
-    "{n_held} calibration nodes that were kept from the method, which here is fitted on the "
-    "others; test labels are never looked at. The promise is for nodes that come as the "
-    "calibration nodes came. Nodes that arrive later, or from another part of the graph, have no "
-    "such promise."
+    "{n_held} calibration nodes. Here the method is fitted on the other calibration nodes only, "
+    "and test labels are never used. The promise is for nodes that are drawn like the calibration "
+    "nodes. It does not hold for nodes that arrive later or come from another part of the graph."
 )
 
 

@@ -91,8 +91,8 @@
     const profile = method().temperature;
     const sampled = profile.nodes.length + profile.n_without;
     id("temperature-note").textContent = [
-      profile.is_effective ? "This method has no temperature of its own. Shown is the one that would give each prediction the same confidence." : "",
-      profile.has_law ? "Lines: the fitted law, with everything else typical." : "Line: the running median of the nodes.",
+      profile.is_effective ? "This method has no temperature of its own. The chart shows the temperature that would give each prediction the same confidence." : "",
+      profile.has_law ? "Lines: the fitted law for an otherwise typical node." : "Line: the running median of the nodes.",
       profile.n_candidates > sampled ? `${count(sampled)} of ${count(profile.n_candidates)} nodes were chosen at random.` : "",
       profile.n_without ? `${count(profile.n_without)} of ${count(sampled)} nodes are not drawn, because no temperature gives them the confidence that this method gives.` : "",
     ].filter(Boolean).join(" ");
@@ -109,9 +109,9 @@
     slider.setAttribute("aria-valuetext", percent(target));
     const threshold = selective.threshold[i];
     id("target-answer").textContent = threshold === null
-      ? `None can be promised. With ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
+      ? `No nodes: with ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
       : `${percent(selective.coverage[i])} of the nodes (${count(selective.n_decided[i])} of ${count(selective.n_nodes)}): those with confidence of at least ${percent(threshold, 2)}. ` +
-        (selective.test_accuracy[i] === null ? "" : `On the test nodes they are ${percent(selective.test_accuracy[i])} accurate.`);
+        (selective.test_accuracy[i] === null ? "" : `On the test nodes, ${percent(selective.test_accuracy[i])} of these decisions are right.`);
   }
   chart("selective-chart", () => {
     const selective = method().selective, i = state.target;

@@ -117,7 +117,7 @@
     const graphs = `${test.n} independent graph${test.n === 1 ? "" : "s"}`;
     const first = `By ${metric().title}, ${name(ranked[0])} has the best mean rank: ${ranked[0].rank.toFixed(2)} among ${ranked.length} methods on ${graphs}.`;
     if (test.difference === null) {
-      id("verdict-text").textContent = ranked.length === 1 ? `Only ${name(ranked[0])} was run on all of these, so there is nothing to compare.` : `${first} That is too little to tell methods apart: it takes two graphs and three methods.`;
+      id("verdict-text").textContent = ranked.length === 1 ? `Only ${name(ranked[0])} was run on all of these graphs and backbones, so there is nothing to compare.` : `${first} To tell methods apart takes at least two graphs and three methods.`;
       id("rank-text").textContent = "A test of ranks needs at least two independent graphs and three methods that were run on all of them.";
       return;
     }
@@ -125,7 +125,7 @@
     const differ = test.p < 0.05;
     if (differ && close === 0) box.className = "verdict good";
     id("verdict-text").textContent = !differ ? `${first} But the ranks of all methods could be chance (Friedman's p = ${pValue(test.p)}).`
-      : close === 0 ? `${first} It is better than every other by more than the critical difference.`
+      : close === 0 ? `${first} It is better than every other method by more than the critical difference.`
         : `${first} The ranks do not tell ${close === 1 ? "one other method" : `${close} other methods`} from it.`;
     id("rank-text").textContent = `Friedman's test of equal ranks: p = ${pValue(test.p)}. Two methods differ at the 5 % level if their mean ranks are more than ${test.difference.toFixed(2)} apart (${ranked.length} methods, ${graphs}).`;
   }
@@ -175,7 +175,7 @@
     id("paper-some").hidden = rows.length === 0;
     if (!rows.length) return;
     const within = (some, k) => some.filter((row) => row.distance <= k).length;
-    id("paper-text").textContent = `Of ${judged.length} values that the paper printed for these, ${within(judged, 1)} lie within one of its standard deviations of ours and ${within(judged, 2)} within two.`;
+    id("paper-text").textContent = `Of ${judged.length} values that the paper has for your choice, ${within(judged, 1)} lie within one of its standard deviations of ours and ${within(judged, 2)} within two.`;
     const methods = [...new Set(judged.map((row) => row.cell.method))];
     fill(id("agreement"), methods.map((method) => {
       const own = judged.filter((row) => row.cell.method === method), middle = median(own.map((row) => row.distance));
