@@ -221,7 +221,7 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
 
 
 def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
-    """Every metric as a row, and a column for each evaluation of the same nodes."""
+    """Return every metric as a row, and a column for each evaluation of the same nodes."""
     evaluations = list(sides.values())
     rows: list[list[Cell]] = []
     for name, metric in METRICS.items():

@@ -26,7 +26,7 @@ DEFAULT_METHOD = "structural"
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Calibration(Tabular):
-    """A fitted calibrator, what it makes of the logits, and what that is worth on test nodes.
+    """A fitted calibrator, its probabilities, and how good they are on the test nodes.
 
     It prints as a table.
 

@@ -31,7 +31,7 @@ class Costs:
         self._seconds[step.kind][step.dataset].add(seconds)
 
     def predict(self, step: Step) -> float | None:
-        """Expected seconds of a step; None before anything like it was measured.
+        """Return the expected seconds of a step; None before anything like it was measured.
 
         Like it is the same kind of work on the same dataset, or else on the measured dataset
         nearest in size, if one is at most ten times larger than the other. Seconds then go by

@@ -55,7 +55,7 @@ def diagnose(
 
 
 def read_diagnosis(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """The last entry of each dataset, by backbone and dataset."""
+    """Return the last entry of each dataset, by backbone and dataset."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for entry in read_lines(folder / FILE):
         found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
@@ -63,7 +63,7 @@ def read_diagnosis(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Statistic -> correlation with correctness, pooled over datasets and averaged over them."""
+    """Return each statistic's correlation with correctness, pooled and averaged over datasets."""
     found = {}
     for name in STATISTICS:
         by_dataset = [
@@ -76,7 +76,7 @@ def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, t
 
 
 def _is_current(entry: dict[str, Any] | None, seeds: Sequence[int]) -> bool:
-    """Whether an entry was made from these seeds and by today's definitions."""
+    """Return whether an entry was made from these seeds and by today's definitions."""
     return entry is not None and (entry["seeds"], entry.get("schema")) == ([*seeds], SCHEMA)
 
 
@@ -103,7 +103,7 @@ def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:
 
 
 def _outcomes(bundle: Bundle) -> tuple[FloatArray, FloatArray]:
-    """Raw confidence and correctness of the test nodes."""
+    """Return the raw confidence and correctness of the test nodes."""
     test = ordered_test_nodes(bundle)
     probs = softmax(bundle.logits[test])
     return probs.max(axis=1), (probs.argmax(axis=1) == bundle.labels[test]).astype(np.float64)
@@ -123,7 +123,7 @@ def _moments(
 def _sampled_nodes(
     bundle: Bundle, normalised_homophily: FloatArray, seed: int
 ) -> dict[str, list[float]]:
-    """Raw confidence gap of some test nodes, and the correction that the paper's HoTS gives them.
+    """Return the raw confidence gap of some test nodes, and the correction of the paper's HoTS.
 
     The parameters are those that the paper's method learns with its estimate of homophily; the
     correction shown uses the true homophily instead.

@@ -149,7 +149,7 @@ def make_leaderboard(folder: Path, wanted: Selection = EVERYTHING) -> Leaderboar
 
 
 def _in_order(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Names of several lists, each of them once."""
+    """Return the names of several lists, each of them once."""
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
@@ -199,7 +199,7 @@ def _summary(metric: Metric, records: Sequence[Record]) -> Summary:
 
 
 def _published(metric: Metric, dataset: str, backbone: str, method: str) -> published.Value | None:
-    """The paper's value, in the unit of records."""
+    """Return the paper's value, in the unit of records."""
     named = "hots" if method == RELEASED else method
     for name in PUBLISHED:
         if name == metric.name:
@@ -210,7 +210,7 @@ def _published(metric: Metric, dataset: str, backbone: str, method: str) -> publ
 
 
 def _opening(results: Results, metrics: Sequence[Metric]) -> list[Standing]:
-    """The overview and the ranks of one protocol, line by line, the best rank first."""
+    """Return the overview and the ranks of one protocol, line by line, the best rank first."""
     table, ranked = overview(results), ranks(results, OPENING_METRIC)
     rank_of = {row.name: row.entries[0].value for row in ranked.rows if not row.group}
     standings = []

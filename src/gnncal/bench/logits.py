@@ -1,4 +1,4 @@
-"""Where the logits of a task come from: trained once and cached, or bundles of the user's."""
+"""The logits of a task: from classifiers that are trained once and cached, or from bundles."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class LogitProvider(ABC):
 
     @abstractmethod
     def is_ready(self, task: Task) -> bool:
-        """Whether :meth:`load` is quick."""
+        """Return whether :meth:`load` is quick."""
 
     @abstractmethod
     def seems_ready(self, task: Task) -> bool:
-        """A guess at :meth:`is_ready` that costs nothing, for the time left."""
+        """Guess :meth:`is_ready` without cost, to estimate the time left."""
 
     @abstractmethod
     def prepare(self, task: Task) -> None:
@@ -44,11 +44,11 @@ class LogitProvider(ABC):
 
     @abstractmethod
     def load(self, task: Task) -> Bundle:
-        """The logits with graph, labels and split."""
+        """Return the logits with graph, labels and split."""
 
     @abstractmethod
     def size(self, dataset: str) -> float:
-        """A number that the cost of a cell grows with."""
+        """Return a number that the cost of a cell grows with."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class TrainedLogits(LogitProvider):
         load_dataset(dataset, self.root)
 
     def is_ready(self, task: Task) -> bool:
-        """Whether the logits are in the cache."""
+        """Return whether the logits are in the cache."""
         return self._read(task) is not None
 
     def seems_ready(self, task: Task) -> bool:
-        """Whether there is a cached file; its content is not looked at."""
+        """Return whether there is a cached file; its content is not looked at."""
         return self._path(task).exists()
 
     def prepare(self, task: Task) -> None:
@@ -100,7 +100,7 @@ class TrainedLogits(LogitProvider):
         )
 
     def size(self, dataset: str) -> float:
-        """Nodes and edges: what a step of any method touches."""
+        """Return the number of nodes and edges, which the cost of a step grows with."""
         facts = FACTS.get(dataset)
         return 1.0 if facts is None else float(facts.n_nodes + facts.n_edges)
 
@@ -144,12 +144,12 @@ class BundledLogits(LogitProvider):
         return _load_bundle(self._path(task))
 
     def size(self, dataset: str) -> float:
-        """The size of the dataset's files."""
+        """Return the size of the dataset's files."""
         files = (self._path(task) for task in self.tasks() if task.dataset == dataset)
         return float(max((path.stat().st_size for path in files), default=1))
 
     def tasks(self) -> list[Task]:
-        """Tasks for which a bundle exists."""
+        """Return the tasks for which a bundle exists."""
         names = (BUNDLE_NAME.fullmatch(path.name) for path in self.folder.glob("*.npz"))
         return sorted(Task(name[1], name[2], int(name[3])) for name in names if name)
 
@@ -158,7 +158,7 @@ class BundledLogits(LogitProvider):
 
 
 def _key(backbone: str, dataset: Dataset) -> str:
-    """Everything that logits depend on, beside the seed in the name of their file."""
+    """Return a key of everything that logits depend on, except the seed in the file name."""
     from gnncal.classifiers import training_settings
 
     settings = training_settings(backbone, dataset.name)
@@ -167,7 +167,7 @@ def _key(backbone: str, dataset: Dataset) -> str:
 
 @lru_cache(maxsize=1)
 def load_dataset(name: str, root: Path | None) -> Dataset:
-    """A dataset; the last one is kept for the next cell on it."""
+    """Load a dataset; the last one is kept for the next cell on it."""
     return load(name, root=root)
 
 

@@ -60,7 +60,7 @@ def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) ->
 
 
 def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> float:
-    """Replace a predictor to be trained by the task's; the CPU seconds it has taken already."""
+    """Use the predictor that the task shares; return the CPU seconds that it took before."""
     estimator = getattr(calibrator, "homophily", None)
     if not isinstance(estimator, TrainedPredictor):
         return 0.0
@@ -70,7 +70,7 @@ def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> flo
 
 
 def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> None:
-    """Fit on the validation nodes without warnings: records show what a user is warned of."""
+    """Fit on the validation nodes without warnings, because the records show the result."""
     fit_quietly(
         calibrator,
         bundle.logits,
@@ -87,7 +87,7 @@ def ordered_test_nodes(bundle: Bundle) -> IntArray:
 
 
 def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
-    """Metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers.
+    """Return the metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers.
 
     What is not a finite number is left out; readers take it as NaN.
     """
@@ -110,7 +110,7 @@ def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
 
 
 def _sums(count: Any, mean: FloatArray) -> list[float]:
-    """Sums of bins, which unlike means can be added over seeds."""
+    """Return the sums of bins, which unlike means can be added over seeds."""
     return np.where(count > 0, count * np.nan_to_num(mean), 0.0).round(6).tolist()
 
 

@@ -45,7 +45,7 @@ class Cell(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A calibrator with other than its default parameters, under a name of its own."""
+    """A calibrator with parameters other than the default ones, under a name of its own."""
 
     method: str
     protocol: Protocol  # the only one it is run in
@@ -78,7 +78,7 @@ class Plan:
     protocols: Sequence[Protocol]
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell once; a method without protocols is run once, as converged."""
+        """Yield every cell once; a method without protocols is run once, as converged."""
         for task in product(self.datasets, self.backbones, self.seeds):
             for method in self.methods:
                 for protocol in protocols_of(method, self.protocols):
@@ -86,12 +86,12 @@ class Plan:
 
 
 def list_methods() -> list[str]:
-    """Every calibrator of the catalogue, and the variants that the benchmark adds."""
+    """Return every calibrator of the catalogue, and the variants that the benchmark adds."""
     return [*list_calibrators(), *VARIANTS]
 
 
 def choose_methods(names: Sequence[str]) -> list[str]:
-    """Names and groups of them (``all``, ``paper``, ``few``) as a list of methods."""
+    """Return the methods that names and groups (``all``, ``paper``, ``few``) stand for."""
     known = list_methods()
     paper = [*PAPER_METHODS, "hots-release", *ABLATIONS[1:4]]
     groups = {"all": known, "paper": paper, "few": list(FEW_PARAMETERS)}
@@ -107,19 +107,19 @@ def choose_methods(names: Sequence[str]) -> list[str]:
 
 
 def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
-    """The wanted protocols that a method can be run in; always one if it knows none."""
+    """Return the wanted protocols that a method can be run in; always one if it knows none."""
     if method in VARIANTS:
         return [protocol for protocol in wanted if protocol == VARIANTS[method].protocol]
     return list(wanted) if knows_protocols(method) else ["converged"]
 
 
 def knows_protocols(method: str) -> bool:
-    """Whether the protocol makes a difference to a method."""
+    """Return whether the protocol makes a difference to a method."""
     return method in VARIANTS or "protocol" in class_of(method)._get_param_names()
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
-    """The unfitted calibrator of a cell; what is random in it follows the seed of the task.
+    """Return the unfitted calibrator of a cell; the seed of the task seeds its random numbers.
 
     The paper's protocol estimates homophily with the paper's predictor.
     """
@@ -128,7 +128,7 @@ def make_calibrator(cell: Cell) -> Calibrator:
 
 
 def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
-    """Whether a record with these parameters is what the cell would compute today.
+    """Return whether a record with these parameters is what the cell would compute today.
 
     Parameters that an older version wrote are read as this one names them. No optional package is
     needed to tell.
@@ -140,18 +140,18 @@ def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
 
 
 def predictor_of(cell: Cell) -> TrainedPredictor | None:
-    """The homophily predictor that a cell trains; equal ones of a task are trained once."""
+    """Return the homophily predictor that a cell trains; equal ones of a task are trained once."""
     estimator = _recipe(cell)[1].get("homophily")
     return estimator if isinstance(estimator, TrainedPredictor) else None
 
 
 def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
-    """All parameters of the constructor, defaults too, as JSON gives them back."""
+    """Return all parameters of the constructor, defaults too, as JSON gives them back."""
     return as_json(calibrator.get_params())
 
 
 def as_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON gives them back; estimators as their name and parameters."""
+    """Return the parameters as JSON gives them back; estimators as their name and parameters."""
 
     def plain(name: str, value: Any) -> Any:
         if name == "homophily" and not isinstance(value, dict):
@@ -180,7 +180,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
 
 
 def _seeded(homophily: Any, seed: int) -> HomophilyEstimator:
-    """The estimator with the seed of a task, where it draws anything."""
+    """Return the estimator with the seed of a task, where it draws anything."""
     estimator = make_estimator(homophily)
     if isinstance(estimator, TrainedPredictor):
         return replace(estimator, random_state=seed)

@@ -32,7 +32,7 @@ def note_run(folder: Path, command: str) -> str:
 
 
 def _versions() -> dict[str, str | None]:
-    """Versions of the packages that results depend on, those with plugins included."""
+    """Return the versions of the packages that results depend on, those with plugins included."""
     found: dict[str, str | None] = {**plugin_versions()}
     for package in PACKAGES:
         try:

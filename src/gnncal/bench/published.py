@@ -54,7 +54,7 @@ def main_ece() -> dict[tuple[str, str], Value]:
 
 @cache
 def per_backbone(metric: Metric) -> dict[tuple[str, str, str], Value]:
-    """A metric by dataset, backbone and method; calibration errors are in percent."""
+    """Return a metric by dataset, backbone and method; calibration errors are in percent."""
     ours = {theirs: name for name, theirs in BACKBONES.items()}
     return {
         (row["dataset"], ours[row["backbone"]], METHODS[row["method"]]): Value(

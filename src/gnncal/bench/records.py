@@ -54,13 +54,13 @@ class Record:
         return Cell(self.dataset, self.backbone, self.seed, self.method, self.protocol)
 
     def metric(self, name: str) -> float:
-        """A metric by name; NaN if the record does not have it."""
+        """Return a metric by name; NaN if the record does not have it."""
         value = self.metrics.get(name)
         return float("nan") if value is None else float(value)
 
     @classmethod
     def from_entry(cls, entry: dict[str, Any]) -> Record | None:
-        """The record of a line; None if the line is not a record."""
+        """Return the record of a line; None if the line is not a record."""
         known = {f.name: f for f in fields(cls)}
         required = {name for name, f in known.items() if _has_no_default(f)}
         if not required <= entry.keys():
@@ -105,7 +105,7 @@ def append_records(folder: Path, records: Iterable[Record]) -> None:
 
 
 def read_records(folder: Path) -> dict[Cell, Record]:
-    """The last undamaged record of every cell; a failure never replaces a success."""
+    """Return the last undamaged record of every cell; a failure never replaces a success."""
     found: dict[Cell, Record] = {}
     places = folder / "records"
     for path in (*sorted(places.glob("*.jsonl.gz")), *sorted(places.glob("*.jsonl"))):
@@ -120,7 +120,7 @@ def read_records(folder: Path) -> dict[Cell, Record]:
 
 
 def record_file(folder: Path, dataset: str, backbone: str) -> Path:
-    """The file of the records of a dataset and backbone."""
+    """Return the file of the records of a dataset and backbone."""
     return folder / "records" / f"{dataset}-{backbone}.jsonl"
 
 

@@ -82,7 +82,7 @@ class Results:
         return [dataset for dataset, _ in self.pairs]
 
     def records_of(self, method: str) -> list[Record]:
-        """Every record of a method with a pooled backbone."""
+        """Return every record of a method with a pooled backbone."""
         pooled = self.pooled_backbones
         return [
             record
@@ -92,11 +92,11 @@ class Results:
         ]
 
     def values(self, metric: str, dataset: str, backbone: str, method: str) -> FloatArray:
-        """A metric of each record that has it, by seed; empty where there is none."""
+        """Return a metric of each record that has it, by seed; empty where there is none."""
         return np.array([*self._by_seed(metric, dataset, backbone, method).values()])
 
     def mean(self, metric: str, dataset: str, backbones: Sequence[str], method: str) -> float:
-        """The mean over the seeds of each backbone, then over the backbones present."""
+        """Return the mean over the seeds of each backbone, then over the backbones present."""
         means = [
             values.mean()
             for backbone in backbones
@@ -105,7 +105,7 @@ class Results:
         return float(np.mean(means)) if means else float("nan")
 
     def spread(self, metric: str, dataset: str, backbones: Sequence[str], method: str) -> float:
-        """The standard deviation over all seeds of the backbones together."""
+        """Return the standard deviation over all seeds of the backbones together."""
         values = [self.values(metric, dataset, backbone, method) for backbone in backbones]
         return spread_of_seeds(np.concatenate(values))
 
@@ -120,7 +120,7 @@ class Results:
     def fit_cpu_seconds(
         self, rows: Sequence[tuple[str, Sequence[str]]], methods: Sequence[str]
     ) -> FloatArray:
-        """Mean CPU seconds of a fit (n_rows, n_methods), as in :meth:`matrix`."""
+        """Return the mean CPU seconds of a fit (n_rows, n_methods), as in :meth:`matrix`."""
 
         def mean(dataset: str, backbones: Sequence[str], method: str) -> float:
             found = [self.records.get((dataset, backbone, method), []) for backbone in backbones]
@@ -160,7 +160,7 @@ class Selection:
     seeds: tuple[int, ...] = ()
 
     def includes(self, record: Record) -> bool:
-        """Whether a record is to be looked at."""
+        """Return whether a record is to be looked at."""
         return (
             (not self.datasets or record.dataset in self.datasets)
             and (not self.backbones or record.backbone in self.backbones)
@@ -173,7 +173,7 @@ EVERYTHING = Selection()
 
 
 def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol, Results]:
-    """The wanted records of a folder that did not fail, for each protocol that has any."""
+    """Return the wanted records of a folder that did not fail, for each protocol that has any."""
     known = set(list_methods())
     records = [r for r in read_records(folder).values() if r.error is None and r.method in known]
     missing = sorted(

@@ -87,7 +87,7 @@ def run_plan(
 def _records(
     pending: list[Cell], provider: LogitProvider, run: str, each: Workers, progress: _Ledger
 ) -> Generator[list[Record], None, None]:
-    """Records dataset by dataset, each fetched once and by this process alone."""
+    """Yield the records dataset by dataset, each fetched once and by this process alone."""
     for dataset, group in groupby(pending, key=lambda cell: cell.dataset):
         cells = list(group)
         progress.say(f"{dataset}: loading")
@@ -158,7 +158,7 @@ class _Ledger:
         self._tell()
 
     def units(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """Cells of one task that are run together, without holding much work back.
+        """Return the cells of one task that are run together, without holding much work back.
 
         Cells with the same homophily predictor stay together, so that it is trained once.
         """
@@ -228,7 +228,7 @@ def _run_cells(provider: LogitProvider, run: str, cells: list[Cell]) -> list[Rec
 
 
 def _run_apart(work: Work, run: str, each: Workers, cells: list[Cell]) -> list[Record]:
-    """Run cells whose process died one by one: one of them may be to blame, the others are not."""
+    """Run cells whose process died one by one, because only one of them may be to blame."""
     if len(cells) == 1:
         return [_failed(cells[0], run, DIED)]
     lost = partial(_run_apart, work, run, each)
@@ -244,7 +244,7 @@ def _failed(cell: Cell, run: str, reason: str) -> Record:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in the words of a record."""
+    """Return what went wrong, in the words of a record."""
     return f"{type(error).__name__}: {error}"
 
 

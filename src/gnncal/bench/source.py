@@ -23,7 +23,7 @@ SETTINGS = "classifiers.settings"  # those of a training are in the key of cache
 
 @cache
 def package_source() -> dict[str, str | None]:
-    """The version of the package and a digest of all of its files."""
+    """Return the version of the package and a digest of all of its files."""
     digest = hashlib.blake2b(digest_size=8)
     for name, file in sorted(_files(files(PACKAGE)), key=lambda found: found[0]):
         digest.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
@@ -36,7 +36,7 @@ def package_source() -> dict[str, str | None]:
 
 @cache
 def training_source(backbone: str) -> str:
-    """A digest of the code that splits the nodes and trains a backbone.
+    """Return a digest of the code that splits the nodes and trains a backbone.
 
     Comments, docstrings and layout do not count, nor do other backbones: what cannot change logits
     must not make anybody train again.
@@ -53,7 +53,7 @@ def training_source(backbone: str) -> str:
 
 
 def training_modules(backbone: str) -> list[str]:
-    """The modules that train a backbone: its own, the loop, and what these import."""
+    """Return the modules that train a backbone: its own, the loop, and what these import."""
     found: set[str] = set()
     waiting = {"classifiers.training", f"classifiers.{backbone}"}
     while waiting:
@@ -63,14 +63,14 @@ def training_modules(backbone: str) -> list[str]:
 
 
 def _imports(module: str) -> set[str]:
-    """Modules of the followed packages that a module imports from."""
+    """Return the modules of the followed packages that a module imports from."""
     nodes = [node for node in ast.walk(_parse(module)) if isinstance(node, ast.ImportFrom)]
     names = {(node.module or "").removeprefix(f"{PACKAGE}.") for node in nodes}
     return {name for name in names if name.partition(".")[0] in FOLLOWED and "." in name}
 
 
 def _parse(module: str) -> ast.Module:
-    """The code of a module without docstrings."""
+    """Return the code of a module without docstrings."""
     *folders, name = module.split(".")
     tree = ast.parse(files(PACKAGE).joinpath(*folders, f"{name}.py").read_text(encoding="utf-8"))
     for node in ast.walk(tree):

@@ -25,7 +25,7 @@ STATISTICS = ("homophily", LINKED, "clustering", "pagerank", "curvature")
 
 
 def oracle_homophily(graph: Graph, labels: IntArray) -> FloatArray:
-    """Share of the nodes that a node sends to, itself included where it has a loop, of its class.
+    """Return the share of a node's class among the nodes it sends to, self-loops included.
 
     0 where it sends to none, as in the paper.
     """
@@ -38,7 +38,7 @@ def oracle_homophily(graph: Graph, labels: IntArray) -> FloatArray:
 
 
 def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str, FloatArray]:
-    """The statistics of every node; NaN where one is not defined.
+    """Return the statistics of every node; NaN where one is not defined.
 
     h~ = (K h - 1) / (K - 1) of the model's graph, where nodes that send to none have h = 0, and
     again without those (most of Chameleon and Squirrel). The others on the undirected graph
@@ -65,7 +65,7 @@ def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str,
 
 
 def undirected(graph: Graph) -> sparse.csr_array:
-    """Ones where two different nodes share an edge in either direction."""
+    """Return a matrix with ones where two different nodes share an edge in either direction."""
     matrix = graph.adjacency()
     matrix = sparse.csr_array(matrix + matrix.T)
     matrix.setdiag(0.0)
@@ -110,7 +110,7 @@ class ResidualMoments:
 def residual_moments(
     statistic: FloatArray, correct: FloatArray, confidence: FloatArray, in_degree: IntArray
 ) -> ResidualMoments:
-    """Moments after regressing both on an intercept, confidence and log(1 + in-degree).
+    """Return the moments after regressing both on an intercept, confidence and log(1 + in-degree).
 
     Nodes without the statistic are left out of both regressions.
     """

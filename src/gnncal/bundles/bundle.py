@@ -1,4 +1,4 @@
-"""What a run needs and what it gives back, whatever the file format."""
+"""The input and output of a run, whatever the file format."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def write_probabilities(
     *,
     as_parquet: bool,
 ) -> Path:
-    """``probabilities.npz`` or ``probabilities.parquet``; returns the file."""
+    """Write ``probabilities.npz`` or ``probabilities.parquet`` and return the file."""
     from gnncal.bundles import npz, parquet
 
     writer = parquet.write_probabilities if as_parquet else npz.write_probabilities
@@ -186,7 +186,7 @@ def write_decisions(
     *,
     as_parquet: bool,
 ) -> Path:
-    """``decisions.npz`` or ``decisions.parquet``; returns the file."""
+    """Write ``decisions.npz`` or ``decisions.parquet`` and return the file."""
     from gnncal.bundles import npz, parquet
 
     writer = parquet.write_decisions if as_parquet else npz.write_decisions
@@ -194,7 +194,7 @@ def write_decisions(
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
-    """Probabilities for the bundle's nodes, in its order; rows are matched by id where there is."""
+    """Read probabilities in the order of the bundle's nodes, matched by id if there are ids."""
     from gnncal.bundles import npz, parquet
 
     path = Path(path)
@@ -222,7 +222,7 @@ def _check_disjoint(**splits: IntArray) -> None:
 
 
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
-    """Position in ``ids`` of each wanted id; both may be numbers or strings."""
+    """Return the position in ``ids`` of each wanted id; both may be numbers or strings."""
     if not wanted.size:
         return np.empty(0, dtype=np.int64)
     if wanted.dtype.kind != ids.dtype.kind and {wanted.dtype.kind, ids.dtype.kind} != {"i", "u"}:

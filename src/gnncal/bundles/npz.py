@@ -32,7 +32,7 @@ REQUIRED_TO_FIT = ("labels", "val_mask")
 
 
 def read(path: Path, *, labels_required: bool = True) -> Bundle:
-    """The bundle in an ``.npz`` file."""
+    """Return the bundle in an ``.npz`` file."""
     arrays, members = read_npz(path, MEMBERS)
     required = (*REQUIRED, *REQUIRED_TO_FIT) if labels_required else REQUIRED
     missing = [name for name in required if name not in arrays]
@@ -85,7 +85,7 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
 def write_probabilities(
     folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
 ) -> Path:
-    """``probabilities.npz``: probs, prediction, confidence, temperature, ids and class names."""
+    """Write probs, prediction, confidence, temperature, ids and class names."""
     arrays: Arrays = {"probs": probs, **_predictions(probs)}
     if temperature is not None:
         arrays["temperature"] = temperature
@@ -97,7 +97,7 @@ def write_probabilities(
 def write_decisions(
     folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
 ) -> Path:
-    """``decisions.npz``: prediction, confidence, decide, perhaps sets, ids and class names."""
+    """Write prediction, confidence, decide, perhaps sets, ids and class names."""
     arrays: Arrays = {**_predictions(probs), "decide": decided}
     if sets is not None:
         arrays["sets"] = sets
@@ -107,7 +107,7 @@ def write_decisions(
 
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
-    """The array ``probs`` and, where there are, the ids."""
+    """Return the array ``probs`` and, where there are, the ids."""
     arrays, members = read_npz(path, ("probs", "node_ids"))
     if "probs" not in arrays:
         raise InputError(f"{path} has no array 'probs'; it has {', '.join(members)}.")

@@ -56,7 +56,7 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
 def write_probabilities(
     folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
 ) -> Path:
-    """``probabilities.parquet``: id, prediction, confidence, temperature, p0..pK-1."""
+    """Write the columns id, prediction, confidence, temperature, p0..pK-1."""
     columns = _predictions(bundle, probs)
     if temperature is not None:
         columns["temperature"] = temperature
@@ -67,7 +67,7 @@ def write_probabilities(
 def write_decisions(
     folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
 ) -> Path:
-    """``decisions.parquet``: id, prediction, confidence, decide, perhaps set0..setK-1."""
+    """Write the columns id, prediction, confidence, decide, perhaps set0..setK-1."""
     columns = {**_predictions(bundle, probs), "decide": decided}
     if sets is not None:
         columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
@@ -75,7 +75,7 @@ def write_decisions(
 
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
-    """The columns p0..pK-1 and the ids."""
+    """Return the columns p0..pK-1 and the ids."""
     table = _read_table(path, ["id"])
     return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
 
@@ -102,7 +102,7 @@ def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
 
 
 def _read_table(path: Path, required: list[str]) -> Any:
-    """The columns that may be of use; sizes and types are looked at before they are read."""
+    """Return the columns that may be of use; sizes and types are looked at before they are read."""
     pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
     if not path.is_file():
         raise InputError(f"there is no file {path}.")
@@ -175,7 +175,7 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
 
 
 def class_names_in(schema: Any, where: Path | str) -> list[str] | None:
-    """Class names in the metadata of a Parquet schema, None if it has none."""
+    """Return the class names in the metadata of a Parquet schema, None if it has none."""
     metadata = schema.metadata or {}
     if b"class_names" not in metadata:
         return None

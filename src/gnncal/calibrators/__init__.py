@@ -1,1 +1,1 @@
-"""Calibrators: one file a method, all behind ``fit`` and ``predict_proba``."""
+"""Calibrators: one file for each method, all behind ``fit`` and ``predict_proba``."""

@@ -70,7 +70,7 @@ class AffineCalibrator(Calibrator):
     def _report(
         self, data: FitData, loss: float, weight: FloatArray, *, has_free_weights: bool
     ) -> FitReport:
-        """The report, with what the labels left open.
+        """Return the report, with what the labels left open.
 
         ``weight`` and the biases are what the bounds hold for. Weights are free where no more
         than the tiny ridge acts on them; without a mistake they then grow to whatever it allows.
@@ -96,7 +96,7 @@ class AffineCalibrator(Calibrator):
 def affine_objective(
     x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float, *, has_bias: bool = True
 ) -> Objective:
-    """The penalised loss of theta = (W - I, b), flattened, and its gradient.
+    """Return the penalised loss of theta = (W - I, b), flattened, and its gradient.
 
     Without a bias the gradient by b is zero, so that b stays where it starts.
     """
@@ -121,7 +121,7 @@ def _identity(shape: tuple[int, ...]) -> FloatArray:
 
 
 def _at_bound(name: str, values: FloatArray) -> tuple[str, ...]:
-    """The entries of a vector that reached the bound, or a matrix that has such entries."""
+    """Return the entries of a vector that reached the bound, or a matrix that has such entries."""
     reached = np.abs(values) >= BOUND - 1e-6
     if values.ndim == 1:
         return tuple(f"{name}[{c}]" for c in np.flatnonzero(reached))

@@ -156,7 +156,7 @@ class Auto(Calibrator):
 
 
 def _folds(data: FitData, n_folds: int) -> IntArray:
-    """The fold of each calibration node; every fold has certain and uncertain ones."""
+    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
     entropy = np.round(normalised_entropy(data.logits[data.nodes]), DIGITS)
     folds = np.empty(data.nodes.size, dtype=np.int64)
     folds[np.argsort(entropy, kind="stable")] = np.arange(data.nodes.size) % n_folds
@@ -164,7 +164,7 @@ def _folds(data: FitData, n_folds: int) -> IntArray:
 
 
 def _held_out_losses(calibrator: Calibrator, data: FitData, folds: IntArray) -> FloatArray:
-    """Log loss of each calibration node, by a fit that has not seen its label; (n,).
+    """Return the log loss of each calibration node, by a fit that has not seen its label; (n,).
 
     A single node cannot be held out, so it is judged without calibration.
     """
@@ -181,7 +181,7 @@ def _held_out_losses(calibrator: Calibrator, data: FitData, folds: IntArray) -> 
 
 
 def _choose(names: list[str], losses: FloatArray) -> tuple[str, str]:
-    """The first candidate that is about as good as the best, and the reason in words."""
+    """Return the first candidate that is about as good as the best, and the reason in words."""
     means = losses.mean(axis=1)
     best = int(means.argmin())
     if losses.shape[1] == 1:

@@ -1,4 +1,4 @@
-"""The contract: logits, labels and a graph in, probabilities out.
+"""The contract of a calibrator: logits, labels and a graph in, probabilities out.
 
 ``fit`` and ``predict_proba`` check their input; ``_fit`` and ``_predict`` are mathematics only.
 """
@@ -601,7 +601,7 @@ def fit_quietly(
     nodes: Any = None,
     train_nodes: Any = None,
 ) -> AnyCalibrator:
-    """``fit`` without warnings, for fits whose outcome the caller judges by other means."""
+    """Call ``fit`` without warnings, where the caller judges the outcome by other means."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)

@@ -76,7 +76,7 @@ _FITTING = {
 
 
 def every_calibrator() -> dict[str, type[Calibrator]]:
-    """Every calibrator that can be used here, by name: gnncal's own, then other packages'."""
+    """Return every calibrator by name: gnncal's own, then those of other packages."""
     loaded = {name: load_plugin(name, CALIBRATORS) for name in plugin_names(CALIBRATORS)}
     return CALIBRATORS | {name: kind for name, kind in loaded.items() if kind is not None}
 
@@ -115,12 +115,12 @@ def find_name(name: str) -> str:
 
 
 def find_class(name: str) -> type[Calibrator] | None:
-    """The class with exactly this name; of other packages only the one that has it is imported."""
+    """Return the class with exactly this name; only the package that has it is imported."""
     return CALIBRATORS.get(name) or load_plugin(name, CALIBRATORS)
 
 
 def class_of(name: str) -> type[Calibrator]:
-    """The class of a calibrator by name, spelt as people type it."""
+    """Return the class of a calibrator by name, spelt as people type it."""
     kind = find_class(find_name(name))
     assert kind is not None  # or find_name would have raised
     return kind
@@ -177,7 +177,7 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
 
 
 def name_of(calibrator: Calibrator) -> str:
-    """The catalogue's name of a calibrator."""
+    """Return the catalogue's name of a calibrator."""
     for known in (CALIBRATORS, every_calibrator()):
         for name, kind in known.items():
             if kind is type(calibrator):

@@ -18,7 +18,7 @@ PENALTIES = (10.0, 1e3)  # with few and with many classes
 
 
 class DirichletCalibration(AffineCalibrator):
-    r"""A full linear map of the log-probabilities, its off-diagonal and intercept penalised.
+    r"""Map the log-probabilities linearly, with a penalty on off-diagonal weights and the bias.
 
     .. math:: p' = \mathrm{softmax}(W \ln p + b), \qquad \min \; \mathrm{CE}
         + \frac{\lambda}{K(K-1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_j b_j^2

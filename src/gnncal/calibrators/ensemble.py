@@ -158,7 +158,7 @@ def mixture_derivatives(
 def _step_downhill(
     at_label: FloatArray, weights: FloatArray, barrier: float, step: FloatArray, value: float
 ) -> FloatArray:
-    """The weights after a Newton step, shortened until they are positive and the loss falls."""
+    """Return weights after a Newton step that keeps them positive and lowers the loss."""
     length = 1.0
     for _ in range(MAX_STEPS):
         moved = weights + length * step
@@ -169,7 +169,7 @@ def _step_downhill(
 
 
 def _without_traces(weights: FloatArray) -> FloatArray:
-    """Weights that the barrier alone keeps above zero are zero; the uniform part is never all."""
+    """Set weights to zero that only the barrier keeps above it; the uniform part is never all."""
     kept = np.where(weights > SMALLEST_WEIGHT, weights, 0.0)
     kept /= kept.sum()
     if kept[2] > LARGEST_UNIFORM_WEIGHT:

@@ -1,4 +1,4 @@
-"""What the calibration labels cannot tell: reasons why they do not determine a fit."""
+"""Reasons why the calibration labels do not determine a fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def common_reasons(data: FitData) -> tuple[str, ...]:
 
 
 def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
-    """The warning about a fit that the labels do not determine: what, what it means, what to do."""
+    """Return the warning about a fit that the labels do not determine, with what to do."""
     return (
         f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
         "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
@@ -38,7 +38,7 @@ def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
 
 
 def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
-    """The warning of a method that takes all probability from classes it has not seen."""
+    """Return the warning of a method that takes all probability from classes it has not seen."""
     missing = [str(c) for c, count in enumerate(nodes_per_class) if count == 0]
     if not missing:
         return None

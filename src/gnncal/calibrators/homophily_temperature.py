@@ -57,7 +57,7 @@ ALPHA = Parameter(
 def softplus_link(
     raw: FloatArray, parameters: tuple[Parameter, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """The paper's parametrisation softplus(raw) + floor, and its Jacobian."""
+    """Return the paper's parametrisation softplus(raw) + floor, and its Jacobian."""
     floors = np.array([parameter.lower for parameter in parameters])
     return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
 
@@ -75,7 +75,7 @@ def power_law_second_derivatives(
 
 
 def _typical(homophily: FloatArray, n_classes: int) -> float:
-    """The h^ whose |h~| is the mean of |h~| over some nodes.
+    """Return the h^ whose |h~| is the mean of |h~| over some nodes.
 
     The mean of h^ itself may lie at h~ = 0, where the correction is largest, although no node does.
     """

@@ -19,7 +19,7 @@ TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order w
 
 
 class IsotonicCalibration(Calibrator):
-    r"""A monotone step curve for each class, after which rows are normalised.
+    r"""Apply a monotone step curve to each class's probability, then normalise each row.
 
     .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
 
@@ -79,7 +79,7 @@ class IsotonicCalibration(Calibrator):
 
 
 class MultiClassIsotonic(Calibrator):
-    r"""One monotone curve for all classes (IRM), so the predicted class stays.
+    r"""Apply one monotone curve to all probabilities (IRM); the predicted class stays.
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
 
@@ -139,7 +139,7 @@ class MultiClassIsotonic(Calibrator):
 
 
 def _steps(probs: FloatArray, is_label: FloatArray) -> FloatArray:
-    """The corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
+    """Return the corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
     regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     regression.fit(probs.astype(np.float64), is_label.astype(np.float64))
     return np.stack([regression.X_thresholds_, regression.y_thresholds_])

@@ -97,7 +97,7 @@ class LawPrior:
     offset_precision: float = 32.0
 
     def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
-        """The negative log density up to a constant, its gradient, and its Hessian."""
+        """Return the negative log density up to a constant, its gradient, and its Hessian."""
         m, n_classes = len(law.weights), len(law.offsets)
         gradient, hessian = np.zeros(2 + m + n_classes), np.zeros((2 + m + n_classes,) * 2)
         value = 0.0
@@ -197,7 +197,7 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
 def _posterior_derivatives(
     law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Mean negative log posterior of a row, its gradient, and its Hessian."""
+    """Return the mean negative log posterior of a row, its gradient, and its Hessian."""
     log_temperature, jacobian, moves = law.derivatives(rows)
     temperature = np.exp(log_temperature)
     value, by_temperature, curvature = loss.derivatives(temperature)

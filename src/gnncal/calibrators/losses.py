@@ -40,26 +40,26 @@ class TemperatureLoss:
         self.at_label = shifted[labels, np.arange(len(labels))]  # (n,)
 
     def every(self, stride: int) -> TemperatureLoss:
-        """The loss of every ``stride``-th node."""
+        """Return the loss of every ``stride``-th node."""
         part = copy(self)
         part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
         part.at_label = self.at_label[::stride]
         return part
 
     def value(self, temperature: FloatArray) -> float:
-        """The loss alone."""
+        """Return the loss alone."""
         tau, _, total = self._weights(temperature)
         return float(self._mean(tau, total))
 
     def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
-        """The loss, and its derivative by each node's temperature, shape (n,)."""
+        """Return the loss, and its derivative by each node's temperature, shape (n,)."""
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=0) / total
         return float(self._mean(tau, total)), (self.at_label - mean) * tau**2 / len(tau)
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The loss (...), and its first and second derivatives by each T, shape (..., n)."""
+        """Return the loss (...), and its first and second derivatives by each T, shape (..., n)."""
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=-2) / total

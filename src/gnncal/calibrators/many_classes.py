@@ -37,7 +37,7 @@ class RowSpaceLoss:
         self.diagonal, self.beside, self.mu = diagonal, beside, mu
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """The penalised loss and its gradient."""
+        """Return the penalised loss and its gradient."""
         loss, residual = loss_and_residual(self.x + self._moves(theta), self.labels)
         penalty = self._penalty_slope(theta)
         return loss + float(penalty @ theta) / 2.0, self._back(residual) + penalty
@@ -49,7 +49,7 @@ class RowSpaceLoss:
         return self._back(by_scores) + self._penalty_slope(direction)
 
     def probabilities(self, theta: FloatArray) -> FloatArray:
-        """The model's probabilities (n, K)."""
+        """Return the model's probabilities (n, K)."""
         scores = self.x + self._moves(theta)
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)

@@ -165,7 +165,7 @@ class OrderInvariant(Calibrator):
         return keep_predictions(softmax(scores), logits.argmax(axis=1))
 
     def _objective(self, ranked: FloatArray, rank: IntArray, weight_decay: float) -> Objective:
-        """Mean cross-entropy plus decay of the flattened weights, and its gradient."""
+        """Return the mean cross-entropy plus decay of the flattened weights, and its gradient."""
         z, gaps = _sorted_logits(ranked)
         offset = self.offset_
 

@@ -34,11 +34,11 @@ class Parameter:
         return number(at_least=10 * self.lower, at_most=10 * self.upper)
 
     def is_harmless(self, value: float) -> bool:
-        """Whether a value at a bound only means that a simpler formula is enough."""
+        """Return whether a value at a bound only means that a simpler formula is enough."""
         return self.simpler_at_lower and value < self.upper / 2
 
     def bound_hit(self, value: float) -> str | None:
-        """What it means that the fit ended at a bound, if it did."""
+        """Return what it means that the fit ended at a bound, if it did."""
         if value <= self.lower + 1e-5 * abs(self.lower):
             return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
         if value >= self.upper - 1e-5 * abs(self.upper):
@@ -55,11 +55,11 @@ class Scale:
         self.upper = self.encode(np.array([p.upper for p in parameters]))
 
     def encode(self, theta: FloatArray) -> FloatArray:
-        """Coordinates (..., p) of parameters."""
+        """Return the coordinates (..., p) of parameters."""
         return np.log(theta, out=theta.astype(np.float64), where=self.logarithmic)
 
     def decode(self, code: FloatArray) -> FloatArray:
-        """Parameters (..., p) of coordinates."""
+        """Return the parameters (..., p) of coordinates."""
         return np.exp(code, out=code.copy(), where=self.logarithmic)
 
     def by_code(

@@ -86,22 +86,22 @@ class ParametricTemperature(TemperatureCalibrator):
 
     @abstractmethod
     def _starts(self) -> list[tuple[float, ...]]:
-        """Candidate starts of the converged fit."""
+        """Return the candidate starts of the converged fit."""
 
     @abstractmethod
     def _paper_start(self) -> FloatArray:
-        """The unconstrained initial vector of the paper's loop."""
+        """Return the unconstrained initial vector of the paper's loop."""
 
     @abstractmethod
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Theta of an unconstrained vector, and the Jacobian dtheta/draw."""
 
     def _fit_covariates(self, data: FitData) -> FloatArray:
-        """The covariates of the fitted graph; a hook for methods that learn theirs."""
+        """Return the covariates of the fitted graph; a hook for methods that learn theirs."""
         return self._covariates(data.logits, data.graph, None)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
-        """The covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
+        """Return the covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
         return None
 
     def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
@@ -220,7 +220,7 @@ class ParametricTemperature(TemperatureCalibrator):
     def _report(
         self, data: FitData, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
     ) -> FitReport:
-        """The report of a converged fit: bounds, their meaning, and what the labels left open."""
+        """Return the report of a converged fit: bounds, their meaning, what is undetermined."""
         theta = self._theta()
         fitted = list(zip(self.parameters, theta.tolist(), strict=True))
         ends = {p.name: end for p, v in fitted if (end := p.bound_hit(v)) is not None}

@@ -171,7 +171,7 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
 
 
 def _checksum(content: bytes, written: str) -> str:
-    """The digest of a whole file in which zeros stand for the checksum it has."""
+    """Return the digest of a whole file in which zeros stand for the checksum it has."""
     return sha256(content.replace(written.encode(), NO_CHECKSUM.encode(), 1)).hexdigest()
 
 

@@ -32,7 +32,7 @@ _under_test: dict[str, type[Calibrator]] = {}
 
 
 def plugin_names(ours: Collection[str]) -> list[str]:
-    """Names that other packages declare, except those that gnncal itself uses."""
+    """Return the names that other packages declare, except those that gnncal itself uses."""
     return [*_under_test, *_declared(frozenset(ours))]
 
 
@@ -51,7 +51,7 @@ def package_of(name: str, ours: Collection[str]) -> str:
 
 
 def plugin_versions() -> dict[str, str]:
-    """Versions of the packages that declare calibrators, by package."""
+    """Return the versions of the packages that declare calibrators, by package."""
     return dict(_distribution(entry_point) for entry_point in entry_points(group=GROUP))
 
 

@@ -140,14 +140,14 @@ def same_class_ratio(logits: FloatArray, graph: Graph) -> FloatArray:
 
 
 def _without_duplicates(graph: Graph) -> Graph:
-    """The same graph in which no two edges have the same sender and receiver."""
+    """Return the same graph in which no two edges have the same sender and receiver."""
     sender, receiver = graph.edge_index.astype(np.int64)
     keys = np.unique(sender * graph.n_nodes + receiver)
     return Graph(np.stack(np.divmod(keys, graph.n_nodes)), graph.n_nodes)
 
 
 def _bins(ratio: FloatArray, n_bins: int) -> IntArray:
-    """The bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
+    """Return the bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
     edge = np.ceil(np.round(ratio * n_bins, DIGITS)).astype(np.int64)
     return np.clip(edge - 1, 0, n_bins - 1)
 
@@ -176,7 +176,7 @@ def _weak_bins(
 
 
 def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int:
-    """The candidate with the lowest log loss on held-out folds; the smallest if all are equal."""
+    """Return the number of bins with the lowest log loss on held-out folds, or the smallest."""
     if len(labels) < 2:
         return CANDIDATES[0]
     confidence = softmax(logits).max(axis=1)

@@ -80,7 +80,7 @@ def _steps_within(
     lower: FloatArray,
     upper: FloatArray,
 ) -> FloatArray:
-    """The Newton step of each start, zero where it has converged.
+    """Return the Newton step of each start, zero where it has converged.
 
     A coordinate that would leave the box stops at its bound and the others are solved again;
     clipping a joint step instead would leave them where the loss rises.

@@ -192,7 +192,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         return np.exp(self._held().log_temperature(self._rows(seen)))
 
     def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
-        """The other covariates are those of a typical calibration node, the class offset is 0."""
+        """Return the temperature, with typical other covariates and no class offset."""
         covariates = np.zeros((len(entropy), len(self.centre_)))
         support = normalised_homophily(homophily, len(self.classes_))
         covariates[:, SUPPORT] = support - self.centre_[SUPPORT]
@@ -201,7 +201,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         return np.exp(law.log_temperature(rows))
 
     def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
-        """Posterior variance of ln T at each row."""
+        """Return the posterior variance of ln T at each row."""
         p = len(jacobian)
         own, crossed = self.covariance_[:p, :p], self.covariance_[:p, p:]
         variance = np.einsum("pi,pi->i", jacobian, own @ jacobian)

@@ -47,12 +47,12 @@ class LawHolder:
 
 
 def centre_of(covariates: FloatArray) -> FloatArray:
-    """Mean of each covariate over the rows where it is known; zero where it never is."""
+    """Return the mean of each covariate over the rows where it is known; zero where it never is."""
     known = ~np.isnan(covariates)
     return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
 
 
 def law_rows(seen: Neighbourhood, centre: FloatArray) -> LawRows:
-    """What the law looks at; a node without neighbours has a typical neighbourhood."""
+    """Return what the law looks at; a node without neighbours has a typical neighbourhood."""
     covariates = np.nan_to_num(seen.covariates - centre, copy=False, nan=0.0)
     return LawRows(seen.entropy, covariates, seen.predictions)

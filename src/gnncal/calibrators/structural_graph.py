@@ -1,4 +1,4 @@
-"""The structural law with a bias for each class and one more word from the neighbours."""
+"""The structural law with a bias for each class and the neighbours' mean probabilities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gnncal.calibrators.structural_scores import StructuralScores
 
 
 class StructuralGraph(StructuralScores):
-    r"""The structural law, a bias for each class, and the neighbours' probabilities once more.
+    r"""The structural law, a bias for each class, and the neighbours' mean probabilities.
 
     .. math:: p_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + 0.02))
 

@@ -1,4 +1,4 @@
-r"""The structural law with scores that may change predictions: what its free relatives share.
+r"""What the structural methods that may change predictions share.
 
 .. math:: p_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + \delta))
 

@@ -42,7 +42,7 @@ class StructuredScaling(AffineCalibrator):
 
     @abstractmethod
     def _penalty(self, n_classes: int) -> FloatArray:
-        """The ridge on W - I, times n; its shape is that of W."""
+        """Return the ridge on W - I, times n; its shape is that of W."""
 
     def _learned_table(self) -> LearnedTable:
         if len(self.classes_) > 2:

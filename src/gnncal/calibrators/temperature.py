@@ -94,5 +94,5 @@ class TemperatureScaling(ParametricTemperature):
 
 
 def best_temperature(logits: FloatArray, labels: IntArray) -> float:
-    """T of temperature scaling on these rows; what a bound of it means is the caller's to say."""
+    """Return the T of temperature scaling on these rows; it may lie at a bound."""
     return fit_quietly(TemperatureScaling(), logits, labels).base_temperature_

@@ -8,6 +8,6 @@ from gnncal.classifiers.settings import TrainingSettings
 
 
 def hidden_norms(settings: TrainingSettings) -> nn.ModuleList:
-    """What stands between each hidden layer and its ReLU."""
+    """Return what stands between each hidden layer and its ReLU."""
     kind = nn.BatchNorm1d if settings.batch_norm else nn.Identity
     return nn.ModuleList(kind(settings.hidden) for _ in range(settings.n_layers - 1))

@@ -112,7 +112,7 @@ def train(
 
 
 def training_loss(logits: Tensor, labels: Tensor, settings: TrainingSettings) -> Tensor:
-    """Mean loss of the training nodes."""
+    """Return the mean loss of the training nodes."""
     if settings.loss == "cross-entropy":
         return F.cross_entropy(logits, labels)
     log_p = logits.log_softmax(dim=1).gather(1, labels[:, None])
@@ -120,7 +120,7 @@ def training_loss(logits: Tensor, labels: Tensor, settings: TrainingSettings) ->
 
 
 def validation_score(logits: Tensor, labels: Tensor, settings: TrainingSettings) -> float:
-    """The loss of the validation nodes, or minus their accuracy: smaller is better."""
+    """Return the loss of the validation nodes, or minus their accuracy: smaller is better."""
     if settings.stop_on == "loss":
         return F.cross_entropy(logits, labels).item()
     return -(logits.argmax(dim=1) == labels).float().mean().item()

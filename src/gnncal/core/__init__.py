@@ -1,1 +1,1 @@
-"""The ground floor: arrays and their checks, graphs, probabilities, errors."""
+"""What everything else builds on: arrays and their checks, graphs, probabilities, errors."""

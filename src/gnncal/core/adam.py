@@ -34,7 +34,7 @@ def adam(
     weight_decay: float = 0.0,
     checkpoint: Checkpoint = "matched",
 ) -> AdamRun:
-    """Take one Adam step an epoch on ``objective`` and return the best parameters seen.
+    """Take one Adam step in each epoch on ``objective`` and return the best parameters seen.
 
     With a ``monitor``, parameters are scored by it after each step. Without one, the objective's
     own value is the score: it belongs to the parameters before the step (``"matched"``), but one

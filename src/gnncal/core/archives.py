@@ -42,7 +42,7 @@ def check_expansion(path: Path, size: int) -> None:
 
 
 def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
-    """The wanted arrays that the file has, and the names of everything in it."""
+    """Return the wanted arrays that the file has, and the names of everything in it."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -63,7 +63,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
 
 
 def _declared_size(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> int:
-    """Bytes of an array by its own header, which must agree with the archive's."""
+    """Return the size of an array by its own header, which must agree with the archive's."""
     with archive.open(info) as member:
         shape, dtype = _read_header(member, name)
         header = member.tell()

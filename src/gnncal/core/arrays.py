@@ -1,4 +1,4 @@
-"""The array types that the whole package speaks in."""
+"""The array types that the whole package uses."""
 
 from __future__ import annotations
 

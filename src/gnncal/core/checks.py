@@ -109,7 +109,7 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
 
 
 def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:
-    """The labels of ``nodes``, all of them in 0..K-1."""
+    """Return the labels of ``nodes``, all of them in 0..K-1."""
     used = labels[nodes]
     bad = (used < 0) | (used >= n_classes)
     if bad.any():
@@ -123,7 +123,7 @@ def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: s
 
 
 def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
-    """A boolean mask or index array as sorted, unique indices."""
+    """Return a boolean mask or index array as sorted, unique indices."""
     array = as_numpy(nodes)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -55,7 +55,7 @@ SEED = Constraint(
 
 
 def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
-    """A whole number within limits, both included."""
+    """Return the constraint that a value is a whole number within limits, both included."""
     if at_most is None:
         return Constraint(
             f"a whole number of at least {at_least}",
@@ -74,7 +74,10 @@ def number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> Constraint:
-    """A finite number within limits; ``above`` and ``below`` leave the limit itself out."""
+    """Return the constraint that a value is a finite number within limits.
+
+    ``above`` and ``below`` leave the limit itself out.
+    """
 
     def holds(value: Any) -> bool:
         return (
@@ -89,14 +92,14 @@ def number(
 
 
 def choice(*words: str) -> Constraint:
-    """One of a few words."""
+    """Return the constraint that a value is one of a few words."""
     *others, last = map(repr, words)
     listed = f"{', '.join(others)} or {last}" if others else last
     return Constraint(listed, lambda value: isinstance(value, str) and value in words)
 
 
 def number_range(*, above: float) -> Constraint:
-    """Two finite numbers, the lower first, as a tuple, list or array."""
+    """Return the constraint that a value is two finite numbers, the lower first."""
 
     def holds(value: Any) -> bool:
         if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:

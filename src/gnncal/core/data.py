@@ -1,4 +1,4 @@
-"""What a fit may see, and nothing else."""
+"""The data that a fit may see, and nothing else."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def check_fit_data(logits: Any, labels: Any, graph: Any, nodes: Any, train_nodes
 
 
 def check_graph(graph: Any, n_nodes: int) -> Graph | None:
-    """The graph, where there is one; it has as many nodes as the logits have rows."""
+    """Check that a graph, if there is one, has as many nodes as the logits have rows."""
     checked = as_graph(graph)
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Do the edges come in one direction only? Then many nodes have no neighbours, silently."""
+"""Warn of edges that are listed in one direction only, so that many nodes lack neighbours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 
 def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
-    """Tell, once for each graph, that its edges seem to be listed in one direction only.
+    """Warn, once for each graph, that its edges seem to be listed in one direction only.
 
     Most models make their edges symmetric. A list with one direction of each edge then gives
     another graph than the model's: nodes that only send have nobody to listen to. A directed
@@ -41,7 +41,7 @@ def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
 
 
 def answered_share(graph: Graph) -> float | None:
-    """Share of the edges between two nodes whose reverse is listed too; None with few edges.
+    """Return the share of edges whose reverse is listed too; None if there are few edges.
 
     In a large graph, of an even sample of the edges.
     """
@@ -57,7 +57,7 @@ def answered_share(graph: Graph) -> float | None:
 
 
 def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray:
-    """Whether the graph has each of these edges, by bisection among the receiver's senders."""
+    """Return whether the graph has each edge, by bisection among the receiver's senders."""
     low, high = graph.indptr[receivers].astype(np.int64), graph.indptr[receivers + 1]
     end = high = high.astype(np.int64)
     while (low < high).any():

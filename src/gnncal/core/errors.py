@@ -1,4 +1,4 @@
-"""What goes wrong, in one sentence each: what came, what was expected, what to do."""
+"""Errors and warnings: one sentence that says what came, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class GnncalWarning(UserWarning):
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: on one line, cut when long, 9999 for ``np.int64(9999)``."""
+    """Return a value as a message shows it: on one line, cut when long, without NumPy types."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     text = " ".join(repr(value).split())

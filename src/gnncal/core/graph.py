@@ -176,7 +176,7 @@ class Graph:
 
     @property
     def all_sides(self) -> Side:
-        """Which side has all neighbours, senders and receivers: one is enough if undirected."""
+        """The side that has all neighbours: both, or one if the graph is undirected."""
         return "in" if self.is_undirected else "both"
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:

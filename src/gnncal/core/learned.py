@@ -101,7 +101,7 @@ LearnedTable = Mapping[str, Any]  # of Constraint, Array, OneEachClass or Learne
 
 
 def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
-    """The sizes that are known before any array is seen: whole parameters and the classes."""
+    """Return the sizes that are known before any array: parameters and the number of classes."""
     whole = {name: value for name, value in parameters.items() if type(value) is int}
     return {**whole, "K": n_classes}
 
@@ -131,7 +131,7 @@ def _size(term: str, sizes: Sizes) -> int | None:
 
 
 def check_recalled_nodes(nodes: IntArray, n_nodes: int) -> None:
-    """Raise unless the nodes that a saved calibrator recalls from its fit exist in that graph."""
+    """Raise unless the nodes that a saved calibrator refers to exist in the graph of its fit."""
     if nodes.size and nodes.max() >= n_nodes:
         raise InputError(
             f"the calibrator refers to node {int(nodes.max())} of the graph of its fit, but that "

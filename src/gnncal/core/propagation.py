@@ -26,7 +26,7 @@ def propagated_features(
 
 
 def _stays_sparse(matrix: sparse.csr_array, features: sparse.csr_array, budget: float) -> bool:
-    """Whether the product stays sparse, judged by some of the rows."""
+    """Return whether the product stays sparse, judged by some of the rows."""
     if budget == 0:
         return False
     rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))

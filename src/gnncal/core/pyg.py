@@ -59,7 +59,7 @@ def from_pyg(data: Any) -> Graph:
 
 
 def as_graph(graph: Any) -> Graph | None:
-    """The graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
+    """Return the graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
     if graph is None or isinstance(graph, Graph):
         return graph
     if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):

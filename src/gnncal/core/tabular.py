@@ -1,4 +1,4 @@
-"""Records that show themselves: as text, as HTML in notebooks, as a pandas frame."""
+"""Records that can be shown as text, as HTML in notebooks, and as a pandas frame."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ def user_cache() -> Path:
 
 
 def identity(paths: list[Path]) -> str:
-    """What tells one set of raw files from another without reading them."""
+    """Return a key that tells sets of raw files apart without reading them."""
     files = ((path.name, path.stat()) for path in paths)
     return repr([FORMAT, *((name, s.st_size, s.st_mtime_ns) for name, s in files)])
 
 
 def read(path: Path, key: str) -> tuple[Graph, IntArray] | None:
-    """The graph and labels stored under this key, or nothing."""
+    """Return the graph and labels stored under this key, or nothing."""
     try:
         arrays, _ = read_npz(path, ("key",))
         if str(arrays["key"]) != key:

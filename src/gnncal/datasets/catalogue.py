@@ -172,7 +172,7 @@ def list_datasets() -> list[str]:
 
 
 def official_name(name: str) -> str:
-    """The name as the table has it; upper and lower case do not matter."""
+    """Return the name as the table has it; upper and lower case do not matter."""
     for known in FACTS:
         if known.lower() == str(name).lower():
             return known

@@ -1,4 +1,4 @@
-"""Raw files to arrays, one function a format; sparse where the file is. Nothing is unpickled."""
+"""Read raw files into arrays, one function for each format. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def checked_csr(matrix: Any) -> sparse.csr_array:
-    """A CSR matrix from a file; a wild index would otherwise read foreign memory."""
+    """Return a CSR matrix from a file, checked, because a wrong index would read foreign memory."""
     return csr_from_parts(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
 
 

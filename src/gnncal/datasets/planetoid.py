@@ -30,7 +30,7 @@ class ArrayUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """The admitted object of this name; old files name modules that have since moved."""
+        """Return the admitted object of this name; old files name modules that have since moved."""
         key = module.partition(".")[0], name
         if key not in self.admitted:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is code and not data")
@@ -38,7 +38,7 @@ class ArrayUnpickler(pickle.Unpickler):
 
 
 def read(paths: list[Path]) -> RawGraph:
-    """Rows of test nodes stand in the order of ``test.index``; nodes it skips have no features."""
+    """Read a graph; test nodes are in the order of ``test.index``; skipped ones lack features."""
     allx, tx, ally, ty, graph = (_unpickle(path) for path in paths[:5])
     test = np.loadtxt(paths[5], dtype=np.int64)
     rows = np.concatenate([np.arange(allx.shape[0]), test])

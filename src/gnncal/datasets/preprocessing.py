@@ -44,7 +44,7 @@ def add_reverse_edges(raw: RawGraph, reverse: Reverse) -> RawGraph:
 
 
 def keep_largest_component(raw: RawGraph) -> RawGraph:
-    """The largest connected component, its nodes in their former order."""
+    """Return the largest connected component, its nodes in their former order."""
     n_nodes = len(raw.labels)
     ones = np.ones(raw.edges.shape[1], dtype=np.int8)
     adjacency = sparse.coo_array((ones, tuple(raw.edges)), shape=(n_nodes, n_nodes))

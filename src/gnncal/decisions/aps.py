@@ -13,7 +13,7 @@ from gnncal.decisions.scores import ConformalScore, by_class, ranked_mass
 
 @dataclass(frozen=True)
 class APS(ConformalScore):
-    r"""Probability mass of a class and of all more probable ones.
+    r"""The APS score: the probability of a class and of all more probable classes.
 
     .. math:: s_c = \sum_{r \le \text{rank}(c)} p_{(r)} - u \, p_c
 

@@ -68,13 +68,13 @@ def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Cert
 
 
 def tested_ends(ranked: RankedNodes, target: float, confidence_level: float) -> IntArray:
-    """Numbers of most confident nodes that are tested, rising, each at the end of a tie."""
+    """Return how many of the most confident nodes each test takes, rising, never inside a tie."""
     n = len(ranked.end)
     return np.unique(ranked.end[planned_ranks(n, target, confidence_level) - 1])
 
 
 def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
-    """Numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
+    """Return the numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
 
     Empty if even n nodes without a mistake would not do.
     """
@@ -85,7 +85,7 @@ def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
 
 
 def ranks_allowing(mistakes: IntArray, n: int, target: float, confidence_level: float) -> IntArray:
-    """Smallest number of decided nodes among which so many mistakes pass; n + 1 if above n."""
+    """Return the fewest decided nodes among which so many mistakes pass, at most n + 1."""
     low, high = mistakes.copy(), np.full_like(mistakes, n + 1)  # fails at low, passes at high
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -95,7 +95,7 @@ def ranks_allowing(mistakes: IntArray, n: int, target: float, confidence_level: 
 
 
 def fewest_nodes(target: float, confidence_level: float) -> int:
-    """Smallest number of decided nodes, all of them right, that certifies the target."""
+    """Return the smallest number of decided nodes, all of them right, that certifies the target."""
     return max(ceil(log1p(-confidence_level) / log(target) - ROUNDING), 1)
 
 

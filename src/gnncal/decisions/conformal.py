@@ -1,4 +1,4 @@
-"""Conformal prediction: for each node a set of classes that has the true one, as often as asked."""
+"""Conformal prediction: sets of classes that have the true class as often as asked."""
 
 from __future__ import annotations
 
@@ -287,12 +287,12 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
 
 
 def conformal_rank(n: int, coverage: float) -> int:
-    """Rank of the score, among n, that a new score is below or at with at least this chance."""
+    """Return the rank, among n scores, that a new score does not exceed with this probability."""
     return ceil((n + 1) * coverage - ROUNDING)
 
 
 def conformal_quantile(scores: FloatArray, coverage: float) -> float:
-    """The ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
+    """Return the ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
     rank = conformal_rank(len(scores), coverage)
     if rank > len(scores):
         return np.inf
@@ -300,7 +300,7 @@ def conformal_quantile(scores: FloatArray, coverage: float) -> float:
 
 
 def fewest_calibration(coverage: float) -> int:
-    """Smallest number of calibration nodes with which sets can leave a class out."""
+    """Return the smallest number of calibration nodes with which sets can leave a class out."""
     n = max(int(coverage / (1 - coverage)) - 1, 1)
     while conformal_rank(n, coverage) > n:
         n += 1

@@ -22,7 +22,7 @@ IS_SCORE = Constraint(
 
 @dataclass(frozen=True)
 class DAPS(ConformalScore):
-    r"""Scores averaged with those of the neighbours.
+    r"""The DAPS score: another score, averaged with the scores of the neighbours.
 
     .. math:: s_{ic} = (1 - \lambda) \, b_{ic} + \lambda \,
               \frac{1}{|N(i)|} \sum_{j \in N(i)} b_{jc}

@@ -1,4 +1,4 @@
-"""What decisions and sets turned out to be worth on nodes whose labels are known."""
+"""Judge decisions and sets on nodes whose labels are known."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RankedNodes:
 
 
 def confidences(probs: FloatArray) -> FloatArray:
-    """Confidence of each node, shape (n_nodes,), in float64 so that thresholds compare exactly."""
+    """Return the confidence of each node, (n_nodes,), in float64 so that thresholds are exact."""
     return probs.max(axis=1).astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Conformity scores: how strange each class would be for each node."""
+"""Conformity scores: how unlikely each class is for each node."""
 
 from __future__ import annotations
 

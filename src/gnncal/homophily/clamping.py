@@ -15,7 +15,7 @@ CLAMPED_LABELS = Array("nodes", low=-1, high="K-1", whole=True)
 
 
 def clamped_labels(data: FitData) -> Weights:
-    """The training labels, to be recalled on the fitted graph."""
+    """Return the training labels, to be recalled on the fitted graph."""
     if data.train_nodes.size == 0:
         raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
     return {"clamped_labels": data.train_label_vector()}

@@ -82,7 +82,7 @@ class Network:
         return {name: part.reshape(shape) for (name, shape), part in named}
 
     def forward(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The estimates (n_nodes,) and the hidden layer (n_nodes, hidden)."""
+        """Return the estimates (n_nodes,) and the hidden layer (n_nodes, hidden)."""
         weights = self.named(theta)
         hidden = self.propagation.forward(weights["input_weight"])
         hidden += weights["input_bias"]
@@ -91,7 +91,7 @@ class Network:
         return expit(output + weights["output_bias"]), hidden
 
     def loss(self, supervised: IntArray, targets: FloatArray) -> _Loss:
-        """Mean squared error at the supervised nodes, as an objective for Adam."""
+        """Return the mean squared error at the supervised nodes, as an objective for Adam."""
         return _Loss(self, supervised, targets.astype(np.float32))
 
 

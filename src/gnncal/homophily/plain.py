@@ -23,7 +23,7 @@ OLDER_PARAMETERS = (  # of HoTS, before they belonged to an estimator
 
 
 def to_plain(homophily: Any) -> dict[str, Any]:
-    """The name of an estimator under ``"estimator"``, and all of its parameters, defaults too."""
+    """Return an estimator as a dictionary: its name under ``"estimator"``, and all parameters."""
     estimator = make_estimator(homophily)
     if isinstance(estimator, Shared):
         return to_plain(estimator.estimator)
@@ -38,7 +38,7 @@ def to_plain(homophily: Any) -> dict[str, Any]:
 
 
 def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
-    """The reverse of :func:`to_plain`."""
+    """Return the estimator of a value that :func:`to_plain` made."""
     parameters = dict(plain)
     name = parameters.pop("estimator")
     if name not in KINDS:
@@ -51,7 +51,7 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
 
 
 def from_older(homophily: Any, older: dict[str, Any]) -> Any:
-    """``homophily`` with the parameters that HoTS once had beside it, as an estimator.
+    """Return the estimator for ``homophily`` and the parameters that HoTS once had beside it.
 
     An estimator takes those that it has; ``side=None`` meant its default.
     """

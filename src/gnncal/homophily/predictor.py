@@ -241,7 +241,7 @@ class Predictor(TrainedPredictor):
 
 
 def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> FloatArray:
-    """Share of a labelled node's labelled neighbours with its label; NaN where there is none."""
+    """Return the share of a node's labelled neighbours that have its label, NaN without any."""
 
     def column(c: int) -> FloatArray:
         return (known_labels == c).astype(np.float64)

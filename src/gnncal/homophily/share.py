@@ -1,4 +1,4 @@
-"""The one sparse kernel of homophily: the share of neighbours that carry a node's class."""
+"""The one sparse kernel of homophily: the share of neighbours that have a node's class."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Facts:
 
 
 def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
-    """Share of a node's labelled neighbours that have its label; NaN where that is unknown."""
+    """Return the share of a node's labelled neighbours with its label; NaN if unknown."""
     known = labels >= 0
     return neighbour_class_share(
         graph,

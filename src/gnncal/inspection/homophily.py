@@ -1,4 +1,4 @@
-"""Calibration by homophily: whether nodes among strangers are as well calibrated as the others."""
+"""Calibration by homophily: are nodes of low homophily as well calibrated as the others?"""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def _support(subject: Subject, seen: Neighbourhood) -> FloatArray:
 def _listed_nodes(
     subject: Subject, before: FloatArray, after: FloatArray, predictions: IntArray
 ) -> IntArray:
-    """The nodes that the user asked for, and those whose confidence changed most."""
+    """Return the nodes that the user asked for, and those whose confidence changed most."""
     rows = np.arange(len(before))
     changed = most_changed(before[rows, predictions], after[rows, predictions])
     return np.concatenate([subject.focus, changed[~np.isin(changed, subject.focus)]])

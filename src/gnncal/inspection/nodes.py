@@ -43,7 +43,7 @@ class Surroundings:
 
 
 def most_changed(before: FloatArray, after: FloatArray, n_listed: int = LISTED_NODES) -> IntArray:
-    """Nodes by the size of the change, largest first; equal changes by position."""
+    """Return the nodes by the size of the change, largest first; equal changes by position."""
     change = np.abs(after - before)
     n_listed = min(n_listed, len(change))
     smallest = np.partition(change, len(change) - n_listed)[len(change) - n_listed]
@@ -80,7 +80,7 @@ def look_around(
 
 
 def _neighbours(graph: Graph, node: int) -> IntArray:
-    """The other nodes that send to a node or receive from it, sorted."""
+    """Return the other nodes that send to a node or receive from it, sorted."""
     sides = (graph,) if graph.is_undirected else (graph, graph.reversed)
     found = [side.indices[side.indptr[node] : side.indptr[node + 1]] for side in sides]
     around = np.unique(np.concatenate(found)).astype(np.int64)

@@ -60,7 +60,7 @@ def _neighbours(sides: list[Graph], front: IntArray, source: IntArray) -> tuple[
 
 
 def find_hubs(graph: Graph, n_hubs: int = N_REGIONS) -> IntArray:
-    """Nodes of high degree that are not each other's neighbours, the highest degree first."""
+    """Return nodes of high degree that are not neighbours of each other, highest first."""
     degree = graph.in_degree + graph.out_degree
     ranked = np.argsort(-degree, kind="stable")[:CANDIDATES]
     undirected = graph.is_undirected

@@ -25,7 +25,7 @@ CONFIDENCE_LEVEL = 0.9
 CURVE_POINTS = 300
 SET_COVERAGE = 0.9
 LARGEST_DIFFUSED = (
-    200_000  # nodes of a graph on which every method has sets that look at neighbours
+    200_000  # nodes; on larger graphs only the method shown has sets that look at neighbours
 )
 
 

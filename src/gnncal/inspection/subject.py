@@ -133,7 +133,7 @@ def make_subject(
 
 
 def _as_ids(ids: Any) -> Any:
-    """An array of ids. In one of strings each entry takes the space of the longest."""
+    """Return ids as an array; in an array of strings each entry takes the space of the longest."""
     if hasattr(ids, "shape"):
         return as_numpy(ids)
     array = np.empty(len(ids), dtype=object)
@@ -165,7 +165,7 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
 
 
 def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
-    """Methods by their names in the catalogue."""
+    """Return the methods by their names in the catalogue."""
     named: dict[str, str | Calibrator] = {}
     for method in methods:
         name = name_of(method) if isinstance(method, Calibrator) else find_name(method)

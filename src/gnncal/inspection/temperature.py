@@ -201,7 +201,7 @@ def temperature_profile(
 
 
 def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatArray:
-    """The T for which softmax(z / T) gives the predicted class this confidence; (n_nodes,).
+    """Return the T for which softmax(z / T) gives the predicted class this confidence; (n_nodes,).
 
     NaN where no temperature does, for instance below 1 / n_classes. Between the smallest and the
     largest T the confidence falls, so bisection finds it.
@@ -247,7 +247,7 @@ def _temperatures(
     nodes: IntArray,
     probabilities: Any,
 ) -> FloatArray:
-    """The temperature of each of ``nodes``; NaN where there is none."""
+    """Return the temperature of each of ``nodes``; NaN where there is none."""
     if isinstance(calibrator, TemperatureCalibrator):
         return calibrator.predict_temperature(logits, graph)[nodes]
     if probabilities is None:
@@ -265,7 +265,7 @@ def _curves(
     homophily: FloatArray,
     temperature: FloatArray,
 ) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
-    """Curves against homophily and against entropy, and whether they are a law."""
+    """Return the curves against homophily and against entropy, and whether they are a law."""
     known = np.isfinite(homophily)
     law = calibrator.temperature_at if isinstance(calibrator, TemperatureCalibrator) else None
     if law is None or law(0.5, 0.5) is None:
@@ -302,7 +302,7 @@ def _law_curves(
 
 
 def _running_median(x: FloatArray, temperature: FloatArray) -> tuple[Curve, ...]:
-    """The median temperature of nodes in equally large groups along x."""
+    """Return the median temperature of nodes in equally large groups along x."""
     if x.size == 0:
         return ()
     n_groups = max(1, min(MOST_MEDIANS, x.size // NODES_PER_MEDIAN))

@@ -26,7 +26,7 @@ DEFAULT_BINS = 15  # of confidence, as in the paper
 
 @dataclass(frozen=True, repr=False)
 class Cells(Tabular):
-    """Nodes sorted into cells: what every binned calibration error is made of.
+    """Nodes sorted into cells, from which every binned calibration error is computed.
 
     It prints as a table.
 
@@ -97,7 +97,7 @@ class Cells(Tabular):
         return self.confidence - high, self.confidence - low
 
     def _names(self) -> dict[str, list[Cell]]:
-        """The columns of the table that say what each cell is."""
+        """Return the columns of the table that say what each cell is."""
         return {"cell": [count(i) for i in range(1, len(self.count) + 1)]}
 
     def _tables(self) -> Sequence[Table]:
@@ -148,7 +148,7 @@ class ReliabilityBins(Cells):
 
 
 def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
-    """Labels 0..K-1 of every row, and probabilities."""
+    """Return checked labels 0..K-1 of every row, and checked probabilities."""
     checked = check_probs(probs)
     n_nodes, n_classes = checked.shape
     all_labels = check_labels(labels, n_nodes)
@@ -156,7 +156,7 @@ def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
 
 
 def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, FloatArray]:
-    """The largest probability of each node, and 1.0 where its class is the label."""
+    """Return the largest probability of each node, and 1.0 where its class is the label."""
     all_labels, checked = check_outcomes(labels, probs)
     predictions = checked.argmax(axis=1)
     confidence = checked[np.arange(len(checked)), predictions].astype(np.float64)
@@ -164,7 +164,7 @@ def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, Flo
 
 
 def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
-    """Edges over [0, 1]: equally wide, or holding equally many values (ties merge bins)."""
+    """Return bin edges over [0, 1]: equally wide, or with equally many values in each bin."""
     whole_number(at_least=1).check("n_bins", n_bins)
     if strategy == "uniform":
         return np.arange(n_bins + 1) / n_bins
@@ -175,7 +175,7 @@ def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray
 
 
 def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
-    """The bin of each value; a value on an edge belongs below it."""
+    """Return the bin of each value; a value on an edge belongs below it."""
     return np.searchsorted(edges[1:-1], values, side="left")
 
 

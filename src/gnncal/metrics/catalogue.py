@@ -1,4 +1,4 @@
-"""The table of metrics. A new metric is one function and one entry here.
+"""The table of all metrics. To add a metric, write one function and one entry here.
 
 ``evaluate``, ``compare``, the benchmark and every table read names, titles, units and decimals
 from this file, and nowhere else.

@@ -183,7 +183,7 @@ def degree_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = DEGRE
 
 
 def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]:
-    """The groups' values, sorted, and the index of each node's group among them."""
+    """Return the groups' values, sorted, and the index of each node's group among them."""
     array = as_numpy(groups)
     if array.shape != (n_nodes,):
         raise InputError(

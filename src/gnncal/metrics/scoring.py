@@ -1,4 +1,4 @@
-"""Proper scores and what happens to predictions."""
+"""Proper scores, accuracy, and how many predictions change."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ N_CELLS = 1000  # resolution, far finer than the bandwidths that are picked
 
 
 def smoothing_cell(confidence: FloatArray) -> IntArray:
-    """The cell of the confidence axis that each residual falls into."""
+    """Return the cell of the confidence axis that each residual falls into."""
     return np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)
 
 
@@ -22,7 +22,7 @@ def spectrum_of(mass: FloatArray) -> FloatArray:
 
 
 def smoothed(spectrum: FloatArray, bandwidth: FloatArray | float) -> FloatArray:
-    """Residuals by cell after smoothing with a Gaussian reflected at 0 and 1.
+    """Return the residuals by cell after smoothing with a Gaussian reflected at 0 and 1.
 
     Reflection makes the cosine transform diagonal: smoothing is one multiplication.
     """

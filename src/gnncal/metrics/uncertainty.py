@@ -243,11 +243,11 @@ class _Layout:
         )
 
     def sums(self, residual: FloatArray) -> FloatArray:
-        """Residuals (m, n_draws) summed by cell: (n_cells, n_draws)."""
+        """Return the residuals (m, n_draws) summed by cell: (n_cells, n_draws)."""
         return self.cells @ residual
 
     def error(self, sums: FloatArray, norm: Norm) -> FloatArray:
-        """The error of each column of cell sums."""
+        """Return the error of each column of cell sums."""
         if self.is_smooth:
             return smooth_error(sums / self.n_nodes)
         count = self.count[:, None]
@@ -266,7 +266,7 @@ class _Layout:
         return sums
 
     def size(self, linear: FloatArray, norm: Norm) -> FloatArray:
-        """The norm of each column; homogeneous, unlike the smooth error itself."""
+        """Return the norm of each column; homogeneous, unlike the smooth error itself."""
         if self.is_smooth:
             return np.abs(linear).sum(axis=0) / self.n_nodes
         return self.error(linear, norm)
@@ -345,7 +345,7 @@ def _interval(
         return 0.0, 0.0
 
     def true_error(quantile: float, seen: float) -> float:
-        """The true error at which this quantile of the plug-in error is the one seen."""
+        """Return the true error at which this quantile of the plug-in error is the one seen."""
         gaps, chance = layout.linear(direction, seen), layout.linear(noise, seen)
         gaps = gaps / layout.size(gaps, norm)  # of size one
 

@@ -1,4 +1,4 @@
-"""Calibration by homophily: the gap of nodes among strangers beside that of the others."""
+"""Calibration by homophily: the gap between confidence and accuracy, group by group."""
 
 from __future__ import annotations
 

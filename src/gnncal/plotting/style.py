@@ -65,7 +65,7 @@ def new_axes(n_panels: int = 1, *, height: float, width: float = COLUMN_WIDTH) -
 
 
 def paper_style() -> Any:
-    """A context in which artists get the sizes of a paper; it changes no setting beyond it."""
+    """Return a context in which artists get the sizes of a paper; settings stay as they were."""
     return require("matplotlib", extra="plot", purpose=PURPOSE).rc_context(PAPER)
 
 

@@ -22,7 +22,7 @@ class Row:
 
 
 def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:
-    """A table with the lowest score of each column marked by a star."""
+    """Return a table with the lowest score of each column marked by a star."""
     table = plain_table(title)
     table.add_column("method", no_wrap=True)
     for column in columns:
@@ -38,7 +38,7 @@ def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Tabl
 
 
 def plain_table(title: str) -> Table:
-    """An empty table in the house style."""
+    """Return an empty table in the house style."""
     return Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )
@@ -51,10 +51,10 @@ def _marked(cell: str, score: float | None, lowest: float | None) -> Text:
 
 
 def interval_text(evaluation: Evaluation) -> str:
-    """The interval of the ECE in percent."""
+    """Return the interval of the ECE in percent."""
     return f"[{100 * evaluation.ece.low:.1f}, {100 * evaluation.ece.high:.1f}]"
 
 
 def difference_text(difference: Difference) -> str:
-    """A paired difference with its interval."""
+    """Return a paired difference with its interval."""
     return f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"

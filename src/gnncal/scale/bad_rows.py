@@ -29,7 +29,7 @@ class BadRows:
 
 
 def bad_nodes(engine: Engine, flagged: Any, counts: dict[str, int]) -> list[BadRows]:
-    """What is wrong with single rows; ``counts`` is by the value of the column ``reason``."""
+    """Say what is wrong with single rows; ``counts`` has a number for each reason."""
     found = []
     for reason, sentence in REASONS.items():
         if counts.get(reason):
@@ -40,7 +40,7 @@ def bad_nodes(engine: Engine, flagged: Any, counts: dict[str, int]) -> list[BadR
 
 
 def duplicate_ids(flagged: Any) -> Any:
-    """Ids that stand more than once, and how often."""
+    """Return the ids that occur more than once, and how often."""
     named = flagged.filter(flagged["id"].notnull())
     counted = named.group_by("id").aggregate(times=named.count())
     return counted.filter(counted["times"] > 1)
@@ -56,7 +56,7 @@ def bad_duplicates(engine: Engine, duplicates: Any) -> list[BadRows]:
 
 
 def bad_edges(engine: Engine, edges: Any, nodes: Any, n_bad: int) -> list[BadRows]:
-    """Edges with an end that is null or no node; looked for only where some are missing."""
+    """Find edges with an end that is null or not a node, if some edges are missing."""
     if n_bad == 0:
         return []
     is_null = edges["src"].isnull() | edges["dst"].isnull()

@@ -25,7 +25,7 @@ class Layout:
 
 
 def is_remote(source: str) -> bool:
-    """Whether a source is on object storage and left to the engine to find."""
+    """Return whether a source is on object storage and left to the engine to find."""
     return "://" in source
 
 
@@ -42,7 +42,7 @@ def check_source(source: str, what: str) -> str:
 
 
 def local_files(source: str) -> list[Path]:
-    """The files of a local source, sorted."""
+    """Return the files of a local source, sorted."""
     path = Path(source)
     if path.is_dir():
         return sorted(file for file in path.rglob("*.parquet") if file.is_file())
@@ -56,7 +56,7 @@ def local_files(source: str) -> list[Path]:
 
 
 def class_names_of(source: str) -> list[str] | None:
-    """Class names in the metadata of the first file's schema, as bundles have them."""
+    """Return the class names in the metadata of the first file's schema, as bundles have them."""
     import pyarrow.parquet as pq
 
     if is_remote(source):
@@ -65,7 +65,7 @@ def class_names_of(source: str) -> list[str] | None:
 
 
 def check_edges(edges: Any, nodes: Any) -> Any:
-    """The columns src and dst of the edges' table, whose type is that of the ids."""
+    """Return the columns src and dst of the edges' table, whose type is that of the ids."""
     missing = [name for name in ("src", "dst") if name not in edges.columns]
     if missing:
         raise InputError(

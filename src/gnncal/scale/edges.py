@@ -70,7 +70,7 @@ def direction_sums(edges: Any) -> Any:
 
 
 def pair_sums(edges: Any) -> Any:
-    """Sums of a fingerprint of each edge, and of each edge turned around.
+    """Return the sums of a fingerprint of each edge, and of each edge turned around.
 
     The fingerprint depends on the order of the two ends. The sums agree if every edge is listed in
     both directions equally often, and else with a chance of one in two billion.
@@ -81,7 +81,7 @@ def pair_sums(edges: Any) -> Any:
 
 
 def _code(column: Any) -> Any:
-    """A number below 2^31 from the engine's hash of an id; Spark's hash has no more bits."""
+    """Return a number below 2^31 from the engine's hash of an id; Spark's hash has no more bits."""
     return (column.hash() % PRIME).cast("int32").cast("int64")
 
 

@@ -28,7 +28,7 @@ class Engine(ABC):
 
     @abstractmethod
     def read(self, source: str) -> Any:
-        """The table in a Parquet file, a folder of them (Hive partitions too) or a glob."""
+        """Return the table in a Parquet file, a folder of them (Hive partitions too) or a glob."""
 
     @abstractmethod
     def keep(self, name: str, expression: Any) -> Any:
@@ -47,7 +47,7 @@ class Engine(ABC):
         return self.connection.to_pyarrow(expression)
 
     def progress(self) -> float | None:
-        """Percent of the query that runs, if the engine can tell."""
+        """Return how much of the running query is done, in percent, if the engine can tell."""
         return None
 
 
@@ -74,7 +74,7 @@ class DuckDB(Engine):
             self.connection.raw_sql("SET enable_progress_bar = true")
 
     def read(self, source: str) -> Any:
-        """Local folders may be Hive partitions."""
+        """Read Parquet files; local folders may be Hive partitions."""
         import duckdb
 
         path = source
@@ -88,7 +88,7 @@ class DuckDB(Engine):
             ) from error
 
     def keep(self, name: str, expression: Any) -> Any:
-        """A table of the database in the work folder."""
+        """Keep a table in the database in the work folder."""
         with _plain_errors():
             return self.connection.create_table(name, expression)
 
@@ -115,7 +115,7 @@ class DuckDB(Engine):
         return percent if percent >= 0 else None
 
     def close(self) -> None:
-        """The database file is removed with the work folder."""
+        """Close the database; its file is removed with the work folder."""
         self.connection.disconnect()
 
 
@@ -166,7 +166,7 @@ class Spark(Engine):
             stray.unlink()  # checksums and markers of Spark's own
 
     def close(self) -> None:
-        """A session that was there before stays."""
+        """Stop the session, unless it was there before."""
         if not self.was_running:
             self.session.stop()
 
@@ -195,7 +195,7 @@ def open_engine(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> Engine:
-    """The engine of that name, which uses ``work`` for what does not fit in memory."""
+    """Return the engine of that name, which uses ``work`` for what does not fit in memory."""
     engines: dict[str, Callable[[], Engine]] = {
         "duckdb": lambda: DuckDB(work, memory_limit, threads),
         "spark": lambda: Spark(work, master, memory_limit),
@@ -208,7 +208,7 @@ def open_engine(
 
 
 def check_java() -> None:
-    """Spark needs Java; its own message without it is a stack trace."""
+    """Raise an InputError if Spark has no Java; Spark itself would print a stack trace."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").is_file()):
         raise MissingExtraError(
@@ -218,7 +218,7 @@ def check_java() -> None:
 
 
 def size_of(text: str) -> int:
-    """Bytes of a size such as 4GiB, 500MB or 2g."""
+    """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
     found = SIZE.fullmatch(text)
     if found is None:
         raise InputError(f"the memory limit is {text!r}; expected a size such as 4GiB or 500MB.")

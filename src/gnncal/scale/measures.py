@@ -25,7 +25,7 @@ Sums = dict[str, FloatArray]
 
 
 def judged(table: Any, n_classes: int) -> Any:
-    """The test nodes, with the terms of every metric before and after; ``table`` has T."""
+    """Return the test nodes, with the terms of every metric before and after; ``table`` has T."""
     columns: dict[str, Any] = {
         "in_degree": table["in_degree"],
         "hit": (table["prediction"] == table["label"]).cast("float64"),
@@ -41,7 +41,7 @@ def judged(table: Any, n_classes: int) -> Any:
 
 
 def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:
-    """Every metric of both sides, and the paired differences, from three group-bys.
+    """Return every metric of both sides, and the paired differences, from three group-bys.
 
     Both are empty if there is no row.
     """
@@ -62,13 +62,13 @@ def _at_least(value: Any, floor: float) -> Any:
 
 
 def _bin(confidence: Any) -> Any:
-    """The bin (b/B, (b+1)/B] of a confidence; the edges are those of `bin_edges`."""
+    """Return the bin (b/B, (b+1)/B] of a confidence; the edges are those of `bin_edges`."""
     edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")[1:-1]
     return total([(confidence > float(edge)).cast("int32") for edge in edges])
 
 
 def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
-    """Sums by key, sorted by it."""
+    """Return sums by key, sorted by key."""
     keyed = rows.mutate(key=key)
     sums = {"count": keyed.count(), "hit": keyed["hit"].sum()}
     for side in sides:
@@ -91,7 +91,7 @@ def _measured(side: str, bins: Sums, by_degree: Sums) -> Measured:
     edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
 
     def spread(values: FloatArray) -> FloatArray:
-        """One entry for each bin; empty ones were not among the groups."""
+        """Return one entry for each bin; empty bins were not among the groups."""
         result = np.zeros(DEFAULT_BINS)
         result[filled] = values
         return result
@@ -162,7 +162,7 @@ def degree_blocks_of(sums: Sums, side: str) -> _Blocks:
 
 
 def floor_of(variance: FloatArray, n_nodes: float) -> NoiseFloor:
-    """The error that perfect calibration would show, from the variance of the hits in each cell.
+    """Compute the error that perfect calibration would show, from the variance in each cell.
 
     The number of hits in a cell is taken as normal, as :mod:`gnncal.metrics.floor` does from a
     variance of 16 on. Below, the mean deviation is at most twice the variance.

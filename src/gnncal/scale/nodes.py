@@ -31,14 +31,14 @@ def total(values: Sequence[Any]) -> Any:
 
 
 def exact(value: float) -> Any:
-    """A float64 constant to the last bit; engines read a plain 1.25 as a decimal."""
+    """Return a float64 constant to the last bit; engines read a plain 1.25 as a decimal."""
     import ibis
 
     return ibis.literal(repr(float(value))).cast("float64")
 
 
 def at_class(prediction: Any, values: Sequence[Any]) -> Any:
-    """The value whose position is the predicted class."""
+    """Return the value whose position is the predicted class."""
     return prediction.cases(*enumerate(values))
 
 
@@ -111,7 +111,7 @@ def scaled_weights(table: Any, n_classes: int, temperature: Any = None) -> list[
 
 
 def _label(raw: Any, layout: Layout) -> tuple[Any, Any]:
-    """The class (int32, -1 where unknown), and whether what stands there can be one."""
+    """Return the class (int32, -1 where unknown), and whether the entry can be a label."""
     import ibis
 
     if not layout.has_label:

@@ -126,7 +126,7 @@ def calibrate(
 
 
 def _calibrator(method: str | Calibrator, given: str | Path | Calibrator | None) -> Calibrator:
-    """The calibrator to fit, or the one that is fitted already."""
+    """Return the calibrator to fit, or the one that is fitted already."""
     if given is not None:
         fitted = given if isinstance(given, Calibrator) else load(given)
         if not hasattr(fitted, "fit_report_"):

@@ -62,7 +62,7 @@ class Run:
         self.edges = check_edges(self.engine.read(edges), self.nodes)
 
     def describe(self) -> None:
-        """Pass over the edges, and refuse or report those that name no node."""
+        """Pass over the edges, and refuse or report edges whose end is not a node."""
         with self.progress.stage("joining the edges", self.engine):
             table = self.engine.keep("described", self.how.describe(self))
             self.table = table
@@ -106,7 +106,7 @@ class Run:
         self.scaled = self.table.mutate(temperature=T)
 
     def write(self, folder: Path, *, all_probabilities: bool) -> None:
-        """id, prediction, confidence, temperature and perhaps every probability."""
+        """Write id, prediction, confidence, temperature and perhaps every probability."""
         with self.progress.stage("writing the probabilities", self.engine):
             table, K = self.scaled, self.n_classes
             T = table["temperature"]
@@ -117,7 +117,7 @@ class Run:
             self.engine.write(table.select("id", "prediction", **columns), folder)
 
     def summary(self) -> ScaleSummary:
-        """Judge on the test nodes, and put everything worth keeping together."""
+        """Judge on the test nodes, and collect everything worth keeping."""
         with self.progress.stage("measuring", self.engine):
             test = self.scaled.filter(self._is_test(self.scaled))
             rows = self.engine.keep("judged", judged(test, self.n_classes))
@@ -199,7 +199,7 @@ class Run:
 
 
 def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
-    """What the nodes' table looks like; the length of a list column is that of most rows."""
+    """Find out how the nodes' table is laid out; most rows decide the length of a list column."""
     n_classes = numbered_classes(raw)
     is_list = n_classes == 0
     if is_list:

@@ -104,7 +104,7 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class ScaleSummary(Tabular):
-    """A run at scale: what was read, what was fitted, and what that is worth on the test nodes.
+    """The result of a run at scale: what was read, what was fitted, and metrics on the test nodes.
 
     It prints as a table.
 

@@ -10,7 +10,7 @@ from gnncal.core.arrays import IntArray
 def sample_block_edges(
     labels: IntArray, p_in: float, p_out: float, generator: np.random.Generator
 ) -> IntArray:
-    """Each pair of nodes once with probability p_in (same class) or p_out; (2, n_pairs).
+    """Draw each pair of nodes with probability p_in (same class) or p_out; (2, n_pairs).
 
     Time and memory are linear in the edges drawn and quadratic in the classes only.
     """
@@ -31,7 +31,7 @@ def sample_block_edges(
 
 
 def bernoulli_positions(size: int, p: float, generator: np.random.Generator) -> IntArray:
-    """Which of ``size`` independent trials succeed, found by the gaps between successes."""
+    """Draw which of ``size`` independent trials succeed, by the gaps between successes."""
     if p <= 0 or size == 0:
         return np.empty(0, dtype=np.int64)
     parts, last = [], -1

@@ -43,7 +43,7 @@ def check_seeds(n_seeds: int) -> None:
 
 
 def over_seeds(values: FloatArray) -> Estimate:
-    """Mean over the first axis with Student's interval."""
+    """Return the mean over the first axis with Student's interval."""
     n_seeds = len(values)
     mean = np.asarray(values.mean(axis=0))
     error = values.std(axis=0, ddof=1) / np.sqrt(n_seeds)
@@ -74,7 +74,7 @@ def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]
 
 
 def fit_inverse_temperature(scores: FloatArray, labels: IntArray) -> Estimate:
-    """The signed tau that minimises the log loss of softmax(tau s), with its Wald interval.
+    """Return the signed tau that minimises the log loss of softmax(tau s), with its Wald interval.
 
     A negative one is temperature scaling of the reversed scores. The loss is convex in tau with
     curvature Var_p(s), which is the Fisher information of a node.

@@ -95,7 +95,7 @@ def propagate(log_likelihood: FloatArray, edges: Edges, rounds: int) -> FloatArr
 
 
 def _messages(known: FloatArray, edges: Edges) -> FloatArray:
-    """ln of the sum of psi over the states of the node that speaks, by those of the one that hears.
+    """Return ln of the sum of psi over the sender's states, for each state of the receiver.
 
     ``known`` (messages, n_classes, n_levels) is what the speaker knows from everyone else.
     """
@@ -111,7 +111,7 @@ def _messages(known: FloatArray, edges: Edges) -> FloatArray:
 
 
 def _normalised(log_weights: FloatArray) -> FloatArray:
-    """Probabilities over the last two axes."""
+    """Return probabilities that sum to one over the last two axes."""
     weights = np.exp(log_weights - log_weights.max(axis=(1, 2), keepdims=True))
     weights /= weights.sum(axis=(1, 2), keepdims=True)
     return weights

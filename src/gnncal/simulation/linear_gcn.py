@@ -29,7 +29,7 @@ class Split:
 def split_nodes(
     n_nodes: int, *, train: float = 0.2, val: float = 0.1, random_state: int = 0
 ) -> Split:
-    """A random split, by default the paper's 20/10/70."""
+    """Return a random split, by default the paper's 20/10/70."""
     order = stream("split", random_state).permutation(n_nodes)
     cuts = [int(train * n_nodes), int((train + val) * n_nodes)]
     return Split(*(np.sort(part) for part in np.split(order, cuts)))

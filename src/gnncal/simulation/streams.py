@@ -6,7 +6,7 @@ import numpy as np
 
 
 def stream(purpose: str, seed: int) -> np.random.Generator:
-    """A generator for one purpose of an experiment.
+    """Return a generator for one purpose of an experiment.
 
     Two generators made from the same seed repeat each other: homophily drawn by one would decide
     the labels drawn by the other.

@@ -49,7 +49,7 @@ def symmetric_head(
 
 
 def symmetrised(head: FloatArray, means: FloatArray) -> FloatArray:
-    r"""The mean of P W R^-1 over all permutations of the classes, shape (K, K - 1).
+    r"""Return the mean of P W R^-1 over all permutations of the classes, shape (K, K - 1).
 
     Write W = B M with the centred means M (K, K - 1) as rows. A permutation turns B into P B P^-1,
     so the mean over all of them has one number on its diagonal and one beside it. As the rows of M

@@ -34,7 +34,7 @@ class Pattern:
         return torch.from_numpy(self.matrix.indices.astype(np.int64))
 
     def times(self, values: Tensor, dense: Tensor) -> Tensor:
-        """The matrix with these values, times ``dense``."""
+        """Return the matrix with these values, times ``dense``."""
         return torch.from_numpy(self._filled(values) @ dense.detach().numpy())
 
     def transposed_times(self, values: Tensor, dense: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class Pattern:
         return torch.from_numpy(self._filled(values).T @ dense.detach().numpy())
 
     def entries_of_product(self, left: Tensor, right: Tensor) -> Tensor:
-        """The entries of ``left @ right.T`` that lie in the pattern, and no others."""
+        """Return the entries of ``left @ right.T`` that lie in the pattern, and no others."""
         index = torch.from_numpy(self.matrix.indptr.astype(np.int64)), self.columns
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")

@@ -37,7 +37,7 @@ class VectorModule(AffineModule):
 
     @classmethod
     def of(cls, calibrator: VectorScaling) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         weight, bias = calibrator.weight_, calibrator.bias_
         return cls(len(calibrator.classes_), weight=weight, bias=bias)
 
@@ -47,7 +47,7 @@ class DirichletModule(AffineModule):
 
     @classmethod
     def of(cls, calibrator: DirichletCalibration) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         weight, bias = calibrator.weight_, calibrator.bias_
         return cls(len(calibrator.classes_), weight=weight, bias=bias)
 
@@ -60,7 +60,7 @@ class StructuredModule(AffineModule):
 
     @classmethod
     def of(cls, calibrator: StructuredScaling) -> CalibratorModule:
-        """The module of a fitted calibrator; two classes have a formula of their own."""
+        """Return the module of a fitted calibrator; two classes have a formula of their own."""
         learned = {"weight": calibrator.weight_, "bias": calibrator.bias_}
         if len(calibrator.classes_) == 2:
             return QuadraticModule(2, **learned)
@@ -93,7 +93,7 @@ class MixtureModule(CalibratorModule):
 
     @classmethod
     def of(cls, calibrator: EnsembleTemperatureScaling) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         return cls(
             len(calibrator.classes_),
             base_temperature=calibrator.base_temperature_,

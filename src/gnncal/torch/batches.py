@@ -1,4 +1,4 @@
-"""Does a batch of a large graph contain everything that its seed nodes depend on?
+"""Check that a batch of a large graph has everything that its seed nodes depend on.
 
 A model with L layers looks L hops far, and one more where a layer divides by the degrees of the
 senders, as GCN does. A calibrator looks ``hops`` hops further: at the logits of the neighbours. So
@@ -61,7 +61,7 @@ def _incomplete(
     n_hops: int,
     whole: _Degrees,
 ) -> int:
-    """How many nodes that matter have fewer edges in the batch than in the whole graph.
+    """Return how many nodes that matter have fewer edges in the batch than in the whole graph.
 
     The model hears senders. The calibrator looks first, at the seeds and their neighbours, and
     may look at receivers too.

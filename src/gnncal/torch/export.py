@@ -169,7 +169,7 @@ def _write_onnx(
 
 
 def _run_onnx(path: Path, example: Example) -> Any:
-    """What onnxruntime makes of an example; None where it is not installed."""
+    """Return what onnxruntime makes of an example; None where it is not installed."""
     try:
         import onnxruntime
     except ImportError:
@@ -180,7 +180,7 @@ def _run_onnx(path: Path, example: Example) -> Any:
 
 
 def _difference(module: CalibratorModule, example: Example, found: Any) -> float:
-    """The largest difference to the module; an error where it is no rounding."""
+    """Return the largest difference from the module; raise an error if it is not rounding."""
     with torch.no_grad():
         expected = module(*example.inputs).numpy()
     difference = float(np.abs(found - expected).max())
@@ -194,7 +194,7 @@ def _difference(module: CalibratorModule, example: Example, found: Any) -> float
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter from telling about packages that play no part."""
+    """Suppress the exporter's messages about packages that are not needed."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
     levels = [logger.level for logger in loggers]
     try:

@@ -38,11 +38,11 @@ class GroupedEdges:
         return self._tensor(self.graph.self_loops)
 
     def counts(self, side: Side) -> Tensor:
-        """How many neighbours each node has, (n_nodes,)."""
+        """Return how many neighbours each node has, (n_nodes,)."""
         return self._tensor(self.graph.neighbour_counts(side=side))
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
-        """Mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
+        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
         return NeighbourMean.apply(values, self.graph, self._needed(side))
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
@@ -107,7 +107,7 @@ class ClassMean(torch.autograd.Function):
 
 
 def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
-    """The class mean with one number for each edge in memory: quick where edges are few."""
+    """Return the class mean with one number for each edge in memory: quick where edges are few."""
     sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
     sums = np.zeros(len(values), dtype=values.dtype)
     for each in sides[side]:
@@ -128,7 +128,7 @@ def _at_least_one(graph: Graph, side: Side) -> IntArray:
 
 
 def _loops(graph: Graph, side: Side) -> IntArray:
-    """How often the sums over one side, or both, count a node itself."""
+    """Return how often the sums over one side, or both, count a node itself."""
     return (2 if side == "both" else 1) * graph.self_loops
 
 
@@ -142,7 +142,7 @@ def _added(matrix: sparse.csr_array, side: Side, product: Any) -> Any:
 
 
 def _sent_back(shared: Any, graph: Graph, side: Side) -> Any:
-    """The transpose of the sum over neighbours, applied to (n_nodes, k)."""
+    """Return the transpose of the sum over neighbours, applied to (n_nodes, k)."""
     back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
     sums = _added(graph.adjacency(shared.dtype), back[side], lambda matrix: matrix @ shared)
     sums -= _loops(graph, side)[:, None] * shared

@@ -30,7 +30,7 @@ class HomophilyModule(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: HomophilyTemperature) -> Self:
-        """The module of a fitted calibrator whose homophily is support or agreement."""
+        """Return the module of a fitted calibrator whose homophily is support or agreement."""
         estimator = _estimator_of(calibrator)
         lowest, highest = calibrator.temperature_range or (0.0, np.inf)
         return cls(
@@ -100,7 +100,7 @@ class HomophilyOnlyModule(HomophilyModule):
 
 
 def _estimator_of(calibrator: HomophilyTemperature) -> Support | Agreement:
-    """The estimator that was used, if logits and edges are all that it needs."""
+    """Return the estimator that was used, if logits and edges are all that it needs."""
     estimator: HomophilyEstimator = calibrator._estimator
     if isinstance(estimator, Shared):
         estimator = estimator.estimator

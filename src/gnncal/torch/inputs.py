@@ -1,4 +1,4 @@
-"""What a model and a calibrator read off PyTorch Geometric's Data and HeteroData."""
+"""What a model and a calibrator read from PyTorch Geometric's Data and HeteroData."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Split:
     train_mask: Tensor | None
 
     def graph(self, edges: Any) -> Graph:
-        """The graph of these nodes."""
+        """Return the graph of these nodes."""
         return Graph(edge_index_of(edges), len(self.labels))
 
 
 def node_type_of(data: Any, node_type: str | None) -> str | None:
-    """The type of the nodes to calibrate; None for a graph that has one type."""
+    """Return the type of the nodes to calibrate; None for a graph that has one type."""
     if not _is_hetero(data):
         if node_type is not None:
             raise InputError(f"node_type is {node_type!r} but the data has one type of nodes.")
@@ -59,7 +59,7 @@ def node_type_of(data: Any, node_type: str | None) -> str | None:
 
 
 def split_of(data: Any, node_type: str | None) -> Split:
-    """Labels and masks, or one sentence about what is missing."""
+    """Return the labels and masks, or raise one sentence about what is missing."""
     store = data if node_type is None else data[node_type]
     masks = {name: getattr(store, name, None) for name in ("val_mask", "train_mask")}
     labels = getattr(store, "y", None)
@@ -82,12 +82,12 @@ def split_of(data: Any, node_type: str | None) -> Split:
 
 
 def edges_of(data: Any, node_type: str | None) -> Any:
-    """The edges among the nodes that are calibrated."""
+    """Return the edges among the nodes that are calibrated."""
     return edges_between(Inputs.of(data).edges, node_type)
 
 
 def edges_between(edges: Any, node_type: str | None) -> Any:
-    """Edges from one type of nodes to the same type; of several relations all together."""
+    """Return the edges from a type of nodes to the same type, all relations together."""
     if not isinstance(edges, dict):
         return edges
     own = [value for (one, _, other), value in edges.items() if one == node_type == other]

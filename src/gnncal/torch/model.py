@@ -238,7 +238,7 @@ class CalibratedModel(nn.Module):
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; then each part has the mode it had."""
+    """Put a model in evaluation mode for the block, and then back in the mode it had."""
     modes = {part: part.training for part in model.modules()}
     model.eval()
     try:
@@ -249,7 +249,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _of_type(output: Any, node_type: str | None) -> Tensor:
-    """The logits of one type of nodes, where the model gives a dict of them."""
+    """Return the logits of one type of nodes, where the model gives a dict of them."""
     if not isinstance(output, dict):
         return output
     if node_type not in output:

@@ -112,7 +112,7 @@ class CalibratorModule(nn.Module):
         return self._remembered.of(edge_index, logits)
 
     def _like(self, logits: Tensor, name: str) -> Tensor:
-        """A buffer in the precision of the logits."""
+        """Return a buffer in the precision of the logits."""
         return self.get_buffer(name).to(logits.dtype)
 
 

@@ -41,10 +41,10 @@ class Neighbours(Protocol):
         """Number of self-loops of each node, (n_nodes,)."""
 
     def counts(self, side: Side) -> Tensor:
-        """How many neighbours each node has, (n_nodes,)."""
+        """Return how many neighbours each node has, (n_nodes,)."""
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
-        """Mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
+        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
@@ -64,13 +64,13 @@ class EdgeList:
         self.self_loops = zeros.index_add(0, self.receivers, loops)
 
     def counts(self, side: Side) -> Tensor:
-        """How many neighbours each node has, (n_nodes,)."""
+        """Return how many neighbours each node has, (n_nodes,)."""
         if side == "both":
             return self.in_degree + self.out_degree - 2 * self.self_loops
         return (self.in_degree if side == "in" else self.out_degree) - self.self_loops
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
-        """Mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
+        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
         directions = self._directions(side)
         sums = torch.zeros_like(values)
         for senders, receivers in directions:
@@ -106,7 +106,7 @@ class EdgeList:
 
 
 class RememberedNeighbours:
-    """Groups edges once and recalls them while the same tensor of edges comes again."""
+    """Groups edges once, and keeps the groups while it gets the same tensor of edges."""
 
     def __init__(self) -> None:
         self._edges: weakref.ref[Any] | None = None

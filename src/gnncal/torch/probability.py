@@ -35,13 +35,13 @@ def read_rows(logits: Tensor) -> Rows:
 
 
 def shifted(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits with row maximum 0, which changes no probability, and the predictions."""
+    """Return the logits with row maximum 0, which changes no probability, and the predictions."""
     largest, predictions = logits.max(dim=1)
     return logits - largest.detach()[:, None], predictions
 
 
 def softmax(logits: Tensor, temperature: Tensor) -> Tensor:
-    """Rows of exp(z / T), normalised; T is (n_nodes,) or one number."""
+    """Return the rows of exp(z / T), normalised; T is (n_nodes,) or one number."""
     return torch.softmax(shifted(logits)[0] / temperature.reshape(-1, 1), dim=1)
 
 

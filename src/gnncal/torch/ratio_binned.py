@@ -26,7 +26,7 @@ class RatioBinnedModule(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: RatioBinnedScaling) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         if calibrator.merge_duplicate_edges:
             raise InputError(
                 "RatioBinnedScaling with merge_duplicate_edges=True cannot become a torch module, "
@@ -48,7 +48,7 @@ class RatioBinnedModule(TemperatureModule):
 
 
 def _bins(ratio: Tensor, n_bins: int) -> Tensor:
-    """The bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
+    """Return the bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
     unit = 10.0 ** (DIGITS if ratio.dtype == torch.float64 else FLOAT32_DIGITS)
     rounded = (ratio * n_bins * unit).round() / unit
     return (rounded.ceil().long() - 1).clamp(0, n_bins - 1)

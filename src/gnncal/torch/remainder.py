@@ -27,7 +27,7 @@ class RemainderModule(CalibratorModule):
 
     @classmethod
     def of(cls, calibrator: StructuralRemainder) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         fitted = calibrator._restored(StructuralLaw, "law")
         law = LawModule(len(calibrator.classes_), **law_of(fitted))
         return cls(law, ScoresModule.of(calibrator._restored(StructuralGraph, "graph")))

@@ -54,7 +54,7 @@ def describe(logits: Tensor, neighbours: Neighbours) -> Seen:
 
 
 def law_of(calibrator: LawHolder) -> dict[str, object]:
-    """The parameters of a fitted law, by the names of a module's buffers."""
+    """Return the parameters of a fitted law, by the names of a module's buffers."""
     return {
         "certain_temperature": calibrator.certain_temperature_,
         "uncertain_temperature": calibrator.uncertain_temperature_,
@@ -71,7 +71,7 @@ class LawModule(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: StructuralLaw) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         return cls(len(calibrator.classes_), **law_of(calibrator))
 
     def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
@@ -102,7 +102,7 @@ class ScoresModule(CalibratorModule):
 
     @classmethod
     def of(cls, calibrator: StructuralScores) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         law = LawModule(len(calibrator.bias_), **law_of(calibrator))
         return cls(law, bias=calibrator.bias_, neighbour_weight=calibrator.neighbour_weight_)
 
@@ -111,7 +111,7 @@ class ScoresModule(CalibratorModule):
         return self.probabilities_of(logits, describe(logits, neighbours))
 
     def probabilities_of(self, logits: Tensor, seen: Seen) -> Tensor:
-        """Probabilities of nodes whose neighbourhood is described already."""
+        """Return the probabilities of nodes whose neighbourhood is described already."""
         moved = shifted(logits)[0].clamp(min=LOWEST_LOGIT)
         scores = moved / self.law.temperature_of(seen)[:, None] + self._like(logits, "bias")
         heard = (seen.mean_probs + FLOOR).log()

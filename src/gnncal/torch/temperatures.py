@@ -29,7 +29,7 @@ class OneTemperature(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: TemperatureScaling | Uncalibrated) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         return cls(
             len(calibrator.classes_), base_temperature=getattr(calibrator, "base_temperature_", 1.0)
         )
@@ -43,7 +43,7 @@ class EntropyTemperature(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: EntropyScaling) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         has_floor = calibrator.protocol == "paper"
         return cls(
             len(calibrator.classes_),
@@ -64,7 +64,7 @@ class LogEntropyTemperature(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: LogEntropyScaling) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         return cls(
             len(calibrator.classes_), slope=calibrator.slope_, intercept=calibrator.intercept_
         )
@@ -80,7 +80,7 @@ class ConcentrationTemperature(TemperatureModule):
 
     @classmethod
     def of(cls, calibrator: EntropyOnly) -> Self:
-        """The module of a fitted calibrator."""
+        """Return the module of a fitted calibrator."""
         return cls(
             len(calibrator.classes_),
             base_temperature=calibrator.base_temperature_,

@@ -21,7 +21,7 @@ TESTED = ("ece", "nll")  # the metrics of paired tests and ranks
 def all_tables(
     folder: Path, reference: str, wanted: Selection = EVERYTHING
 ) -> Iterator[tuple[Protocol | None, ResultTable]]:
-    """The paper's tables and ours, each with the protocol it is about; None: about no single one.
+    """Yield the paper's tables and ours, each with its protocol, or None if it covers both.
 
     Structure and perturbation are shown only if everything is wanted, not for a selection.
     """

@@ -1,4 +1,4 @@
-"""Which gaps are real: every method at a glance, paired tests, ranks, and the paper's values."""
+"""Tables that compare methods: overview, paired tests, ranks, and the paper's values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASED = "hots-release"  # also to be compared with the paper's HoTS
 
 
 def overview(results: Results) -> ResultTable:
-    """Averages over graph x backbone means of every metric that all records have."""
+    """Return the averages over graph x backbone means of every metric that all records have."""
     methods, pairs = results.methods, results.pairs
     columns: dict[str, FloatArray] = {}
     decimals: list[int] = []
@@ -62,7 +62,7 @@ def overview(results: Results) -> ResultTable:
 
 
 def by_dataset(results: Results, metric: str) -> ResultTable:
-    """A metric of every method on every dataset, over the pooled backbones."""
+    """Return a metric of every method on every dataset, over the pooled backbones."""
     methods, datasets, shown = results.methods, results.datasets, METRICS[metric]
     where = [(dataset, results.pooled_backbones) for dataset in datasets]
     values = shown.scale * results.matrix(metric, where, methods)
@@ -85,7 +85,7 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
 
 
 def against_reference(results: Results, metric: str, reference: str) -> ResultTable:
-    """Every method against one: signed-rank test with Holm's correction, win rates."""
+    """Compare every method with one: signed-rank test with Holm's correction, win rates."""
     others = [method for method in results.methods if method != reference]
     found = [compare_paired(*results.matched(metric, m, reference), results.graphs) for m in others]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
@@ -126,7 +126,7 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
 
 
 def ranks(results: Results, metric: str) -> ResultTable:
-    """Mean ranks of the methods that have every pair, and the critical difference."""
+    """Return the mean ranks of the methods that have every pair, and the critical difference."""
     methods = [method for method in results.methods if method != UNRANKED]
     means = results.matrix(metric, results.pairs, methods)
     has_gap = np.isnan(means).any(axis=0)
@@ -170,7 +170,7 @@ def _exceeds(difference: float, limit: float) -> float:
 
 
 def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
-    """What the paper's early-stopped protocol does to each method."""
+    """Show what the paper's early-stopped protocol does to each method."""
     stopped, converged = results["paper"], results["converged"]
     both = {m: m for m in stopped.methods if m in converged.methods and knows_protocols(m)}
     if "hots" in stopped.methods and "hots-predictor" in converged.methods:
@@ -204,7 +204,7 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
 
 
 def reproduction(results: Results) -> ResultTable:
-    """Number of the paper's per-backbone values within its own standard deviations of ours."""
+    """Count the paper's per-backbone values within its own standard deviations of ours."""
     rows = []
     metrics: tuple[published.Metric, ...] = ("ece", "degree_ece", "nll")
     for metric in metrics:

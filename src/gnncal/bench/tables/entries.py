@@ -17,7 +17,7 @@ PRINTED_DECIMALS = {"nll": 3}  # as the paper prints it; 2 for the other metrics
 
 
 def printed_decimals(metric: str) -> int:
-    """Number of decimals that the paper prints a metric with."""
+    """Return the number of decimals that the paper prints a metric with."""
     return PRINTED_DECIMALS.get(metric, 2)
 
 
@@ -29,7 +29,7 @@ def entries_of(
     methods: Sequence[str],
     paper: Mapping[tuple[str, str], published.Value],
 ) -> tuple[Entry, ...]:
-    """Entries of one dataset, one for each method, the best three marked."""
+    """Return the entries of one dataset, one for each method, the best three marked."""
     scale, floor = metric_of(metric).scale, metric_of(metric).floor_name
     entries = []
     for method in methods:
@@ -73,7 +73,7 @@ def published_for(
 
 
 def present(results: Results, methods: Sequence[str]) -> list[str]:
-    """The methods that have records."""
+    """Return the methods that have records."""
     return [method for method in methods if method in results.methods]
 
 

@@ -17,7 +17,7 @@ PAPERS_BACKBONE = "gcn"  # of its structural statistics and perturbation
 
 
 def structure(backbone: str, diagnosis: dict[str, dict[str, Any]]) -> ResultTable:
-    """Partial correlations of structural statistics with correctness."""
+    """Return the partial correlations of structural statistics with correctness."""
     paper = published.summary("structure") if backbone == PAPERS_BACKBONE else {}
     ours = structural_correlations(diagnosis)
     columns = ("pooled", "macro")

@@ -48,7 +48,7 @@ class ResultTable:
     note: str = ""
 
     def decimals_of(self, row: Row) -> tuple[int, ...]:
-        """Number of decimals that each entry of a row is printed with."""
+        """Return the number of decimals that each entry of a row is printed with."""
         wanted = self.decimals if row.decimals is None else row.decimals
         return wanted if isinstance(wanted, tuple) else (wanted,) * len(self.columns)
 

@@ -28,7 +28,7 @@ KEEPING = ("uncalibrated", "ts", "hts", "entropy-only", "hots")  # keep predicti
 
 
 def paper_tables(results: Results) -> list[ResultTable]:
-    """Every table of the paper that compares calibrators."""
+    """Return every table of the paper that compares calibrators."""
     return [
         main_ece(results),
         nll_and_degree_ece(results),
@@ -65,7 +65,7 @@ def main_ece(results: Results) -> ResultTable:
 
 
 def _averages_and_ranks(rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
-    """The last two rows of the main table."""
+    """Return the last two rows of the main table."""
     ours = np.array([[entry.value for entry in row.entries] for row in rows])
     floors = np.array([[entry.floor for entry in row.entries] for row in rows])
     theirs = np.array([[entry.published for entry in row.entries] for row in rows])
@@ -126,7 +126,7 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
 
 
 def per_backbone(results: Results, metric: published.Metric) -> ResultTable:
-    """A metric by dataset and backbone."""
+    """Return a metric by dataset and backbone."""
     methods = present(results, PAPER_METHODS)
     rows = []
     for regime, dataset in by_regime(results):
@@ -147,7 +147,7 @@ def per_backbone(results: Results, metric: published.Metric) -> ResultTable:
 
 
 def cross_backbone(results: Results) -> ResultTable:
-    """Mean ECE over datasets for each backbone."""
+    """Return the mean ECE over datasets for each backbone."""
     methods = present(results, PAPER_METHODS[1:])
     paper = published.summary("cross_backbone")
     rows = []
@@ -195,7 +195,7 @@ def selective(results: Results) -> ResultTable:
 
 
 def prediction_changes(results: Results) -> ResultTable:
-    """How often a method changes the predicted class of a test node."""
+    """Return how often a method changes the predicted class of a test node."""
     paper = published.summary("prediction_changes")
     rows = []
     for method in results.methods:
@@ -239,7 +239,7 @@ def ablation(results: Results) -> ResultTable:
 
 
 def _kept_accuracy(results: Results, method: str) -> Sequence[float]:
-    """Accuracy in percent at each coverage, averaged over datasets and backbones."""
+    """Return the accuracy in percent at each coverage, averaged over datasets and backbones."""
     means = [
         np.mean(kept, axis=0)
         for (_, backbone, m), records in results.records.items()

@@ -48,7 +48,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
 
     @abstractmethod
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
-        """Initial weights in float64."""
+        """Return the initial weights in float64."""
 
     @abstractmethod
     def _inputs(
@@ -70,7 +70,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
         labels: Tensor,
         noise: Noise,
     ) -> Tensor:
-        """What training minimises; a hook for methods that regularise."""
+        """Return what training minimises; a hook for methods that regularise."""
         from torch.nn.functional import cross_entropy
 
         return cross_entropy(self._scores(weights, inputs, logits, noise), labels)
@@ -127,7 +127,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _split(
         self, data: FitData, generator: np.random.Generator
     ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray] | None]:
-        """Nodes and labels to train on, and those to watch."""
+        """Return the nodes and labels to train on, and those to watch."""
         everything = data.nodes, data.labels
         stop_on = "train" if self.protocol == "paper" else self.stop_on
         n_held_out = int(HELD_OUT_SHARE * data.nodes.size)
@@ -196,7 +196,7 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
 
     @abstractmethod
     def _network(self, weights: dict[str, Tensor], inputs: Any, noise: Noise | None) -> Tensor:
-        """The temperature of each row before it is kept within its range."""
+        """Return the temperature of each row before it is kept within its range."""
 
     def _scores(
         self, weights: dict[str, Tensor], inputs: Any, logits: Tensor, noise: Noise | None
@@ -234,7 +234,7 @@ def within_range(values: Tensor) -> Tensor:
 
 
 def bounded(logits: FloatArray) -> FloatArray:
-    """A copy whose entries a network can square and sum."""
+    """Return a copy whose entries a network can square and sum."""
     return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 

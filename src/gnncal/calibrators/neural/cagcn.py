@@ -35,7 +35,7 @@ SHIFT = 1.1  # of the original link
 
 
 class CaGCN(NeuralTemperature):
-    r"""Multiply each node's logits by a positive number that a GCN reads off the logits around it.
+    r"""Multiply each node's logits by a positive number that a GCN computes from nearby logits.
 
     .. math:: \frac1T = g(t), \quad
         t = \hat A \, \mathrm{dropout}(\mathrm{ReLU}(\hat A Z W_1 + b_1)) \, w_2 + b_2

@@ -32,7 +32,7 @@ SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
 
 
 class GATS(NeuralTemperature):
-    r"""A temperature from a node's neighbours, their confidence, and the distance to training.
+    r"""A temperature from a node's neighbours, their confidence and its distance to training nodes.
 
     .. math::
         T_i = T_0 + \frac1H \sum_h \mathrm{softplus}\Bigl(\omega\, \delta_i
@@ -217,7 +217,7 @@ class GATS(NeuralTemperature):
 
 
 def _sorted(logits: FloatArray) -> FloatArray:
-    """Each row scaled to [0, 1], ascending."""
+    """Return each row scaled to [0, 1], ascending."""
     z = np.sort(logits, axis=1)
     z -= z[:, :1]
     z /= np.maximum(z[:, -1:], SMALLEST_RANGE)

@@ -207,7 +207,7 @@ class GETS(NeuralCalibrator):
         return tuple(expert for expert in EXPERTS if "f" not in expert)
 
     def _seeing(self, source: str) -> list[int]:
-        """The experts whose subset has this source."""
+        """Return the experts whose subset has this source."""
         return [m for m, expert in enumerate(self._experts) if source in expert]
 
     def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
@@ -396,7 +396,7 @@ def _side_by_side(matrices: Tensor) -> Tensor:
 
 
 def _by_degree(matrix: sparse.csr_array, degree: IntArray, n_degrees: int) -> sparse.csr_array:
-    """The matrix times the one-hot degrees of its columns: (n_rows, n_degrees)."""
+    """Return the matrix times the one-hot degrees of its columns: (n_rows, n_degrees)."""
     indices = degree.astype(matrix.indices.dtype)[matrix.indices]
     shape = (matrix.shape[0], n_degrees)
     summed = sparse.csr_array((matrix.data.copy(), indices, matrix.indptr.copy()), shape=shape)

@@ -78,7 +78,7 @@ class TrainingParameters:
 
 
 def _spelt_out(constructor: Callable[..., None]) -> inspect.Signature:
-    """The signature with the training parameters in place of ``**training``.
+    """Return the signature with the training parameters in place of ``**training``.
 
     scikit-learn reads a constructor's signature to list, show and clone its parameters.
     """

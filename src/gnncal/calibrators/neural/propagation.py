@@ -21,7 +21,7 @@ NEGATIVE_SLOPE = 0.2  # of the LeakyReLU in the attention scores
 
 
 def restrict(matrix: sparse.csr_array, rows: IntArray) -> tuple[sparse.csr_array, IntArray]:
-    """The given rows, and the columns that they use; other columns are dropped."""
+    """Return the given rows, and the columns that they use; other columns are dropped."""
     part = matrix if len(rows) == matrix.shape[0] else matrix[rows]
     indices, columns = _compress(part.indices, matrix.shape[1])
     shape = (len(rows), len(columns))
@@ -37,7 +37,7 @@ def _compress(indices: IntArray, n_nodes: int) -> tuple[IntArray, IntArray]:
 
 
 def has_sender(graph: Graph, chosen: BoolArray) -> BoolArray:
-    """Whether any chosen node sends to a node."""
+    """Return whether any chosen node sends to a node."""
     return np.asarray(graph.adjacency(np.float32) @ chosen.astype(np.float32) > 0)
 
 
@@ -55,7 +55,7 @@ class Neighbourhoods:
 
     @classmethod
     def of(cls, graph: Graph, rows: IntArray) -> Neighbourhoods:
-        """The neighbourhoods of ``rows``, which are distinct."""
+        """Return the neighbourhoods of ``rows``, which are distinct."""
         degree = np.diff(graph.indptr)[rows]
         ends = np.cumsum(degree, dtype=np.int64)
         within = np.repeat(graph.indptr[rows] - (ends - degree), degree)
@@ -94,7 +94,7 @@ class Neighbourhoods:
         return found
 
     def blocks(self) -> list[slice]:
-        """Rows in blocks of about EDGES_PER_BLOCK edges."""
+        """Return the rows in blocks of about EDGES_PER_BLOCK edges."""
         n_rows, n_edges = len(self.own), int(self.indptr[-1])
         wanted = np.arange(EDGES_PER_BLOCK, n_edges, EDGES_PER_BLOCK)
         cuts = np.unique([0, *np.searchsorted(self.indptr, wanted), n_rows])
@@ -121,7 +121,7 @@ class Attention:
         return _Attention.apply(self, scale, messages)
 
     def block(self, rows: slice, scale: FloatArray) -> _Block:
-        """The edges into some rows."""
+        """Return the edges into some rows."""
         hoods = self.neighbourhoods
         indptr = hoods.indptr[rows.start : rows.stop + 1]
         edges = slice(indptr[0], indptr[-1])
@@ -156,7 +156,7 @@ class _Block:
         return scores
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """The value of each row, repeated for its edges."""
+        """Return the value of each row, repeated for its edges."""
         return np.repeat(values, np.diff(self.indptr), axis=0)
 
     def matrix(self, data: FloatArray) -> sparse.csr_array:

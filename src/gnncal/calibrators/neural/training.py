@@ -29,7 +29,7 @@ def train(
     learning_rate: float,
     weight_decay: float,
 ) -> TrainingRun:
-    """Take one Adam step an epoch and leave the best weights seen in ``weights``.
+    """Take one Adam step in each epoch and leave the best weights seen in ``weights``.
 
     ``monitor`` scores the weights after each step; an equal score counts as better, and
     ``patience`` epochs without a better one end the run. Without a monitor the last weights stay.

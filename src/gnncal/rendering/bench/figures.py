@@ -48,7 +48,7 @@ def save_figures(folder: Path) -> list[str]:
 
 
 def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> ReliabilityBins:
-    """Reliability bins of all seeds together."""
+    """Return the reliability bins of all seeds together."""
     records = [
         record
         for record in results.records[dataset, backbone, method]

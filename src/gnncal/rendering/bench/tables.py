@@ -184,7 +184,7 @@ def _theirs(entry: Entry, decimals: int, style: _Style) -> str:
 
 
 def _number(value: float, decimals: int) -> str:
-    """A number with its decimals; a small one as a power of ten instead of zero."""
+    """Return a number with its decimals; a small one as a power of ten instead of zero."""
     if value != 0 and abs(value) < 0.5 * 10.0**-decimals:
         return f"{value:.1e}"
     return f"{value:.{decimals}f}"

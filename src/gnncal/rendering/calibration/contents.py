@@ -88,7 +88,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
 
 
 def _data_of(found: MethodFindings) -> dict[str, Any]:
-    """What the page's script reads of a method."""
+    """Return what the page's script reads of a method."""
     low, high = found.reliability.accuracy_interval()
     return {
         "verdict": found.verdict,
@@ -162,7 +162,7 @@ def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
 
 
 def _learned(calibrator: Calibrator) -> dict[str, Any]:
-    """The numbers that a fit found: scalars, and arrays if they are short."""
+    """Return the numbers that a fit found: scalars, and arrays if they are short."""
     learned = {
         name: getattr(calibrator, name, None)
         for name in calibrator.learned

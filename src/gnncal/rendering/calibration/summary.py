@@ -24,7 +24,7 @@ def summary_page(summary: ScaleSummary, *, title: str) -> str:
     """Draw what ``gnncal scale`` measured as a page."""
     if summary.before is None or summary.after is None:
         raise InputError(
-            "the summary has no metrics, because no node of the split 'test' has a label; label "
+            "the summary has no metrics, because no test node has a label; label "
             "some and run gnncal scale again."
         )
     (metrics, *_) = summary._tables()

@@ -43,7 +43,7 @@ def draw(record: EntropyRecord, axes: Any) -> None:
 
 
 def findings(record: EntropyRecord) -> list[Finding]:
-    """The numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table beside the theory's or the paper's."""
     one = int(np.argmin(np.abs(record.scale - 1.0)))
     orders = [
         Finding(

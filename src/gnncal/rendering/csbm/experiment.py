@@ -60,7 +60,7 @@ class Experiment:
         return payload.getvalue()
 
     def constants(self, record: Any) -> str:
-        """The model and the sizes of the record, as text."""
+        """Return the model and the sizes of the record, as text."""
         parts = []
         match = getattr(record, "match", None)
         model = getattr(record, "model", None) or getattr(match, "model", None)

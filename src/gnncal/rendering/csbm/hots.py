@@ -34,7 +34,7 @@ def draw(record: HotsRecord, axes: Any) -> None:
 
 
 def findings(record: HotsRecord) -> list[Finding]:
-    """The numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table beside the theory's or the paper's."""
     lines = []
     for world_name, world in record.worlds.items():
         gap = float(world.nll_ts.value - world.nll_best.value)

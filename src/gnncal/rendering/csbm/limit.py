@@ -56,7 +56,7 @@ def _in_order(record: LimitRecord) -> list[str]:
 
 
 def findings(record: LimitRecord) -> list[Finding]:
-    """The share of the gap that each method closes, and how far from the limit it stays."""
+    """Return the share of the gap that each method closes, and how far from the limit it stays."""
     lines = []
     for title, world in record.worlds.items():
         gap = float(world.nll["ts"].value - world.nll[BY_LEVEL].value)

@@ -47,7 +47,7 @@ def draw(record: PosteriorRecord, axes: Any) -> None:
 
 
 def findings(record: PosteriorRecord) -> list[Finding]:
-    """The numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table beside the theory's or the paper's."""
     worst = np.argmax(np.abs(record.fitted.value - record.inverse_temperature))
     ece = np.array([e.value for e in record.ece])
     floor = np.array([e.floor for e in record.ece])

@@ -1,4 +1,4 @@
-"""What the laboratory's figures share: colours, fonts, bands, points with intervals."""
+"""What the figures of the block-model experiments share: colours, fonts, bands, points."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
 
 
 def _regimes(board: Leaderboard) -> dict[str, list[int]]:
-    """Positions of the graphs of each regime, if there are several."""
+    """Return the positions of the graphs of each regime, if there are several."""
     regimes: dict[str, list[int]] = {}
     for i, graph in enumerate(board.graphs):
         regimes.setdefault(graph.regime, []).append(i)
@@ -87,7 +87,7 @@ def _metric_data(metric: Metric) -> dict[str, Any]:
 
 
 def _cell_data(board: Leaderboard, cell: LeaderboardCell, metrics: list[Metric]) -> dict[str, Any]:
-    """Numbers in the order of the metrics, names as their positions in the lists."""
+    """Return the numbers in the order of the metrics, names as their positions in the lists."""
     found = [cell.metrics[metric.name] for metric in metrics]
     graphs = [graph.name for graph in board.graphs]
     return {
@@ -111,7 +111,7 @@ def _rounded(values: FloatArray) -> list[float]:
 
 
 def _row(line: Standing, metrics: list[Metric]) -> dict[str, Any]:
-    """A line of the table as text, with the values that it sorts by."""
+    """Return a line of the table as text, with the values that it sorts by."""
     rank = "" if np.isnan(line.mean_rank) else f"{line.mean_rank:.2f}"
     cells = [
         {

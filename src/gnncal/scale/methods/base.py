@@ -60,7 +60,7 @@ class ScaleMethod(ABC, Generic[C]):
         return joined.mutate(in_degree=joined["rows"].fill_null(0)).drop("rows", "loops")
 
     def seen(self, rows: Rows) -> Any:
-        """What the fit needs of the neighbourhoods of the calibration rows."""
+        """Return what the fit needs of the neighbourhoods of the calibration rows."""
         return None
 
     @abstractmethod
@@ -77,5 +77,5 @@ def concentration(table: Any, n_classes: int, minimum: float = 0.0) -> Any:
 
 
 def beside(nodes: Any, found: Any) -> Any:
-    """Every node, with what a pass found; null where it found nothing."""
+    """Return every node, with what a pass found; null where it found nothing."""
     return nodes.left_join(found, nodes["id"] == found["node"]).drop("node")

@@ -30,7 +30,7 @@ METHODS: dict[type[Calibrator], type[ScaleMethod[Any]]] = {
 
 
 def method_for(calibrator: Calibrator) -> ScaleMethod[Any]:
-    """The method over tables that belongs to a calibrator."""
+    """Return the method over tables that belongs to a calibrator."""
     if type(calibrator) not in METHODS:
         raise InputError(
             f"{name_of(calibrator)} works in memory only; at scale use one of "

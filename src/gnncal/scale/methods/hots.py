@@ -20,7 +20,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
     covariates = ("homophily",)
 
     def check(self) -> None:
-        """Only estimators that learn nothing are sums over edges."""
+        """Refuse estimators that learn, because only the others are sums over edges."""
         super().check()
         estimator = make_estimator(self.calibrator.homophily)
         if self._is_fitted:
@@ -33,7 +33,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         self.estimator = estimator
 
     def describe(self, tables: Tables) -> Any:
-        """One pass, with two ends if receivers count."""
+        """Pass over the edges once, with both ends if receivers count."""
         K, nodes, side = tables.n_classes, tables.nodes, self.estimator.side
         ps = names("p", K)
         if isinstance(self.estimator, Support):

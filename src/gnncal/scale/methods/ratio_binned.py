@@ -18,7 +18,7 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
     covariates = ("ratio",)
 
     def check(self) -> None:
-        """Merging duplicates would need all edges sorted."""
+        """Refuse to merge duplicate edges, which would need all edges sorted."""
         super().check()
         if self.calibrator.merge_duplicate_edges:
             raise InputError(
@@ -27,7 +27,7 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
             )
 
     def describe(self, tables: Tables) -> Any:
-        """One pass, with two ends unless the graph is undirected."""
+        """Pass over the edges once, with both ends unless the graph is undirected."""
         K, nodes, both = tables.n_classes, tables.nodes, not tables.is_undirected
         ps = names("p", K)
         found = tables.keep(

@@ -21,7 +21,7 @@ class ScaleStructural(ScaleMethod[StructuralLaw]):
     covariates = ("entropy", "prediction", *COVARIATES)
 
     def describe(self, tables: Tables) -> Any:
-        """Means over the neighbours, then the support two hops away from those means."""
+        """Add means over the neighbours, then the support two hops away from these means."""
         K, nodes, both = tables.n_classes, tables.nodes, not tables.is_undirected
         means = self._means(tables, both=both)
         two_hops = tables.keep(
@@ -52,7 +52,7 @@ class ScaleStructural(ScaleMethod[StructuralLaw]):
         return nodes.join(described, "id")
 
     def _means(self, tables: Tables, *, both: bool) -> Any:
-        """Mean probabilities, entropy and confidence of each node's neighbours."""
+        """Return the mean probabilities, entropy and confidence of each node's neighbours."""
         K, nodes = tables.n_classes, tables.nodes
         ps = names("p", K)
         values = nodes.select(
@@ -90,7 +90,7 @@ class ScaleStructural(ScaleMethod[StructuralLaw]):
         )
 
     def seen(self, rows: Rows) -> Neighbourhood:
-        """The neighbourhoods of the calibration rows."""
+        """Return the neighbourhoods of the calibration rows."""
         covariates = np.stack([rows[name] for name in COVARIATES], axis=1)
         predictions = rows["prediction"].astype(np.int64)
         return Neighbourhood(

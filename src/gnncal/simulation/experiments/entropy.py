@@ -82,7 +82,7 @@ def entropy(
     n_nodes: int = 10_000,
     n_seeds: int = 20,
 ) -> EntropyRecord:
-    """How good is the concentration proxy, and how good is the logistic-probit line?"""
+    """Measure how good the concentration proxy and the logistic-probit line are."""
     check_seeds(n_seeds)
     scale = np.array(scales)
     runs = [

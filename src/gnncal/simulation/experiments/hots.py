@@ -72,7 +72,7 @@ def hots(
     n_nodes: int = 6000,
     n_seeds: int = 20,
 ) -> HotsRecord:
-    """Graphs of mixed local homophily: TS against HoTS against the best temperature by h."""
+    """Compare TS, HoTS and the best temperature by h on graphs of mixed homophily."""
     check_seeds(n_seeds)
     model.bayes.check_positive(levels)
     makers: dict[str, tuple[str, Callable[[CSBM, FloatArray, int], _Task]]] = {
@@ -125,7 +125,7 @@ def _learned(model: CSBM, h: FloatArray, seed: int) -> _Task:
 
 
 def _oracles(h: FloatArray, seed: int) -> Methods:
-    """Methods that are told the homophily, exactly or with noise."""
+    """Return the methods that are told the homophily, exactly or with noise."""
     noise = stream("noise", seed).normal(size=h.size)
     noisy = {f"hots, h ± {sd}": np.clip(h + sd * noise, 0.0, 1.0) for sd in NOISE}
     return {

@@ -1,4 +1,4 @@
-"""The paper's homophily predictor has seen the calibration labels; test nodes pay for it."""
+"""The leak: the paper's homophily predictor has seen the calibration labels."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
 
 
 def _estimator(name: str, seed: int) -> HomophilyEstimator:
-    """The estimator of that name on the senders, with the seed where it draws anything."""
+    """Return the estimator of that name on the senders, with the seed where it draws anything."""
     estimators = (
         Predictor(side="in", random_state=seed),
         CrossFitted(side="in", random_state=seed),
@@ -156,7 +156,7 @@ def _seen(runs: list[_Run], name: str, part: str) -> Seen:
 
 
 def auc(values: FloatArray, positive: BoolArray) -> float:
-    """The Mann-Whitney share of pairs in which the positive one has the larger value."""
+    """Return the Mann-Whitney share of pairs in which the positive one has the larger value."""
     n_positive = int(positive.sum())
     n_negative = positive.size - n_positive
     rank_sum = float(rankdata(values)[positive].sum())

@@ -84,7 +84,7 @@ def limit(
     n_nodes: int = 6000,
     n_seeds: int = 4,
 ) -> LimitRecord:
-    """Graphs of mixed homophily: methods against the best that anyone could do."""
+    """Compare methods with the best that any method could do, on graphs of mixed homophily."""
     check_seeds(n_seeds)
     model.bayes.check_positive(levels)
     makers = {"directed": CSBM.sample, "undirected": sample_mixed_undirected}
@@ -107,7 +107,7 @@ def limit(
 def sample_mixed_undirected(
     model: CSBM, homophily: FloatArray, *, random_state: int = 0
 ) -> GraphSample:
-    """An undirected graph in which every node has its own homophily.
+    """Return an undirected graph in which every node has its own homophily.
 
     Each node draws half of its neighbours by its own h, and is drawn by the other half by theirs.
     """
@@ -120,7 +120,7 @@ def sample_mixed_undirected(
 
 
 def best_temperature_given(posterior: FloatArray, logits: FloatArray) -> FloatArray:
-    """The temperature of each node whose expected log loss under its posterior is lowest.
+    """Return the temperature of each node whose expected log loss under its posterior is lowest.
 
     It stays within the range that the structural law allows.
     """
@@ -156,7 +156,7 @@ def _losses(
 def _losses_of(
     logits: FloatArray, sample: GraphSample, split: Split, posteriors: dict[str, FloatArray]
 ) -> Losses:
-    """Log loss and accuracy on the test nodes, of every method and every limit."""
+    """Return the log loss and accuracy on the test nodes, of every method and every limit."""
     test = split.test
     labels, rows = sample.labels[test], logits[test]
     fitted: dict[str, FloatArray] = {}

@@ -47,7 +47,7 @@ def necessity(
     n_nodes: int = 5_000,
     n_seeds: int = 20,
 ) -> NecessityRecord:
-    """The cross-entropy that any logit-only temperature must lose, exactly and by formula."""
+    """Compute the cross-entropy that any logit-only temperature loses, and its formula."""
     check_seeds(n_seeds)
     model.bayes.check_positive([centre - max(spreads), centre + max(spreads)])
     gaps = np.array(
@@ -79,7 +79,7 @@ def necessity(
 
 
 def _gaps(model: CSBM, homophily: FloatArray, n_nodes: int, seed: int) -> tuple[float, ...]:
-    """The exact gap, its formula and the gap of a single temperature, averaged over scores.
+    """Return the exact gap, its formula and the gap of a single temperature, averaged over scores.
 
     Then what strictness is about: the share of score vectors at which h stays uncertain, the
     smallest conditional variance of tau* and the smallest gap at any of them.

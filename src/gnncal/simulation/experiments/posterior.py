@@ -52,7 +52,7 @@ def posterior(
     n_nodes: int = 10_000,
     n_seeds: int = 20,
 ) -> PosteriorRecord:
-    """Is the exact posterior calibrated, and is the fitted inverse temperature Gamma(h)/v?"""
+    """Test whether the exact posterior is calibrated, and fitted 1/T equals Gamma(h)/v."""
     check_seeds(n_seeds)
     h, bayes = np.array(homophily), model.bayes
     draws = [

@@ -76,7 +76,7 @@ def sufficiency(
     n_seeds: int = 10,
     head_sizes: tuple[int, ...] = HEAD_SIZES,
 ) -> SufficiencyRecord:
-    """Is h all that a temperature needs, and what does each assumption contribute to that?
+    """Test whether a temperature needs only h, and what each assumption contributes.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _gained_by_shape(
     tau: float,
     reach: float,
 ) -> float:
-    """Return the nats a node that the best temperature of each shape gains over the common one."""
+    """Return what the best temperature of each shape gains over the common one, nats per node."""
     gained = 0.0
     for each in np.unique(shape[kind]):
         rows = shape[kind] == each
@@ -231,7 +231,7 @@ def _divergence(posterior: FloatArray, scores: FloatArray, tau: float) -> float:
 
 
 def _close_means(model: CSBM) -> FloatArray:
-    """The model's class means, the second turned towards the first."""
+    """Return the model's class means, the second turned towards the first."""
     means = np.array(model.class_means)
     first, second = means[0], means[1]
     turned = CLOSE_MEANS * first + np.sqrt(1.0 - CLOSE_MEANS**2) * second
