@@ -61,5 +61,5 @@ def test_an_error_far_above_its_floor_is_not_honest(summary):
 
 
 def test_without_test_labels_there_is_no_page(summary):
-    with pytest.raises(InputError, match="no metrics, because no node of the split 'test'"):
+    with pytest.raises(InputError, match="no metrics, because no test node has a label"):
         summary_page(replace(summary, before=None, after=None), title="At scale")

@@ -126,8 +126,8 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
     path : str or Path
         An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet``.
     labels_required : bool, default=True
-        Whether labels and calibration nodes must be there. They need not if a calibrator that is
-        fitted already is used on a new graph.
+        Whether labels and calibration nodes must be there. Pass False to read a new graph for a
+        calibrator that is fitted already.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class EntropyOnly(ParametricTemperature):
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
@@ -126,7 +126,7 @@ class HomophilyOnly(HomophilyTemperature):
     homophily_ : ndarray of shape (n_nodes,)
         Estimated homophily h^ of each node of the fitted graph.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
@@ -210,7 +210,7 @@ class HoTSAlphaOne(HomophilyTemperature):
     homophily_ : ndarray of shape (n_nodes,)
         Estimated homophily h^ of each node of the fitted graph.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

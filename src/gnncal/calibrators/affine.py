@@ -72,8 +72,8 @@ class AffineCalibrator(Calibrator):
     ) -> FitReport:
         """Return the report, with what the labels left open.
 
-        ``weight`` and the biases are what the bounds hold for. Weights are free where no more
-        than the tiny ridge acts on them; without a mistake they then grow to whatever it allows.
+        The bounds are on ``weight`` and the biases. Weights are free where only the tiny ridge
+        acts on them; if there is no mistake, they grow as far as the ridge allows.
         """
         hit = (*_at_bound("weight", weight), *_at_bound("bias", self.bias_))
         probs = self._predict(data.logits[data.nodes], None, None)

@@ -440,7 +440,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return the fitted calibrator as a PyTorch module.
 
         ``module(logits, edge_index)`` gives the probabilities of ``predict_proba``, as a tensor
-        on the device of the logits and with gradients. docs/torch.md tells more.
+        on the device of the logits and with gradients. docs/torch.md says more.
 
         Returns
         -------

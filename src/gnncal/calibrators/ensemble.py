@@ -47,7 +47,7 @@ class EnsembleTemperatureScaling(Calibrator):
     weights_ : ndarray of shape (3,)
         The fitted w: shares of the scaled, the raw and the uniform distribution.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

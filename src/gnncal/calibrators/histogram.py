@@ -21,8 +21,8 @@ class HistogramBinning(Calibrator):
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
 
     The edges are quantiles of p_c on the calibration nodes, each the lowest p of its bin. An
-    empty bin keeps p, and so does a row in which every frequency is zero. Frequencies of exactly
-    0 and 1 are what the method says.
+    empty bin keeps p, and so does a row in which every frequency is zero. The method can
+    return exactly 0 and 1.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class HistogramBinning(Calibrator):
     frequencies_ : ndarray of shape (n_classes, n_bins)
         Frequency of the class in each bin, NaN where a bin is empty.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -56,7 +56,7 @@ class HoTS(HomophilyTemperature):
     homophily_method_ : str
         Name of the estimator that was used, after any fallback.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -31,7 +31,7 @@ class IsotonicCalibration(Calibrator):
     steps_ : tuple of ndarray of shape (2, n_steps)
         For each class, p_c in the first row and g_c(p_c) in the second.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
@@ -90,7 +90,7 @@ class MultiClassIsotonic(Calibrator):
     steps_ : ndarray of shape (2, n_steps)
         Values of p in the first row and g(p) in the second.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -5,9 +5,8 @@ r"""The structural law of temperature, its prior, and the fit of both.
 Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T_u. The weights w
 say how the neighbourhood s changes it, the offsets o how each predicted class does.
 
-What few calibration nodes cannot tell, a prior tells: neighbourhoods and classes do not matter,
-T_c is about three times T_u, and both are near one. Tails are heavy, so that many nodes overrule
-it.
+A prior says what few calibration nodes cannot: neighbourhoods and classes do not matter, T_c is
+about three times T_u, and both are near one. Its tails are heavy, so that many nodes overrule it.
 """
 
 from __future__ import annotations

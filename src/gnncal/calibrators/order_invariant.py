@@ -66,7 +66,7 @@ class OrderInvariant(Calibrator):
     output_bias_ : ndarray of shape (n_classes - 1,)
         Biases of the output layer of m.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

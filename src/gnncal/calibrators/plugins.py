@@ -6,7 +6,7 @@ A package declares them in its ``pyproject.toml``, and gnncal needs no change::
     my-method = "my_package.my_module:MyCalibrator"
 
 Names are read from the metadata of installed packages, once. A class is imported when somebody
-asks for it. A package that is broken costs a warning and nothing else.
+asks for it. A broken package only causes a warning.
 """
 
 from __future__ import annotations

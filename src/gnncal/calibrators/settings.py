@@ -30,7 +30,7 @@ def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "
         Name of a calibrator, as in :func:`gnncal.list_calibrators`.
     dataset : str
         Name of a data set as in the paper, such as ``"Cora"`` or ``"ogbn-arxiv"``, in any case.
-        Others get the values that the source has for them.
+        Other data sets get the values that the source has for the rest.
     backbone : str
         Name of a classifier, such as ``"gcn"`` or ``"gat"``, in any case.
     source : {"hots", "original"}, default="hots"

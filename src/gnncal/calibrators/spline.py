@@ -39,7 +39,7 @@ class SplineCalibration(Calibrator):
     curve_ : ndarray of shape (2, n)
         Confidences s in the first row and c'(s) in the second.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -27,7 +27,7 @@ class StructuralGraph(StructuralScores):
     neighbour_weight_ : float
         The fitted :math:`\gamma`.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -39,7 +39,7 @@ class StructuralRemainder(Calibrator):
         Weights of the two methods. Their other attributes have the prefixes ``law_`` and ``graph_``
         too; see :class:`gnncal.StructuralLaw` and :class:`gnncal.StructuralGraph`.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -109,7 +109,7 @@ class StructuredVectorScaling(StructuredScaling):
     uniform_weight_ : float
         1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
@@ -160,7 +160,7 @@ class StructuredMatrixScaling(StructuredScaling):
     uniform_weight_ : float
         1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -32,7 +32,7 @@ class TemperatureScaling(ParametricTemperature):
     temperature_ : ndarray of shape (n_nodes,)
         T of each node of the fitted graph; here all are equal.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

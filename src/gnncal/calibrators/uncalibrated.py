@@ -19,7 +19,7 @@ class Uncalibrated(TemperatureCalibrator):
     Attributes
     ----------
     temperature_ : ndarray of shape (n_nodes,)
-        One for each node.
+        1 for each node.
     fit_report_ : FitReport
         Its two losses are equal.
 

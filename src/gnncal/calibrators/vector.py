@@ -38,7 +38,7 @@ class VectorScaling(AffineCalibrator):
     bias_ : ndarray of shape (n_classes,)
         The fitted b.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----

@@ -19,9 +19,9 @@ NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
     """Warn, once for each graph, that its edges seem to be listed in one direction only.
 
-    Most models make their edges symmetric. A list with one direction of each edge then gives
-    another graph than the model's: nodes that only send have nobody to listen to. A directed
-    graph looks different: some of its edges are answered.
+    Most models make their edges symmetric. A list with one direction of each edge is then not the
+    model's graph: nodes that only send have no neighbours to receive from. A truly directed graph
+    looks different: it lists some edges in both directions.
     """
     if NOTICED in graph.__dict__:
         return
@@ -43,7 +43,7 @@ def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
 def answered_share(graph: Graph) -> float | None:
     """Return the share of edges whose reverse is listed too; None if there are few edges.
 
-    In a large graph, of an even sample of the edges.
+    In a large graph it looks at an even sample of the edges.
     """
     if graph.n_edges < FEWEST_EDGES:
         return None

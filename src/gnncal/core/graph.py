@@ -6,8 +6,8 @@ How edges are read:
 * An undirected graph lists both directions. A directed one is used as it is.
 * Multi-edges are kept and count as often as they are listed.
 * Self-loops are kept for degrees and propagation; homophily always leaves them out.
-* Nodes without edges are legal; a mean over no neighbours is NaN, and each user says what it
-  takes instead.
+* Nodes without edges are legal; a mean over no neighbours is NaN, and each caller decides
+  what to use instead.
 * The order of the edges never matters.
 """
 

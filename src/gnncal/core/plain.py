@@ -14,7 +14,7 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
     """Turn a value into dictionaries, lists, numbers and text.
 
     Records become dictionaries, by their ``as_dict`` if they have one. NaN and infinity become
-    None. ``digits`` rounds numbers to that many significant digits. What is nothing of this
+    None. ``digits`` rounds numbers to that many significant digits. Anything else
     becomes its ``repr``.
     """
     if hasattr(value, "as_dict"):

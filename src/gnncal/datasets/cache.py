@@ -1,7 +1,7 @@
 """Parsed graphs, kept so that the next load takes a moment.
 
-One ``.npz`` of plain arrays a graph. It names the raw files it came from by size and time of
-change, so that one for other raw data, or one that cannot be read, counts as not there.
+There is one ``.npz`` of plain arrays for each graph. It names its raw files by size and time of
+change. A cached file of other raw data, or one that cannot be read, counts as missing.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def tested_ends(ranked: RankedNodes, target: float, confidence_level: float) -> 
 def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
     """Return the numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
 
-    Empty if even n nodes without a mistake would not do.
+    Empty if even n nodes without a mistake would not be enough.
     """
     ranks = ranks_allowing(_planned_mistakes(n), n, target, confidence_level)
     if ranks[0] > n:

@@ -109,7 +109,7 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
     are filled. It is not a guarantee for each class or each region of the graph.
 
     On a graph whose nodes are all there from the start, the model and the score may look at all
-    features and edges, calibration nodes and others alike. It breaks
+    features and edges, calibration nodes and others alike. The guarantee breaks
 
     * when the calibration nodes were used to fit the calibrator or to choose the model or the
       parameters of the score: hold some of them out (:func:`gnncal.decisions.hold_out`),
@@ -127,9 +127,9 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         Put the predicted class into sets that would be empty, which only adds coverage. A good
         model with a modest ``coverage`` has many empty sets otherwise.
     random_state : int, default=0
-        Seed of one random number for each node, which goes with the row: the first row has
-        always the same. Two orders of the same nodes give different sets, equally good ones.
-        ``APS(randomised=False)`` has no such numbers.
+        Seed of one random number for each node. The number belongs to the row, so two orders of
+        the same nodes give different sets, which are equally good. ``APS(randomised=False)``
+        uses no such numbers.
 
     Attributes
     ----------
@@ -228,8 +228,8 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``. As many rows as in a ``fit`` with other nodes
-            beside the calibration nodes are taken to be the same nodes.
+            Probabilities, made like those of ``fit``. If there are as many rows as in ``fit``, and
+            ``fit`` had more than the calibration nodes, they are taken to be the same nodes.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
 

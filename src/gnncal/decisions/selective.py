@@ -123,18 +123,18 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
     ``decide`` says which nodes reach it. The guarantee: with probability at least
     ``confidence_level`` over the draw of the calibration nodes, at least ``target_accuracy`` of
     the decisions on nodes from the same pool are right. It holds for any model, however badly
-    calibrated, and for any number of calibration nodes. Better calibrated probabilities let more
-    nodes be decided.
+    calibrated, and for any number of calibration nodes. With better calibrated
+    probabilities more nodes are decided.
 
     It needs calibration nodes drawn at random from the same pool as the nodes that are decided,
-    and probabilities that do not depend on which nodes were drawn. On graphs this breaks
+    and probabilities that do not depend on which nodes were drawn. On graphs the guarantee breaks
 
     * when the same nodes have been used to fit the calibrator or to choose the model: hold some
       of them out for the threshold (:func:`gnncal.decisions.hold_out`),
     * when nodes join the graph later, or the graph and its classes drift with time,
     * when labels are known for a special kind of nodes only, such as old or well-connected ones.
 
-    The guarantee is one for all decided nodes together, not for each class, each region of the
+    The guarantee is for all decided nodes together, not for each class, each region of the
     graph or each node. It is about the chance of a right decision: among few decided nodes the
     share of right ones still varies by luck.
 

@@ -49,7 +49,7 @@ class SelectiveFindings:
 def split_for_decisions(nodes: IntArray) -> tuple[IntArray, IntArray]:
     """Calibration nodes for the methods, and others for the thresholds.
 
-    Nodes that a calibrator was fitted on look better than others and cannot vouch for it.
+    A calibrator looks better on the nodes it was fitted on, so they cannot judge it.
     """
     return hold_out(nodes) if len(nodes) > 1 else (nodes, nodes)
 
@@ -104,8 +104,8 @@ def measure_sets(
 ) -> dict[str, SetOutcome]:
     """Judge sets of classes on the test nodes, by the name of their score.
 
-    Sets that look at neighbours need the scores of every node. On a large graph they are made for
-    the method that the report opens with only.
+    Sets that look at neighbours need the scores of every node. On a large graph they are made
+    only for the method that the report opens with.
     """
     test = subject.test_nodes
     rows = np.concatenate([held_out, test])

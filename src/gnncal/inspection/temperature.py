@@ -133,8 +133,8 @@ def temperature_profile(
     ----------
     calibrator : Calibrator or None
         Fitted. One that divides no logits by a temperature is shown with the temperature that would
-        have the same effect on the confidence. With None, ``probabilities`` say what it made of the
-        logits.
+        have the same effect on the confidence. With None, pass the calibrated
+        ``probabilities``.
     logits : array_like of shape (n_nodes, n_classes)
         Raw scores of every node.
     graph : Graph or torch_geometric.data.Data, optional

@@ -19,8 +19,8 @@ def clopper_pearson(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return an interval of a probability of success, exact for independent trials.
 
-    It holds every probability that neither makes so many successes nor so few of them rarer than
-    :math:`(1 - \text{level}) / 2`, so it covers the true one at least as often as ``level`` says.
+    It holds every probability under which neither so many successes nor so few are rarer than
+    :math:`(1 - \text{level}) / 2`. So it covers the true one at least as often as ``level`` says.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class RiskCoverage:
         """Return the Clopper-Pearson interval of the risk at each coverage on its own.
 
         It is about the nodes above a confidence that was chosen beforehand. The lowest point of
-        the curve, picked after looking, is better than it seems.
+        the curve, picked after looking, seems better than it is.
 
         Parameters
         ----------

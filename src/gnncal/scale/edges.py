@@ -73,7 +73,7 @@ def pair_sums(edges: Any) -> Any:
     """Return the sums of a fingerprint of each edge, and of each edge turned around.
 
     The fingerprint depends on the order of the two ends. The sums agree if every edge is listed in
-    both directions equally often, and else with a chance of one in two billion.
+    both directions equally often, and otherwise with a chance of one in two billion.
     """
     src, dst = _code(edges["src"]), _code(edges["dst"])
     there, back = src * (dst * dst % PRIME) % PRIME, dst * (src * src % PRIME) % PRIME

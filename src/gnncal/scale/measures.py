@@ -151,7 +151,7 @@ class _Blocks:
 def degree_blocks_of(sums: Sums, side: str) -> _Blocks:
     """Blocks of ceil(n / 10) nodes; nodes of one degree at a border count for both, by share.
 
-    In memory such ties are split by position. Here a position means nothing.
+    In memory such ties are split by position, but the rows of a table have no order.
     """
     end = np.cumsum(sums["count"])
     start = end - sums["count"]

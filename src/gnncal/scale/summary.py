@@ -133,7 +133,7 @@ class ScaleSummary(Tabular):
     skipped : sequence of mapping
         Rows that were left out, by table and reason.
     notes : sequence of str
-        What else there is to know about the run.
+        Further remarks about the run.
     seconds : mapping of str to float
         Time of each stage.
 

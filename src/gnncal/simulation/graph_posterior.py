@@ -1,16 +1,17 @@
 r"""The exact class probabilities of a node, given the features and edges around it.
 
-A block model in which every node has a homophily of its own, one of a few equally frequent levels
-that nobody is told. With :math:`\tilde h = (K h - 1)/(K - 1)`, a node that draws a neighbour takes
-its own class with probability :math:`\tilde h` and otherwise any class, all alike:
+In this block model every node has its own homophily, one of a few equally frequent levels, which
+is not known. With :math:`\tilde h = (K h - 1)/(K - 1)`, a node that draws a neighbour takes its
+own class with probability :math:`\tilde h` and otherwise any class, all alike:
 
 .. math:: \psi(y_r, h_r; y_s, h_s) = (1 - \tilde h)/K + \tilde h \, [y_r = y_s]
 
-In a directed graph :math:`\tilde h` is the receiver's, who draws its senders. In an undirected
-graph nobody knows who drew whom, and it is the mean of both ends'. What is known of a node's class
-and level is passed along the edges (belief propagation): r rounds give every node the posterior
-given all features and edges within r steps. On a tree that is exact. On a graph it is exact but
-for short cycles, which are rare where the degree is small against the number of nodes.
+In a directed graph :math:`\tilde h` is that of the receiver, which draws its senders. In an
+undirected graph it is not known which node drew the other, and it is the mean of both ends. What
+is known of a node's class and level is passed along the edges (belief propagation): r rounds give
+every node the posterior given all features and edges within r steps. On a tree that is exact. On a
+graph it is exact but for short cycles, which are rare where the degree is small against the number
+of nodes.
 """
 
 from __future__ import annotations

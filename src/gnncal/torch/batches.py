@@ -1,6 +1,6 @@
 """Check that a batch of a large graph has everything that its seed nodes depend on.
 
-A model with L layers looks L hops far, and one more where a layer divides by the degrees of the
+A model with L layers looks L hops away, and one more where a layer divides by the degrees of the
 senders, as GCN does. A calibrator looks ``hops`` hops further: at the logits of the neighbours. So
 sample ``num_neighbors=[-1] * (L + 1 + hops)``: then every node that matters has all its neighbours.
 """

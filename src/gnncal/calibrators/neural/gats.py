@@ -79,7 +79,7 @@ class GATS(NeuralTemperature):
     learning_rate : float, default=0.01
         Step size of Adam. :func:`gnncal.settings_for` has what publications used.
     random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator does too, but
+        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
         cannot be saved.
 
     Attributes
@@ -87,7 +87,7 @@ class GATS(NeuralTemperature):
     weights_ : dict of ndarray
         The trained weights by name.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     train_nodes_ : ndarray of int

@@ -37,7 +37,7 @@ class TrainingParameters:
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator does too, but
+        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
         cannot be saved.
 
     """

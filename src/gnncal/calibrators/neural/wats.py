@@ -82,7 +82,7 @@ class WATS(NeuralTemperature):
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator does too, but
+        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
         cannot be saved.
 
     Attributes
@@ -90,7 +90,7 @@ class WATS(NeuralTemperature):
     weights_ : dict of ndarray
         The trained weights by name.
     fit_report_ : FitReport
-        Loss before and after, and what the labels left open.
+        Loss before and after, and whether the labels determine the fit.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 

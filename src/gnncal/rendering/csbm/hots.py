@@ -73,7 +73,7 @@ EXPERIMENT = Experiment(
         "Noise on h costs much: ± 0.3 leaves little. Of the estimates that need no label, "
         "support recovers about two thirds and agreement less than half, on template scores as "
         "on a trained network. The cross-fitted predictor finds nothing, for features say "
-        "nothing about h here. More than all is possible: the best temperature of a level "
+        "nothing about h here. More than 100 % is possible: the best temperature of a level "
         "knows h and nothing else, while the realised share of equal neighbours, which the "
         "paper calls oracle, is computed from the node's true label. On a sampled graph "
         "T_Bayes is not the best any more, because degrees and compositions fluctuate."

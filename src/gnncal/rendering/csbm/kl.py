@@ -119,7 +119,7 @@ EXPERIMENT = Experiment(
         "The three sweeps fall on one line of slope one. Counting rank K - 1 the slope in K is "
         "two over the whole range; the paper's 1.81, rising to 1.97, is close to what the same "
         "data give when every class counts as a dimension (rank K). At a fixed number of nodes "
-        "a class the KL grows in proportion to K, as a law in K² must, and not as one in K. "
+        "per class the KL grows in proportion to K, as a law in K² must, and not as one in K. "
         "The slope in d is a little below two, because two neighbours that are adjacent share "
         "both of their own features, a term that grows like d and not d². Counting shared "
         "neighbours only, against the paper's definition, brings it to two and closer to the "

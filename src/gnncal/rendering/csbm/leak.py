@@ -38,7 +38,7 @@ def draw(record: LeakRecord, axes: Any) -> None:
     cost.errorbar(values.value, rows, xerr=error, fmt="o", color=BLUE, markersize=4)
     cost.axvline(0, color="black", linewidth=0.6)
     cost.set_yticks(rows, names)
-    cost.set(title="test NLL against TS", xlabel="nats a node")
+    cost.set(title="test NLL against TS", xlabel="nats per node")
 
 
 def findings(record: LeakRecord) -> list[Finding]:

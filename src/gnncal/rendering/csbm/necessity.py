@@ -22,7 +22,7 @@ def draw(record: NecessityRecord, axes: Any) -> None:
     gap.set(
         title="cross-entropy lost by ignoring homophily",
         xlabel=f"spread: h = {record.centre:g} ± spread",
-        ylabel="nats a node",
+        ylabel="nats per node",
     )
     gap.legend(loc="upper left")
     points(ratio, record.spread, record.ratio, BLUE, "formula / exact gap")

@@ -20,14 +20,14 @@ INTRODUCTION = (
     "average with the class means. Every statement below is sampled, measured and put beside what "
     "the theory or the paper says. The paper does not print the constants of its simulations; "
     "those of its released code are the starting point and are stated with each experiment. "
-    "Intervals are 95 %: Student's over seeds, but in the first experiment from the Fisher "
-    "information of all nodes, and of the third's correlations by bootstrap over seeds."
+    "Intervals are 95 %, from Student's t over seeds. The first experiment uses the Fisher "
+    "information of all nodes instead, and the correlations of the third a bootstrap over seeds."
 )
 
 OTHER_SIZE = (
-    "This page was made with other sizes or seeds than the full ones. Its tables and figures are "
-    "its own; the texts under “What to see” describe gnncal csbm all at full size, and small "
-    "samples need not show all that they say."
+    "This page was not made at full size and with all seeds. Its tables and figures are its own. "
+    "The texts under “What to see” describe gnncal csbm all at full size, and small samples need "
+    "not show everything they say."
 )
 
 NOTATION = (
@@ -76,7 +76,7 @@ $sections
 """)
 SECTION = Template("""<h2 id="$name">$number. $title</h2>
 <p class="statement">$statement</p>
-<p><span class="label">Done here.</span> $procedure</p>
+<p><span class="label">What was done.</span> $procedure</p>
 <img $shape src="data:image/svg+xml;base64,$image" alt="$title">
 <p class="constants">$constants. <code>gnncal csbm $name</code></p>
 <table><tr><th>quantity</th><th>measured [95 % interval]</th><th>theory, paper or context</th></tr>

@@ -110,11 +110,11 @@ EXPERIMENT = Experiment(
         "theorem's value as often as they should, and the calibration error of the posterior "
         "is what chance alone gives. Below h₀ the arg max of the scores does worse than "
         "guessing while the posterior does better. The class means are half as long as in the "
-        "release, else high homophily would leave no mistakes to learn from."
+        "release; otherwise high homophily would leave no mistakes to learn from."
     ),
     draw=draw,
     figure_size=(10.5, 3.5),
     n_panels=3,
     findings=findings,
-    nodes_unit="nodes a group",
+    nodes_unit="nodes in each group",
 )

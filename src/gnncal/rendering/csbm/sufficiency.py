@@ -41,7 +41,9 @@ def draw(record: SufficiencyRecord, axes: Any) -> None:
     law.legend(loc="upper left", fontsize=7)
     classes.set(title=f"best 1 / T of each class, h = {h[middle]:g}", xlabel="class")
     classes.set_xticks(np.arange(n_classes))
-    lost.set(title="lost by any temperature from h", xlabel="homophily h", ylabel="nats a node, KL")
+    lost.set(
+        title="lost by any temperature from h", xlabel="homophily h", ylabel="KL, nats per node"
+    )
     lost.set_ylim(1e-6, 1)
 
 
@@ -138,10 +140,10 @@ EXPERIMENT = Experiment(
         "argument holds; but the temperature is no longer v/Γ(h), and the posterior is no "
         "longer a rescaled softmax. In these worlds the shape of a neighbourhood tells more than "
         "h does: at h = 0.5 most where degrees vary. A hub class or unequal means break the "
-        "symmetry: classes then need different temperatures at the same h. All of it fades as h "
-        "goes to one, where few neighbours are of another class, except what comes from degrees "
-        "and from means. Trained classifiers are the closer to symmetric the more nodes they have "
-        "seen, and symmetrising them lowers their log loss."
+        "symmetry: classes then need different temperatures at the same h. These losses fade as h "
+        "goes to one, where few neighbours are of another class, except those from degrees and "
+        "from means. Trained classifiers become more symmetric with more training nodes, "
+        "and symmetrising them lowers their log loss."
     ),
     draw=draw,
     figure_size=(10.5, 3.8),
