@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-LARGEST_RATIO = 10.0  # of two sizes, for the time on one graph to tell of the other
+LARGEST_RATIO = 10.0  # of the sizes of two graphs; beyond it, times say nothing about each other
 T = TypeVar("T")
 
 

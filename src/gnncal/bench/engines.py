@@ -13,7 +13,7 @@ import joblib
 from gnncal.core.errors import InputError, require
 
 Engine = Literal["dask", "ray"]
-ITEMS_AT_ONCE = 4  # a worker, where results come back all together
+ITEMS_AT_ONCE = 4  # for each worker, where all results come back together
 SECONDS_OF_SILENCE = 30.0  # then it is checked whether a cluster still has workers
 S = TypeVar("S")
 R = TypeVar("R")

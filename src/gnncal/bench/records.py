@@ -39,7 +39,7 @@ class Record:
     seed: int
     method: str
     protocol: Protocol
-    parameters: dict[str, Any]  # of the constructor, its defaults too
+    parameters: dict[str, Any]  # of the constructor, defaults included
     run: str  # name of the run in `runs.jsonl` that made it
     fit_cpu_seconds: float  # of the fit alone; a busy machine does not add to it
     cell_seconds: float  # on the clock: fit, prediction and metrics

@@ -32,7 +32,7 @@ class Progress:
     done: int  # cells
     total: int
     failed: int
-    seconds_left: float | None  # None before all that is left was measured on a graph like it
+    seconds_left: float | None  # None until all remaining work was timed on a similar graph
     doing: str
 
 

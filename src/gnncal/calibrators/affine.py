@@ -80,7 +80,7 @@ class AffineCalibrator(Calibrator):
         reasons = []
         if has_free_weights and (probs.argmax(axis=1) == data.labels).all():
             reasons.append("the fitted map predicts every calibration node correctly")
-        if hit and np.unique(data.labels).size == data.n_classes:  # a missing class is told apart
+        if hit and np.unique(data.labels).size == data.n_classes:  # missing: another warning
             reasons.append(f"{' and '.join(hit)} reached the bound of ±{BOUND:g}")
         return FitReport.of(data, loss, hit, undetermined=tuple(reasons))
 

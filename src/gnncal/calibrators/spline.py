@@ -102,7 +102,7 @@ def _curve(confidence: FloatArray, correct: BoolArray, n_knots: int) -> FloatArr
     if len(s) == 1:
         return np.stack([s, a])
     t, knots = np.linspace(0, 1, len(s)), np.linspace(0, 1, min(n_knots, len(s)))
-    basis = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")  # one spline a knot
+    basis = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")  # one for each knot
     weights, *_ = np.linalg.lstsq(basis(t), np.cumsum(a - s) / len(s))
     return np.stack([s, s + basis(t, 1) @ weights])
 

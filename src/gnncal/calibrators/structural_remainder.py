@@ -122,7 +122,7 @@ def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray
             break
         room = np.where(share[short] < limit[short], rest[short], 0.0)
         room[nodes[: short.size], predictions[short]] = 0.0
-        empty = room.sum(axis=1) <= 0.0  # nothing left to go by: alike for all with room
+        empty = room.sum(axis=1) <= 0.0  # no probabilities left: equal shares
         room[empty] = share[short][empty] < limit[short][empty]
         room[nodes[: short.size], predictions[short]] = 0.0
         room *= (missing[short] / np.maximum(room.sum(axis=1), 1e-300))[:, None]

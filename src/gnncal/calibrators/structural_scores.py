@@ -27,7 +27,7 @@ from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import log_losses, softmax
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 
-FLOOR = 0.02  # delta: what a class gets that no neighbour mentions
+FLOOR = 0.02  # delta: what a class gets if no neighbour gives it probability
 BOUND = 50.0  # of every parameter
 LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 

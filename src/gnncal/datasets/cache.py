@@ -50,7 +50,7 @@ def read(path: Path, key: str) -> tuple[Graph, IntArray] | None:
 
 
 def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
-    """Store a graph; a cache folder that cannot be written to is no reason to fail."""
+    """Store a graph, if the cache folder can be written to."""
     arrays: dict[str, Any] = {"key": np.array(key), "labels": labels}
     arrays |= {"senders": graph.indices, "in_degree": graph.in_degree}
     features: Any = graph.features

@@ -14,7 +14,7 @@ from gnncal.homophily.share import neighbour_class_share
 
 COVARIATES = (
     "support",  # normalised mean probability that the neighbours give to the predicted class
-    "two_hop_support",  # the same of the neighbours' neighbours
+    "two_hop_support",  # the same among the neighbours' neighbours
     "neighbour_entropy",  # mean entropy of the neighbours' predictions
     "relative_confidence",  # confidence minus the neighbours' mean confidence
     "log_in_degree",  # ln(1 + in-degree) / 4

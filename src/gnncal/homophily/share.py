@@ -48,7 +48,7 @@ def _neighbour_sums(graph: Graph, classes: IntArray, column: ClassColumn, side: 
 
 def _sums_over_senders(graph: Graph, classes: IntArray, column: ClassColumn) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
-    adjacency = graph.adjacency(np.int8)  # one byte an edge; widened block by block
+    adjacency = graph.adjacency(np.int8)  # one byte for each edge; widened block by block
     for c in np.unique(classes[classes >= 0]):
         values = np.asarray(column(int(c)), dtype=np.float64)
         for rows in _blocks(np.flatnonzero(classes == c), graph.in_degree):

@@ -8,7 +8,7 @@ from typing import Literal
 from gnncal.evaluation import Comparison, Difference, Evaluation
 
 SIGNIFICANT = 0.05
-NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly any use would notice
+NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly matters in use
 FAINT = 0.05  # above this noise floor, an error that matters cannot be seen
 UNCALIBRATED = "uncalibrated"  # the model as it is
 REMAINDER = (

@@ -45,7 +45,7 @@ def divide_rest(probs: Tensor, predictions: Tensor, confidence: Tensor) -> Tenso
 
     The others get min(lambda p, c). With the m largest at the limit, lambda is what is left for
     the remaining ones divided by their sum; the smallest m that no other class exceeds is right.
-    Classes without any chance share what nobody else may take.
+    Classes of probability zero share what no other class may take.
     """
     own, n_classes = predictions[:, None], probs.shape[1]
     limit = confidence[:, None]

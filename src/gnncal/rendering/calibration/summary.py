@@ -17,7 +17,7 @@ SECTIONS = (
     ("degree", "Degree"),
     ("made", "How"),
 )
-SPREADS = 2.0  # an ECE so many standard deviations above its floor is no chance
+SPREADS = 2.0  # standard deviations above its floor from which an ECE is not chance
 
 
 def summary_page(summary: ScaleSummary, *, title: str) -> str:

@@ -54,7 +54,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         joined = beside(nodes, found)
         rows, loops = joined["rows"].fill_null(0), joined["loops"].fill_null(0)
         inward = joined["inward"].fill_null(0) if side != "in" else rows
-        loops_of_side = loops if side != "out" else loops / 2  # at two ends each stands twice
+        loops_of_side = loops if side != "out" else loops / 2  # with both ends each counts twice
         own = 1.0 / joined["mass"] if isinstance(self.estimator, Support) else 1.0
         neighbours = {"in": rows, "both": rows, "out": rows - inward}[side] - loops_of_side
         share = (joined["support"] - loops_of_side * own) / neighbours.nullif(0)

@@ -9,7 +9,7 @@ from gnncal.core.errors import InputError
 from gnncal.testing.law import law, refused
 from gnncal.testing.tasks import small_task
 
-WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # nowhere right
+WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # wrong for every parameter
 
 
 @law()
