@@ -42,7 +42,8 @@ pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / 
 # One call
 # --------
 # Files, folders and patterns such as ``nodes/*.parquet`` work. ``memory_limit`` is kept: what does
-# not fit goes to disk. On the command line it is ``gnncal scale calibrate``.
+# not fit goes to disk. On the command line it is
+# ``gnncal scale nodes.parquet edges.parquet --out calibrated``.
 
 summary = gnncal.scale.calibrate(
     folder / "nodes.parquet",

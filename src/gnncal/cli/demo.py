@@ -10,7 +10,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import track
 
 from gnncal.cli.terminal import (
     err,
@@ -20,6 +19,7 @@ from gnncal.cli.terminal import (
     print_written,
     staged_folder,
     to_json,
+    with_bar,
 )
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 
@@ -162,9 +162,7 @@ def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Resul
     truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
     calibrations, evaluations, gaps = {}, {}, {}
     methods = _methods(homophily)
-    for name in track(
-        methods, "calibrating", console=err, transient=True, disable=not err.is_terminal
-    ):
+    for name in with_bar(methods, "calibrating"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GnncalWarning)
             # Judged below, since the side before is the same for every method.

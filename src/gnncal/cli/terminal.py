@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import typer
 from rich.console import Console
+from rich.progress import track
 
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
@@ -27,6 +28,7 @@ err = Console(stderr=True)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
@@ -58,6 +60,13 @@ def note(message: Warning | str) -> None:
 
 def _print_line(kind: str, message: object) -> None:
     print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
+    """Show a progress bar while the items are worked through, if there is a terminal to show it."""
+    if not err.is_terminal:
+        return items  # a bar that is switched off still ends its line in Rich before 14.3
+    return track(items, doing, console=err, transient=True)
 
 
 def print_written(folder: Path, files: list[str]) -> None:
