@@ -47,7 +47,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
                 raise
             except (InputError, MissingExtraError, OSError) as error:
-                _print_line("error", error)
+                _print_line("error", _plain_text(error))
         raise typer.Exit(2)
 
     return wrapped
@@ -56,6 +56,13 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 def note(message: Warning | str) -> None:
     """Something worth knowing, as one line on stderr."""
     _print_line("note", message)
+
+
+def _plain_text(error: Exception) -> str:
+    """What went wrong; of a file, without the number of the error."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; check the path, or choose another."
+    return str(error)
 
 
 def _print_line(kind: str, message: object) -> None:
@@ -120,7 +127,9 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
         except OSError as error:
             if error.filename is None or staging.name not in str(error.filename):
                 raise
-            place = target / Path(error.filename).name  # the staging folder means nothing to a user
+            # The staging folder means nothing to a user.
+            parts = Path(error.filename).parts
+            place = target.joinpath(*parts[parts.index(staging.name) + 1 :])
             raise OSError(error.errno, error.strerror, str(place)) from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)

@@ -39,7 +39,7 @@ GUARANTEE = (
     "{n_held} calibration nodes that were kept from the method, which here is fitted on the "
     "others; test labels are never looked at. The promise is for nodes that come as the "
     "calibration nodes came. Nodes that arrive later, or from another part of the graph, have no "
-    "such promise."
+    "such promise. It is about all decided nodes together, not about each class."
 )
 
 
