@@ -1,7 +1,7 @@
 """Settings of the documentation site: `make docs` builds it from this folder.
 
-Pages that are made of the code (methods, reference) are written by `site/` before Sphinx reads
-the folder; examples are run by sphinx-gallery. Nothing that is built needs the network.
+`site_pages/` writes the pages that are made of the code (methods, reference) before Sphinx reads
+the folder; sphinx-gallery runs the examples. Nothing that is built needs the network.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Train a GCN on Cora, report on its calibration, and take the picture that the README shows.
+"""Train a GCN on Cora, report on its calibration, and take two pictures of the report.
 
-    python docs/screenshots.py docs/images/report.png
+    python docs/screenshots.py docs/images
+
+`report.png` is the top of the page, `gain.png` (for the README) its verdict and charts alone.
 
 Needs the extras ``neural``, ``datasets``, ``report`` and ``browser``, and Debian's chromium.
 """
@@ -18,8 +20,13 @@ import gnncal
 from gnncal.classifiers import train_classifier
 from gnncal.datasets import load, random_split
 
-WIDTH, HEIGHT = 1080, 1130
-SHOWN = ("verdict", "reliability")  # the sections in the picture
+WIDTH = 1080
+TOP = "section:not(#verdict, #reliability) { display: none }"
+CHARTS_ALONE = """
+header, nav, #verdict > :not(.verdict), #reliability > :not(.panels) { display: none }
+section { border: none !important; padding: 0 !important; margin: 16px 0 !important }
+"""
+PICTURES = {"report.png": (TOP, 1130), "gain.png": (TOP + CHARTS_ALONE, 620)}  # style, height
 
 
 def make_report(path: Path) -> Path:
@@ -40,24 +47,24 @@ def make_report(path: Path) -> Path:
     return report.save(path)
 
 
-def take_picture(page_file: Path, picture: Path) -> None:
-    """Open a report and save a picture of some of its sections."""
+def take_pictures(page_file: Path, folder: Path) -> None:
+    """Open a report and save each picture of it."""
     program = shutil.which("chromium")
     if program is None:
         raise SystemExit("chromium is missing; install Debian's package of that name.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        page.goto(page_file.resolve().as_uri())
-        hidden = ", ".join(f"section:not(#{SHOWN[0]}, #{name})" for name in SHOWN[1:])
-        page.add_style_tag(content=f"{hidden} {{ display: none }}")
-        page.locator(".chart:visible:not([data-drawn])").first.wait_for(state="detached")
-        page.screenshot(path=picture, clip={"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT})
+        for name, (style, height) in PICTURES.items():
+            page = browser.new_page(viewport={"width": WIDTH, "height": height})
+            page.goto(page_file.resolve().as_uri())
+            page.add_style_tag(content=style)
+            page.locator(".chart:visible:not([data-drawn])").first.wait_for(state="detached")
+            page.screenshot(path=folder / name)
         browser.close()
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        take_picture(make_report(Path(folder) / "report.html"), Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as temporary:
+        take_pictures(make_report(Path(temporary) / "report.html"), Path(sys.argv[1]))

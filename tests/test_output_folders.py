@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from gnncal import InputError
 from gnncal.cli.terminal import staged_folder
+from gnncal.core.files import write_atomically
 from tests.test_bundles import write_npz, write_parquet
 from tests.test_cli import run
 
@@ -38,7 +40,9 @@ def test_what_the_user_keeps_in_the_folder_stays(tmp_path):
 WAITING = """
 import sys, time
 from pathlib import Path
+from gnncal import InputError
 from gnncal.cli.terminal import staged_folder
+from gnncal.core.files import write_atomically
 with staged_folder(Path(sys.argv[1])) as staging:
     (staging / "half.npz").write_text("half")
     print("ready", flush=True)
@@ -75,3 +79,19 @@ def test_errors_name_the_folder_that_was_asked_for(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(staging / "summary.json"))
     assert caught.value.filename == str(tmp_path / "summary.json")
     assert ".gnncal-" not in str(caught.value)
+
+
+def test_a_place_that_cannot_be_written_is_named_without_what_lies_on_the_way(tmp_path):
+    source = write_npz(tmp_path / "in.npz")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").mkdir()  # in the way of a file
+    result = run("calibrate", source, "--method", "ts", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "Errno" not in result.stderr
+    assert "gnncal-" not in result.stderr
+    assert f"{tmp_path / 'out' / 'summary.json'}: Is a directory" in result.stderr
+
+
+def test_a_report_is_not_written_over_a_folder(tmp_path):
+    with pytest.raises(InputError, match="is a folder; name the file to write in it"):
+        write_atomically(tmp_path, b"")

@@ -151,6 +151,25 @@ def test_what_cannot_be_is_said_before_any_work(changes, message):
         gnncal.calibrate(logits, labels, **arguments)
 
 
+def test_logits_of_some_nodes_only_are_told_by_the_graph():
+    logits, labels, graph, split = task()
+    for arguments in (split, {"nodes": split["nodes"]}):
+        with pytest.raises(gnncal.InputError, match="pass the logits of every node of this"):
+            gnncal.calibrate(logits[:50], labels, graph, **arguments)
+
+
+def test_one_logit_for_each_node_is_told_how_to_become_two_columns():
+    logits, labels, graph, split = task()
+    with pytest.raises(gnncal.InputError, match=r"sigmoid model .* stack \[0, z\]"):
+        gnncal.calibrate(logits[:, 0], labels, graph, **split)
+
+
+def test_classes_that_are_numbered_from_one_are_told_so():
+    logits, labels, graph, split = task()
+    with pytest.raises(gnncal.InputError, match="numbered from 1, subtract 1"):
+        gnncal.calibrate(logits, labels + 1, graph, **split)
+
+
 def test_unlabelled_test_nodes_are_named():
     logits, labels, graph, split = task()
     labels[split["test_nodes"][0]] = -1

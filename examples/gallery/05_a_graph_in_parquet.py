@@ -42,7 +42,8 @@ pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / 
 # One call
 # --------
 # Files, folders and patterns such as ``nodes/*.parquet`` work. What does not fit into
-# ``memory_limit`` goes to disk. On the command line the same is ``gnncal scale``.
+# ``memory_limit`` goes to disk. On the command line the same is
+# ``gnncal scale nodes.parquet edges.parquet --out calibrated``.
 
 summary = gnncal.scale.calibrate(
     folder / "nodes.parquet",

@@ -14,6 +14,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.data import check_graph
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
@@ -134,7 +135,8 @@ def calibrate(
     """
     graph = as_graph(graph)
     calibrator = _new_calibrator(method, params)
-    test = _check_test_nodes(logits, labels, test_nodes, nodes=nodes, train_nodes=train_nodes)
+    splits = {"nodes": nodes, "train_nodes": train_nodes}
+    test = _check_test_nodes(logits, labels, graph, test_nodes, **splits)
     calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
     return apply(calibrator, logits, graph, labels=labels, test_nodes=test)
 
@@ -185,10 +187,12 @@ def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibra
     return clone(method)
 
 
-def _check_test_nodes(logits: Any, labels: Any, test_nodes: Any, **others: Any) -> IntArray:
+def _check_test_nodes(
+    logits: Any, labels: Any, graph: Graph | None, test_nodes: Any, **others: Any
+) -> IntArray:
     """Return the test nodes, sorted; they are labelled and none of them took part in a fit."""
-    checked = check_logits(logits)
-    n_nodes, n_classes = checked.shape
+    n_nodes, n_classes = check_logits(logits).shape
+    check_graph(graph, n_nodes)
     if test_nodes is None:
         return np.empty(0, dtype=np.int64)
     test = check_nodes(test_nodes, n_nodes, name="test_nodes")

@@ -11,7 +11,10 @@ from gnncal.calibrators.evidence import temperature_error
 from gnncal.core.probability import normalised_entropy
 
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
-ERASING = {"vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "gets"}
+ERASING = {
+    *("vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "gets"),
+    *("structural-vector", "structural-graph", "structural-remainder"),
+}
 UNDETERMINED = "is not determined by the calibration labels"
 
 
@@ -58,6 +61,14 @@ def test_calibration_nodes_without_a_mistake_warn(name):
 def test_a_single_calibration_node_warns(name):
     found, _ = messages(name, *drawn(300), [0])
     assert any(UNDETERMINED in m and "only one calibration node" in m for m in found)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_calibration_nodes_of_one_class_warn(name):
+    logits, labels = drawn(1500)
+    found, calibrator = messages(name, logits, labels, np.flatnonzero(labels[:1000] == 2))
+    assert any(UNDETERMINED in m and "calibration nodes have class 2" in m for m in found)
+    assert "nothing about nodes of another class" in calibrator.fit_report_.undetermined[-1]
 
 
 @pytest.mark.parametrize("name", LEARNING)

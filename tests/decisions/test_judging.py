@@ -10,6 +10,7 @@ def test_decisions_by_hand():
     found = judge_decisions([0, 1, 1, 0], probs, np.array([True, True, True, False]))
     assert (found.n_nodes, found.n_decided, found.n_correct) == (4, 3, 2)
     assert (found.coverage, found.accuracy) == (0.75, 2 / 3)
+    assert (found.decided_by_class, found.correct_by_class) == ((2, 1), (1, 1))
     assert found.accuracy_low < 2 / 3 < found.accuracy_high
     assert "decided automatically" in repr(found)
 

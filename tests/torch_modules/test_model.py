@@ -237,3 +237,12 @@ def test_a_batch_of_neighbor_loader_is_exact(model, data):
 def test_a_batch_whose_seeds_are_unknown_is_refused(model, data):
     with pytest.raises(gnncal.InputError, match="no n_id"):
         CalibratedModel.fit(model, data).check_batch(data, data)
+
+
+def test_a_model_that_gives_a_tuple_is_told_what_is_expected(data):
+    class Both(torch.nn.Module):
+        def forward(self, x, edge_index):
+            return x, x
+
+    with pytest.raises(gnncal.InputError, match="gives a tuple of 2; expected logits"):
+        CalibratedModel.fit(Both(), data)

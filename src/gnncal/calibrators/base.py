@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.calibrators.evidence import (
     common_reasons,
     missing_classes_message,
+    one_class_reasons,
     undetermined_message,
 )
 from gnncal.calibrators.losses import TemperatureLoss
@@ -128,11 +129,15 @@ class FitReport(Tabular):
         rows = [
             [text("loss_before", "mean log loss before"), number(self.loss_before, 4)],
             [text("loss_after", "mean log loss after"), number(self.loss_after, 4)],
-            [text("bounds_hit", "parameters at a bound"), listed(self.bounds_hit)],
             [text("nodes_per_class", "nodes of each class"), listed(self.nodes_per_class)],
-            [text("notes", "what the bounds mean"), listed(self.notes)],
-            [text("undetermined", "not determined because"), listed(self.undetermined)],
         ]
+        for name, shown, values in (
+            ("bounds_hit", "parameters at a bound", self.bounds_hit),
+            ("notes", "what the bounds mean", self.notes),
+            ("undetermined", "not determined because", self.undetermined),
+        ):
+            if values:  # mostly there is nothing to say
+                rows.append([text(name, shown), listed(values)])
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
         return [Table(title, ("quantity", "value"), rows)]
 
@@ -298,7 +303,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Say where the calibration labels do not determine the fit, and note it in the report."""
         name = type(self).__name__
         if self.learned:
-            reasons = common_reasons(data) or self.fit_report_.undetermined
+            own = (*self.fit_report_.undetermined, *one_class_reasons(data))
+            reasons = common_reasons(data) or own
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
                 warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=4)
@@ -486,7 +492,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if len(shape) == 2 and shape[1] != len(self.classes_):
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
-                f"{len(self.classes_)} features as input: one column of logits for each class."
+                f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
+                "classes, and logits have one column for each."
             )
         checked = check_logits(logits)
         n_nodes, n_classes = checked.shape

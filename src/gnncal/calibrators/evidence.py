@@ -28,6 +28,16 @@ def common_reasons(data: FitData) -> tuple[str, ...]:
     return ()
 
 
+def one_class_reasons(data: FitData) -> tuple[str, ...]:
+    """The reason that calibration nodes of a single class give, beside those of a method."""
+    if (data.labels != data.labels[0]).any():
+        return ()
+    return (
+        f"all {len(data.labels)} calibration nodes have class {data.labels[0]}, so they say "
+        "nothing about nodes of another class",
+    )
+
+
 def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
     """Return the warning about a fit that the labels do not determine, with what to do."""
     return (

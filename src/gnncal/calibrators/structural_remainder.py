@@ -65,6 +65,7 @@ class StructuralRemainder(Calibrator):
 
     preserves_predictions = True
     needs_graph = True
+    erases_missing_classes = True  # among the classes that are not predicted
     fitting = "posterior"
     learned: ClassVar = {
         f"{part}_{name}": entry

@@ -62,6 +62,7 @@ class StructuralScores(LawHolder, Calibrator):
 
     preserves_predictions = False
     needs_graph = True
+    erases_missing_classes = True
     fitting = "posterior"
     listens: ClassVar[bool]  # whether the neighbours' probabilities are added
     learned: ClassVar = {

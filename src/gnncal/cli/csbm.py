@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import track
 
 from gnncal.cli.terminal import (
-    err,
     note,
     out,
     print_json,
     print_written,
     staged_folder,
     to_json,
+    with_bar,
 )
 from gnncal.core.errors import MissingExtraError, require
 from gnncal.rendering.csbm.catalogue import NAMES, get_experiment
@@ -55,9 +54,7 @@ def csbm(
     with staged_folder(folder) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
-            for experiment in track(
-                experiments, "running", console=err, transient=True, disable=not err.is_terminal
-            )
+            for experiment in with_bar(experiments, "running")
         ]
         for experiment, record in results:
             (staging / f"{experiment.name}.json").write_text(to_json(record) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 ASSUMPTION = (
     "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
     "random. It does not hold for nodes that join the graph later, if the graph drifts with time, "
-    "or if only special nodes were labelled."
+    "or if only special nodes were labelled. It is about all decided nodes together, not about "
+    "each class: where a class is rare, most decisions are for the others."
 )
+MOST_CLASSES = 10  # that are listed one by one
 
 
 @dataclass(frozen=True)
@@ -175,4 +178,18 @@ def _test_lines(summary: dict[str, Any]) -> list[str]:
             f"{100 * sets['coverage_low']:.2f} to {100 * sets['coverage_high']:.2f} %) and "
             f"{sets['mean_size']:.2f} classes on average; {100 * sets['single']:.1f} % have one."
         )
-    return [text]
+    by_class = _class_line(found, summary["class_names"])
+    return [text, by_class] if by_class else [text]
+
+
+def _class_line(found: dict[str, Any], class_names: Sequence[str] | None) -> str:
+    """What was decided for each predicted class, where there are few of them."""
+    counts = list(zip(found["decided_by_class"], found["correct_by_class"], strict=True))
+    if found["n_decided"] == 0 or len(counts) > MOST_CLASSES:
+        return ""
+    names = class_names or [f"class {c}" for c in range(len(counts))]
+    parts = [
+        f"{name} {decided:,}" + (f" ({100 * right / decided:.1f} % right)" if decided else "")
+        for name, (decided, right) in zip(names, counts, strict=True)
+    ]
+    return f"Decided by predicted class: {', '.join(parts)}."

@@ -10,7 +10,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import track
 
 from gnncal.cli.terminal import (
     err,
@@ -20,6 +19,7 @@ from gnncal.cli.terminal import (
     print_written,
     staged_folder,
     to_json,
+    with_bar,
 )
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 
@@ -161,9 +161,7 @@ def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Resul
     truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
     calibrations, evaluations, gaps = {}, {}, {}
     methods = _methods(homophily)
-    for name in track(
-        methods, "calibrating", console=err, transient=True, disable=not err.is_terminal
-    ):
+    for name in with_bar(methods, "calibrating"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GnncalWarning)
             # Judged below, since the side before is the same for every method.
@@ -261,11 +259,26 @@ def _print(bundle: Bundle, results: Results) -> None:
     out.print(_table(bundle, results))
     out.print(
         "* lowest of the methods that do not use the true h\n"
+        "ECE:       how far confidence is from accuracy on average\n"
         "floor:     the ECE that perfect calibration would show on these nodes\n"
-        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n\n"
+        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged; homophily\n"
+        "           is the share of neighbours that have the node's own class\n"
+        "NLL:       log loss; it also rewards telling right from wrong, and lower is better\n\n"
+        + _why_ece_is_not_all(results)
+        + "\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "
         "paired 95 % interval\n\n" + _price_of_keeping(bundle, results)
     )
+
+
+def _why_ece_is_not_all(results: Results) -> str:
+    one, gap = results.evaluations[REFERENCE], results.gap_by_homophily[REFERENCE]
+    text = (
+        f"Why is an ECE not enough? {REFERENCE} shows {100 * one.ece.value:.1f} %, but at each "
+        f"kind of node its confidence is off by {100 * gap:.0f} points, too low for one and too "
+        "high for the other. The average lets the two cancel; NLL does not."
+    )
+    return fill(text, width=78)
 
 
 def _price_of_keeping(bundle: Bundle, results: Results) -> str:

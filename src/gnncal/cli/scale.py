@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,16 +111,11 @@ def _listener() -> Progress:
         @contextmanager
         def shown(self, name: str, engine: Engine) -> Iterator[None]:
             start = perf_counter()
-            with _bar(name, engine) if err.is_terminal else _nothing():
+            with _bar(name, engine) if err.is_terminal else nullcontext():
                 yield
             err.print(f"{name}: {perf_counter() - start:.1f} s", highlight=False)
 
     return Shown()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 @contextmanager

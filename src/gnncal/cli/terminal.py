@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import typer
 from rich.console import Console
+from rich.progress import track
 
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
@@ -27,6 +28,7 @@ err = Console(stderr=True)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
@@ -45,7 +47,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
                 raise
             except (InputError, MissingExtraError, OSError) as error:
-                _print_line("error", error)
+                _print_line("error", _plain_text(error))
         raise typer.Exit(2)
 
     return wrapped
@@ -56,8 +58,22 @@ def note(message: Warning | str) -> None:
     _print_line("note", message)
 
 
+def _plain_text(error: Exception) -> str:
+    """What went wrong; of a file, without the number of the error."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; check the path, or choose another."
+    return str(error)
+
+
 def _print_line(kind: str, message: object) -> None:
     print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
+    """Show a progress bar while the items are worked through, if there is a terminal to show it."""
+    if not err.is_terminal:
+        return items  # a bar that is switched off still ends its line in Rich before 14.3
+    return track(items, doing, console=err, transient=True)
 
 
 def print_written(folder: Path, files: list[str]) -> None:
@@ -111,7 +127,9 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
         except OSError as error:
             if error.filename is None or staging.name not in str(error.filename):
                 raise
-            place = target / Path(error.filename).name  # the staging folder means nothing to a user
+            # The staging folder means nothing to a user.
+            parts = Path(error.filename).parts
+            place = target.joinpath(*parts[parts.index(staging.name) + 1 :])
             raise OSError(error.errno, error.strerror, str(place)) from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)

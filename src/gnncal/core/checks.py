@@ -114,10 +114,11 @@ def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: s
     bad = (used < 0) | (used >= n_classes)
     if bad.any():
         first = int(nodes[np.flatnonzero(bad)[0]])
+        hint = "; if classes are numbered from 1, subtract 1" if used.min() > 0 else ""
         raise InputError(
             f"{int(bad.sum())} of the {name} lie outside 0..{n_classes - 1} (node {first} has "
             f"{int(labels[first])}); there are {n_classes} columns, one for each class, so "
-            "correct those labels or leave the nodes out."
+            f"correct those labels or leave the nodes out{hint}."
         )
     return used
 
@@ -135,7 +136,8 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
     if array.dtype == np.bool_:
         if array.size != n_nodes:
             raise InputError(
-                f"{name} is a mask of {array.size} entries but there are {n_nodes} nodes."
+                f"{name} is a mask of {array.size} entries but there are {n_nodes} nodes; pass one "
+                "entry for each node, or node numbers."
             )
         return np.flatnonzero(array)
     if array.dtype.kind not in "iu":
@@ -176,7 +178,8 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
     if array.ndim != 2:
         raise InputError(
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
-            "and one column for each class. Reshape your data (one node: array.reshape(1, -1))."
+            "and one column for each class. Reshape your data; for a sigmoid model with one logit "
+            "z for each node, stack [0, z] as two columns."
         )
     if array.shape[1] == 0:
         raise InputError(

@@ -67,8 +67,8 @@ def check_fit_data(logits: Any, labels: Any, graph: Any, nodes: Any, train_nodes
     if n_nodes == 0:
         raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
     warn_if_probabilities(checked)
+    graph = check_graph(graph, n_nodes)  # first: logits of some nodes only are a common mistake
     all_labels = check_labels(labels, n_nodes)
-    graph = check_graph(graph, n_nodes)
     train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
     if nodes is None:
         eligible = all_labels >= 0

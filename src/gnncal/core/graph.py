@@ -357,7 +357,7 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
     if largest >= n_nodes:
         raise InputError(
             f"edge_index names node {largest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
-            "raise n_nodes or drop those edges."
+            "the graph and its logits must have every node."
         )
     if features is not None and features.shape[0] != n_nodes:
         raise InputError(

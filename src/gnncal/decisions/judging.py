@@ -11,7 +11,7 @@ import numpy as np
 from gnncal.core.arrays import BoolArray, as_numpy
 from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
-from gnncal.core.tabular import Table, Tabular, count, number, text
+from gnncal.core.tabular import Table, Tabular, count, listed, number, text
 from gnncal.metrics.proportions import clopper_pearson
 
 
@@ -35,6 +35,10 @@ class DecisionOutcome(Tabular):
         Share of the decisions that are right; NaN without any.
     accuracy_low, accuracy_high : float
         Ends of the 95 % Clopper-Pearson interval of the accuracy.
+    decided_by_class : tuple of int
+        Number of decided nodes of each predicted class.
+    correct_by_class : tuple of int
+        Number of them whose predicted class is right.
 
     Examples
     --------
@@ -52,6 +56,8 @@ class DecisionOutcome(Tabular):
     accuracy: float
     accuracy_low: float
     accuracy_high: float
+    decided_by_class: tuple[int, ...]
+    correct_by_class: tuple[int, ...]
 
     def _tables(self) -> Sequence[Table]:
         rows = [
@@ -67,6 +73,11 @@ class DecisionOutcome(Tabular):
                 text("accuracy_high", "  upper end of its 95 % interval"),
                 number(self.accuracy_high, 4),
             ],
+            [
+                text("decided_by_class", "decided of each predicted class"),
+                listed(self.decided_by_class),
+            ],
+            [text("correct_by_class", "  and correctly"), listed(self.correct_by_class)],
         ]
         return [Table(f"{self.n_nodes:,} labelled nodes", ("quantity", "value"), rows)]
 
@@ -164,8 +175,9 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
     n_nodes, n_classes = checked.shape
     truth = _check_truth(labels, n_nodes, n_classes)
     chosen = _check_flags(decided, (n_nodes,), "decided")
-    n_decided = int(chosen.sum())
-    n_correct = int((checked[chosen].argmax(axis=1) == truth[chosen]).sum())
+    predicted = checked[chosen].argmax(axis=1)
+    right = predicted[predicted == truth[chosen]]
+    n_decided, n_correct = len(predicted), len(right)
     low, high = clopper_pearson(n_correct, n_decided)
     return DecisionOutcome(
         n_nodes=n_nodes,
@@ -175,6 +187,8 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
         accuracy=n_correct / n_decided if n_decided else float("nan"),
         accuracy_low=float(low),
         accuracy_high=float(high),
+        decided_by_class=tuple(np.bincount(predicted, minlength=n_classes).tolist()),
+        correct_by_class=tuple(np.bincount(right, minlength=n_classes).tolist()),
     )
 
 

@@ -250,6 +250,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def _of_type(output: Any, node_type: str | None) -> Tensor:
     """Return the logits of one type of nodes, where the model gives a dict of them."""
+    if isinstance(output, tuple | list):
+        raise InputError(
+            f"the model gives a {type(output).__name__} of {len(output)}; expected logits. Wrap it "
+            "in a module that returns the logits alone."
+        )
     if not isinstance(output, dict):
         return output
     if node_type not in output:

@@ -38,7 +38,8 @@ GUARANTEE = (
     "decisions reach the target. This holds for each target by itself. The threshold is found on "
     "{n_held} calibration nodes. Here the method is fitted on the other calibration nodes only, "
     "and test labels are never used. The promise is for nodes that are drawn like the calibration "
-    "nodes. It does not hold for nodes that arrive later or come from another part of the graph."
+    "nodes. It does not hold for nodes that arrive later or come from another part of the graph. "
+    "It is about all decided nodes together, not about each class."
 )
 
 

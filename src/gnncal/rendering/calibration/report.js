@@ -4,7 +4,7 @@
 (() => {
   const { data, colour, plain, short, axis, layout, chart, redraw, make } = Page;
   const id = (name) => document.getElementById(name);
-  const state = { method: data.shown, grouping: Object.keys(data.groupings)[0], target: 0, listed: 0 };
+  const state = { method: data.shown, grouping: "", target: 0, listed: 0 };
   const method = () => data.methods[state.method];
   const before = data.methods.uncalibrated;
   const { percent, signed, count } = Charts;
@@ -18,12 +18,12 @@
   }
   chart("homophily-chart", () => {
     const facts = data.facts;
-    const traces = [bars(facts.support, "estimated from predictions", colour("after"), { opacity: 0.65 })];
+    const traces = [bars(facts.support, "support", colour("after"), { opacity: 0.65 })];
     if (facts.label_homophily) traces.push({ type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("before"), width: 2 },
-      name: "from labels", x: facts.label_homophily.lower.map((low, i) => (low + facts.label_homophily.upper[i]) / 2),
+      name: "homophily", x: facts.label_homophily.lower.map((low, i) => (low + facts.label_homophily.upper[i]) / 2),
       y: facts.label_homophily.count, hovertemplate: "%{y:,} nodes<extra></extra>" });
     return { data: traces, label: `Histogram of homophily by node. Mean from labels: ${facts.mean_label_homophily ?? "unknown"}.`,
-      layout: layout({ showlegend: true, xaxis: axis("share of the neighbourhood", { range: [0, 1] }), yaxis: axis("nodes") }) };
+      layout: layout({ showlegend: true, xaxis: axis("share of the neighbours", { range: [0, 1] }), yaxis: axis("nodes") }) };
   });
   chart("degree-chart", () => {
     const { lower, upper, count: nodes } = data.facts.degree;
@@ -49,18 +49,22 @@
     if (state.method !== "uncalibrated" && same.every((i) => i >= 0)) sides.unshift({ group: first, order: same, side: "before", name: "before" });
     return Charts.gaps(sides, data.groupings[state.grouping]);
   });
-  function groupTable() {
-    const rows = Object.keys(data.groupings).flatMap((name) => {
+  /* The group whose confidence lies furthest outside the interval of its accuracy comes first. */
+  function groupRows() {
+    return Object.keys(data.groupings).flatMap((name) => {
       const after = groupsOf(method(), name), first = groupsOf(before, name);
       return after.labels.map((label, i) => {
         const gap = after.confidence[i] - after.accuracy[i], old = first.group.indexOf(after.group[i]);
         const outside = Math.max(after.confidence[i] - after.high[i], after.low[i] - after.confidence[i], 0);
-        return { label, title: data.groupings[name], n: after.count[i], confidence: after.confidence[i], accuracy: after.accuracy[i],
+        return { label, name, title: data.groupings[name], n: after.count[i], confidence: after.confidence[i], accuracy: after.accuracy[i],
           low: after.low[i], high: after.high[i], gap, outside, old: old < 0 ? null : first.confidence[old] - first.accuracy[old] };
       });
     }).sort((a, b) => b.outside - a.outside || Math.abs(b.gap) - Math.abs(a.gap));
+  }
+  state.grouping = id("grouping").value = groupRows()[0].name;
+  function groupTable() {
     const table = id("group-table");
-    table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {},
+    table.tBodies[0].replaceChildren(...groupRows().map((row) => make("tr", {},
       make("th", { scope: "row" }, row.label), make("td", { class: "text" }, row.title), make("td", { "data-value": row.n }, count(row.n)),
       make("td", { "data-value": row.confidence }, percent(row.confidence)),
       make("td", { "data-value": row.accuracy }, percent(row.accuracy), make("br"), make("small", {}, `${percent(row.low)} to ${percent(row.high)}`)),
