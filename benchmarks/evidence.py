@@ -96,7 +96,9 @@ def main() -> None:
     options = parser.parse_args()
     backbones = tuple(options.backbones.split(","))
     everything = read_results(options.folder, Selection(backbones=backbones))["converged"]
-    large = tuple(d for d in everything.datasets if d not in TINY)
+    of_ours = Selection(methods=("structural",), backbones=backbones)
+    judged = read_results(options.folder, of_ours)["converged"].datasets
+    large = tuple(dataset for dataset in judged if dataset not in TINY)
     results = read_results(options.folder, Selection(datasets=large, backbones=backbones))[
         "converged"
     ]

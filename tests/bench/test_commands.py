@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import gnncal
 from gnncal.bench import logits as logits_module
 from gnncal.bench import perturbation
 from gnncal.bench.logits import TrainedLogits
@@ -56,6 +57,27 @@ def test_bundles_say_which_datasets_backbones_and_seeds_there_are(tmp_path):
     assert done.exit_code == 0
     tasks = {cell.task for cell in read_records(tmp_path / "out")}
     assert tasks == {("my-graph", b, s) for b in ("mlp", "gin") for s in (4, 12)}
+
+
+def test_bundles_need_not_be_every_combination(tmp_path):
+    place = tmp_path / "bundles"
+    write_bundles(place, datasets=("one",), backbones=("gcn",), seeds=(0,))
+    write_bundles(place, datasets=("two",), backbones=("mlp",), seeds=(3,))
+    done = run("run", "--bundles", place, "--out", tmp_path / "out", "--methods", "Uncalibrated")
+    assert done.exit_code == 0
+    tasks = {cell.task for cell in read_records(tmp_path / "out")}
+    assert tasks == {("one", "gcn", 0), ("two", "mlp", 3)}
+
+
+def test_records_of_a_method_that_is_not_installed_are_left_out_with_a_note(tmp_path, monkeypatch):
+    write_bundles(tmp_path / "bundles")
+    out = tmp_path / "out"
+    run("run", "--bundles", tmp_path / "bundles", "--out", out, "--methods", "uncalibrated,ts,rbs")
+    known = [name for name in gnncal.list_calibrators() if name != "rbs"]
+    monkeypatch.setattr("gnncal.bench.results.list_methods", lambda: known)
+    done = run("tables", out, "--reference", "TS")
+    assert done.exit_code == 0
+    assert "records of rbs are left out, because no installed package" in done.stderr
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])

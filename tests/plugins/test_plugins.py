@@ -52,6 +52,15 @@ def test_only_the_package_that_is_asked_for_is_imported(site):
     assert "other" not in sys.modules
 
 
+def test_saving_a_calibrator_of_gnncal_imports_no_package(site, tmp_path):
+    install(site, "other", {"other": "other:Other"}, "raise RuntimeError('imported')")
+    fitted = gnncal.testing.small_task().fit(gnncal.TemperatureScaling())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.save(tmp_path / "c.safetensors")
+        gnncal.load(tmp_path / "c.safetensors")
+
+
 def test_it_is_saved_and_loaded_and_only_where_it_is_installed(site, tmp_path):
     install(site, "good", {"good": "good:Good"}, GOOD)
     task, file = gnncal.testing.small_task(), tmp_path / "c.safetensors"
@@ -74,6 +83,13 @@ def test_a_name_that_gnncal_uses_is_refused_with_the_package(site, name):
     assert class_of("ts") is gnncal.TemperatureScaling
 
 
+@pytest.mark.parametrize("name", ["two words", "a,b", "-x"])
+def test_a_name_that_cannot_be_typed_is_refused(site, name):
+    install(site, "odd", {name: "odd:Good"}, GOOD)
+    with pytest.warns(gnncal.GnncalWarning, match="letters, digits and hyphens only"):
+        assert gnncal.list_calibrators() == list(CALIBRATORS)
+
+
 def test_of_two_packages_with_one_name_the_first_keeps_it(site):
     install(site, "beta", {"same": "beta:Good"}, GOOD)
     install(site, "alpha", {"same": "alpha:Good"}, GOOD)
@@ -88,6 +104,7 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
     [
         ("import no_such_module", r"ModuleNotFoundError: No module named 'no_such_module'"),
         ("raise RuntimeError('not today')", "RuntimeError: not today"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         ("", "cannot be imported .AttributeError"),
         ("Good = 3", "3 is no subclass of gnncal.Calibrator"),
         ("class Good: pass", "is no subclass of gnncal.Calibrator"),
@@ -99,6 +116,14 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
         (
             "import gnncal\nclass Good(gnncal.Uncalibrated):\n preserves_predictions = None",
             "does not say whether it preserves_predictions",
+        ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n fitting = 'magic'",
+            "its fitting is 'magic'; expected one of closed form, convex",
+        ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n fitting = 'iterative'",
+            "Good is iterative and has no parameter 'protocol'",
         ),
     ],
 )

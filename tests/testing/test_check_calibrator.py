@@ -115,9 +115,46 @@ def test_an_excuse_names_a_law_and_a_reason(excused, message):
         check_calibrator(gnncal.VectorScaling, expected_failures=excused)
 
 
-def test_what_is_no_calibrator_is_refused():
-    with pytest.raises(gnncal.InputError, match=r"is no gnncal\.Calibrator"):
-        check_calibrator(dict)
+class Demanding(gnncal.Uncalibrated):
+    """Cannot be made without a parameter."""
+
+    def __init__(self, power):
+        self.power = power
+
+
+class Silent(gnncal.TemperatureScaling):
+    """Does not say what the fit has found."""
+
+    def _fit(self, data):
+        self.base_temperature_ = 1.0
+
+
+class Wide(gnncal.TemperatureScaling):
+    """Gives each class a temperature."""
+
+    def _temperature(self, logits, graph, known_labels):
+        return np.ones(logits.shape)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict, r"dict cannot be used as a calibrator: .* no subclass of gnncal\.Calibrator"),
+        (3, r"int cannot be used as a calibrator"),
+        (Demanding, "the parameter 'power' of Demanding has no default"),
+    ],
+)
+def test_what_is_no_calibrator_is_refused(wrong, message):
+    with pytest.raises(gnncal.InputError, match=message):
+        check_calibrator(wrong)
+
+
+def test_what_a_fit_does_not_set_is_named():
+    task = gnncal.testing.small_task()
+    with pytest.raises(NotImplementedError, match=r"Silent\._fit does not set fit_report_"):
+        task.fit(Silent())
+    with pytest.raises(ValueError, match=r"Wide\._temperature gives the shape \(.*; expected \("):
+        task.fit(Wide()).predict_proba(task.logits, task.graph)
 
 
 def test_names_of_laws_are_sentences_and_differ():

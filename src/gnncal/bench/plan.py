@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
@@ -13,6 +13,7 @@ from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.settings import settings_for
 from gnncal.core.errors import InputError
+from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
@@ -76,10 +77,13 @@ class Plan:
     seeds: Sequence[int]
     methods: Sequence[str]
     protocols: Sequence[Protocol]
+    tasks: Collection[Task] | None = None  # those that there are, if not every combination
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell once; a method without protocols is run once, as converged."""
-        for task in product(self.datasets, self.backbones, self.seeds):
+        for task in starmap(Task, product(self.datasets, self.backbones, self.seeds)):
+            if self.tasks is not None and task not in self.tasks:
+                continue
             for method in self.methods:
                 for protocol in protocols_of(method, self.protocols):
                     yield Cell(*task, method, protocol)
@@ -96,11 +100,11 @@ def choose_methods(names: Sequence[str]) -> list[str]:
     paper = [*PAPER_METHODS, "hots-release", *ABLATIONS[1:4]]
     groups = {"all": known, "paper": paper, "few": list(FEW_PARAMETERS)}
     chosen: dict[str, None] = {}
-    for name in names:
+    for name in map(plain_name, names):
         if name not in groups and name not in known:
             raise InputError(
-                f"there is no method {name!r}; choose among {', '.join(known)}, or a group: "
-                f"{', '.join(groups)}."
+                f"there is no method {name!r}{suggestion(name, known)}; choose among "
+                f"{', '.join(known)}, or a group: {', '.join(groups)}."
             )
         chosen |= dict.fromkeys(groups.get(name, [name]))
     return list(chosen)

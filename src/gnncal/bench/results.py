@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from gnncal.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods
 from gnncal.bench.records import Record, read_records
 from gnncal.bench.summary import spread_of_seeds
 from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.datasets import FACTS
 from gnncal.metrics.catalogue import METRICS
 
@@ -175,7 +176,16 @@ EVERYTHING = Selection()
 def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol, Results]:
     """Return the wanted records of a folder that did not fail, for each protocol that has any."""
     known = set(list_methods())
-    records = [r for r in read_records(folder).values() if r.error is None and r.method in known]
+    every = [record for record in read_records(folder).values() if record.error is None]
+    strangers = sorted({record.method for record in every} - known)
+    if strangers:
+        warnings.warn(
+            f"records of {', '.join(strangers)} are left out, because no installed package has a "
+            "calibrator of that name; install it to see them.",
+            GnncalWarning,
+            stacklevel=2,
+        )
+    records = [record for record in every if record.method in known]
     missing = sorted(
         set(wanted.datasets).difference(record.dataset for record in records)
         | set(wanted.backbones).difference(record.backbone for record in records)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -143,6 +143,7 @@ class FitReport(Tabular):
 
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
+FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
@@ -274,6 +275,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _conclude(self, data: FitData) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
+        for name in ("fit_report_", *self.of_fitted_graph):
+            if name not in vars(self):
+                raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(data.n_classes)
         self.n_features_in_ = data.n_classes
         self._warn_of_weak_evidence(data)
@@ -562,7 +566,7 @@ class TemperatureCalibrator(Calibrator):
             Positive numbers that the logits are divided by.
 
         """
-        return self._temperature(*self._check_prediction(logits, graph, known_labels))
+        return self._checked_temperature(*self._check_prediction(logits, graph, known_labels))
 
     def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
         """Return the temperature of a node with a given entropy and homophily, all else typical.
@@ -591,7 +595,18 @@ class TemperatureCalibrator(Calibrator):
     def _predict(
         self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
     ) -> FloatArray:
-        return scaled_probabilities(logits, self._temperature(logits, graph, known_labels))
+        return scaled_probabilities(logits, self._checked_temperature(logits, graph, known_labels))
+
+    def _checked_temperature(
+        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
+    ) -> FloatArray:
+        temperature = self._temperature(logits, graph, known_labels)
+        if temperature.shape != (len(logits),):
+            raise ValueError(
+                f"{type(self).__name__}._temperature gives the shape {temperature.shape}; expected "
+                f"({len(logits)},), one number for each node."
+            )
+        return temperature
 
     @abstractmethod
     def _temperature(

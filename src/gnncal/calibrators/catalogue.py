@@ -6,6 +6,7 @@ else asks :func:`every_calibrator` or :func:`class_of`, which know those of othe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gnncal.calibrators.ablations import EntropyOnly, HomophilyOnly, HoTSAlphaOne
@@ -178,13 +179,17 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
 
 def name_of(calibrator: Calibrator) -> str:
     """Return the catalogue's name of a calibrator."""
-    for known in (CALIBRATORS, every_calibrator()):
-        for name, kind in known.items():
-            if kind is type(calibrator):
-                return name
+
+    def names(known: Mapping[str, type[Calibrator]]) -> list[str]:
+        return [name for name, kind in known.items() if kind is type(calibrator)]
+
+    # Only if it is none of ours are the packages of others imported.
+    for name in names(CALIBRATORS) or names(every_calibrator()):
+        return name
     raise InputError(
-        f"{type(calibrator).__name__} is not a calibrator that gnncal knows by name; declare it as "
-        "an entry point of the group gnncal.calibrators (docs/plugins.md)."
+        f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an installed "
+        "package declare it; declare it as an entry point of the group gnncal.calibrators "
+        "(docs/plugins.md)."
     )
 
 

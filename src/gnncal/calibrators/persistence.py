@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import (
     class_of,
-    every_calibrator,
     find_class,
     get_calibrator,
     name_of,
@@ -54,13 +53,7 @@ IN_REPORT = {  # what a field of a report may be, by its annotation
 def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
-    known = every_calibrator()
-    if type(calibrator) not in known.values():
-        raise InputError(
-            f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an "
-            "installed package declare it (docs/plugins.md), so load() would not find it; those "
-            f"that can be saved are {', '.join(known)}."
-        )
+    name = name_of(calibrator)  # by which load() finds it
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder; pass the file to write, such as {path}/calibrator.")
     n_classes = len(calibrator.classes_)
@@ -69,7 +62,7 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
     header = {
         "format": FORMAT_VERSION,
         "checksum": NO_CHECKSUM,
-        "calibrator": name_of(calibrator),
+        "calibrator": name,
         "n_classes": n_classes,
         "class_names": _check_class_names(calibrator, class_names, n_classes),
         "params": _pack(calibrator.get_params(deep=False), "params", tensors),

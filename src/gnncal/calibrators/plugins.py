@@ -12,13 +12,14 @@ asks for it. A broken package only causes a warning.
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.base import FITTINGS, Calibrator
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.names import plain_name
 
@@ -72,7 +73,12 @@ def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e), e.name)):
         name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
-        if name in ours or name in RESERVED:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+            _refuse(
+                f"the calibrator {name!r} of the package {package}",
+                "a name has letters, digits and hyphens only",
+            )
+        elif name in ours or name in RESERVED:
             _refuse(f"the calibrator {name!r} of the package {package}", "gnncal uses that name")
         elif name in found:
             other, _ = _distribution(found[name])
@@ -90,17 +96,18 @@ def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
     what = f"the calibrator {plain_name(entry_point.name)!r} of the package {package}"
     try:
         kind = entry_point.load()
-    except Exception as error:  # whatever a stranger's module raises must not stop gnncal
+    except (Exception, SystemExit) as error:  # whatever a stranger's module does, gnncal goes on
         _refuse(what, f"it cannot be imported ({type(error).__name__}: {error})")
         return None
-    reason = _why_unusable(kind)
+    reason = why_unusable(kind)
     if reason is not None:
         _refuse(what, reason)
         return None
     return kind
 
 
-def _why_unusable(kind: object) -> str | None:
+def why_unusable(kind: object) -> str | None:
+    """Return why a class cannot be used as a calibrator, or None if it can."""
     if not (isinstance(kind, type) and issubclass(kind, Calibrator)):
         return f"{kind!r} is no subclass of gnncal.Calibrator"
     if inspect.isabstract(kind):
@@ -115,6 +122,10 @@ def _why_unusable(kind: object) -> str | None:
     ]
     if required:
         return f"the parameter {required[0]!r} of {kind.__name__} has no default"
+    if kind.fitting not in FITTINGS:
+        return f"its fitting is {kind.fitting!r}; expected one of {', '.join(FITTINGS)}"
+    if kind.fitting == "iterative" and "protocol" not in inspect.signature(kind).parameters:
+        return f"{kind.__name__} is iterative and has no parameter 'protocol'"
     return None
 
 

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gnncal.cli.terminal import err, friendly, note, out, page_target, print_json
 from gnncal.core.errors import InputError
+from gnncal.core.names import plain_name, suggestion
 
 if TYPE_CHECKING:
     from gnncal.bench.logits import BundledLogits
@@ -75,6 +76,8 @@ def run(
     from gnncal.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.bench.runner import run_plan
 
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --out expects a folder.")
     bundled = None if bundles is None else BundledLogits(bundles)
     provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
@@ -87,6 +90,7 @@ def run(
         seeds=_seeds(seeds, found),
         methods=choose_methods(_some_names("--methods", methods)),
         protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
+        tasks=found if (datasets, backbones, seeds) == ("all", None, None) else None,
     )
     with _progress() as watch:
         outcome = run_plan(
@@ -133,7 +137,7 @@ def tables(
 
     place = folder / "tables" if destination is None else destination
     wanted = _selection(datasets, backbones, methods, seeds)
-    found = list(all_tables(folder, reference, wanted))
+    found = list(all_tables(folder, plain_name(reference), wanted))
     files = write_tables(found, place)
     if json:
         print_json({"folder": str(place), "files": files})
@@ -326,9 +330,15 @@ def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
     if text == "all":
         return known
     names = _some_names("--backbones", "gcn,gat" if text is None else text)
-    unknown = [name for name in names if name not in known]
-    if unknown and bundled is None:
-        raise InputError(f"there is no backbone {unknown[0]!r}; choose among {', '.join(known)}.")
+    if bundled is not None:
+        return names
+    names = list(map(plain_name, names))
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no backbone {name!r}{suggestion(name, known)}; choose among "
+                f"{', '.join(known)}."
+            )
     return names
 
 

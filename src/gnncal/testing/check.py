@@ -8,7 +8,7 @@ from typing import Any
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.calibrators.plugins import known_while_tested
+from gnncal.calibrators.plugins import known_while_tested, why_unusable
 from gnncal.core.errors import InputError, shown
 from gnncal.core.names import suggestion
 from gnncal.testing.law import N_EXAMPLES
@@ -53,12 +53,13 @@ def check_calibrator(
     ... )
 
     """
+    kind: Any = calibrator if isinstance(calibrator, type) else type(calibrator)
+    reason = why_unusable(kind)
+    if reason is not None:
+        raise InputError(f"{kind.__name__} cannot be used as a calibrator: {reason}.")
     checked: Any = calibrator() if isinstance(calibrator, type) else calibrator
-    if not isinstance(checked, Calibrator):
-        raise InputError(f"{shown(calibrator)} is no gnncal.Calibrator; derive your class from it.")
     excused = dict(expected_failures or {})
     _check_names(excused)
-    kind = type(checked)
     is_known = kind in every_calibrator().values()
     broken: list[str] = []
     with nullcontext() if is_known else known_while_tested(kind):
