@@ -51,17 +51,18 @@ def excess(results: Results, method: str) -> float:
 
 
 def against(results: Results, method: str, rivals: list[str], metric: str = "nll") -> str:
-    """Differences from rivals in thousandths of a nat (or hundredths of a point) with tests."""
+    """Differences from rivals with tests: thousandths of a nat, or percentage points."""
+    unit, scale = ("points", 100) if metric_of(metric).unit == "%" else ("10⁻³ nats", 1000)
     found = [compare_paired(*results.matched(metric, method, r), results.graphs) for r in rivals]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
     lines = [
-        f"| `{method}` less | 10⁻³ nats | 95 % interval | lower on | p | p (Holm) |",
+        f"| `{method}` less | {unit} | 95 % interval | lower on | p | p (Holm) |",
         "|---|---|---|---|---|---|",
     ]
     for rival, c, p in zip(rivals, found, adjusted, strict=True):
         lines.append(
-            f"| `{rival}` | {1000 * c.mean_difference:+.1f} | [{1000 * c.low:+.1f}, "
-            f"{1000 * c.high:+.1f}] | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
+            f"| `{rival}` | {scale * c.mean_difference:+.1f} | [{scale * c.low:+.1f}, "
+            f"{scale * c.high:+.1f}] | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
             f"{c.p_value:.4f} | {p:.4f} |"
         )
     return "\n".join(lines)
@@ -117,6 +118,8 @@ def main() -> None:
         f"structural's ECE above floor over HoTS's: "
         f"{excess(results, 'structural') / excess(results, 'hots'):.2f}\n"
     )
+    print("ECE:\n")
+    print(against(results, "structural", ["uncalibrated", "ts"], "ece"), "\n")
     print(by_graph(everything, "structural", "ts"), "\n")
     print("## 18 to 25 calibration nodes (Texas, Cornell, Wisconsin)\n")
     print(

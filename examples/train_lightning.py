@@ -1,5 +1,6 @@
 """Train a GCN with Lightning; a callback calibrates it when training ends.
 
+    pip install 'gnncal[pyg,torchmetrics]' lightning
     python examples/train_lightning.py --out run
 
 This logs ECE with its noise floor, and NLL, before and after calibration to run/metrics.csv. It

@@ -1,5 +1,6 @@
 """Train a GCN in a plain loop, calibrate it at the end, and save both together.
 
+    pip install 'gnncal[pyg,torchmetrics]'
     python examples/train_torch.py --out run
 
 This prints ECE with its noise floor, and NLL, on the test nodes before and after calibration.

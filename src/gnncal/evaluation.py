@@ -248,7 +248,10 @@ def _ece_rows(estimates: Sequence[metrics.CalibrationEstimate]) -> list[list[Cel
             *(Cell(e.high, shown(e.high)) for e in estimates),
         ],
         [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, shown(e.floor)) for e in estimates)],
-        [text("ece_p_value", "  p-value of that"), *(number(e.p_value, 3) for e in estimates)],
+        [
+            text("ece_p_value", "  p-value of perfect calibration"),
+            *(number(e.p_value, 3) for e in estimates),
+        ],
     ]
 
 

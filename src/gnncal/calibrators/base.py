@@ -534,6 +534,7 @@ class TemperatureCalibrator(Calibrator):
     >>> from gnncal.calibrators.base import FitReport
     >>> class Halved(gnncal.TemperatureCalibrator):
     ...     def _fit(self, data):
+    ...         self.temperature_ = np.full(data.n_nodes, 2.0)
     ...         self.fit_report_ = FitReport.of(data, loss_after=float("nan"))
     ...     def _temperature(self, logits, graph, known_labels):
     ...         return np.full(len(logits), 2.0)

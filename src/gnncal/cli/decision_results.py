@@ -189,7 +189,7 @@ def _class_line(found: dict[str, Any], class_names: Sequence[str] | None) -> str
         return ""
     names = class_names or [f"class {c}" for c in range(len(counts))]
     parts = [
-        f"{name} {decided:,}" + (f" ({100 * right / decided:.1f} % right)" if decided else "")
+        f"{name}: {decided:,}" + (f" ({100 * right / decided:.1f} % right)" if decided else "")
         for name, (decided, right) in zip(names, counts, strict=True)
     ]
-    return f"Decided by predicted class: {', '.join(parts)}."
+    return f"Decided, by predicted class: {', '.join(parts)}."

@@ -261,9 +261,9 @@ def _print(bundle: Bundle, results: Results) -> None:
         "* lowest of the methods that do not use the true h\n"
         "ECE:       how far confidence is from accuracy on average\n"
         "floor:     the ECE that perfect calibration would show on these nodes\n"
-        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged; homophily\n"
-        "           is the share of neighbours that have the node's own class\n"
-        "NLL:       log loss; it also rewards telling right from wrong, and lower is better\n\n"
+        f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n"
+        "h:         homophily, the share of neighbours that have the node's own class\n"
+        "NLL:       log loss, lower is better; it also rewards telling right from wrong\n\n"
         + _why_ece_is_not_all(results)
         + "\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "
