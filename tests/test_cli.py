@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.cli.main import app
+from gnncal.cli.terminal import friendly
+from gnncal.inspection.subject import DEFAULT_METHODS
+from gnncal.pipeline import DEFAULT_METHOD
 from tests.test_bundles import (
     BAD_ARRAYS,
     BAD_TABLES,
@@ -389,3 +392,25 @@ def test_without_pyarrow_a_folder_leaves_one_line(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     assert_refused(run("calibrate", source, "--out", tmp_path / "out"), "gnncal[parquet]")
     assert os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "default"),
+    [(verb, DEFAULT_METHOD) for verb in ("calibrate", "decide", "scale")]
+    + [("report", ",".join(DEFAULT_METHODS))],
+)
+def test_the_help_names_the_default_method(verb, default, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert f"[default: ({default})]" in run(verb, "--help").stdout
+
+
+def test_the_help_of_a_verb_has_one_line_for_each_paragraph():
+    @friendly
+    def verb():
+        """Do something that
+        takes two lines.
+
+        And one more.
+        """
+
+    assert verb.__doc__ == "Do something that takes two lines.\n\nAnd one more."

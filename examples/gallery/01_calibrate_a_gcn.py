@@ -94,7 +94,8 @@ print(result)
 # %%
 # "ECE %" is how far confidence is from accuracy on average. The line below says what a perfectly
 # calibrated model would show on these nodes by chance. The second table has the difference in log
-# loss with its interval. No prediction has changed.
+# loss with its interval. No prediction has changed. Where a model was nearly honest before, the ECE
+# can rise by chance while the log loss falls; the log loss is the one to trust.
 #
 # Look at it
 # ----------

@@ -169,6 +169,12 @@ def plain_page(tmp_path_factory):
     return made, made.save(tmp_path_factory.mktemp("plain") / "report.html")
 
 
+def test_the_groups_open_where_the_worst_one_is(visit, plain_page):
+    page = visit(plain_page[1]).page
+    first = page.locator("#group-table tbody tr").first.locator("td").first.inner_text()
+    assert page.locator("#grouping option:checked").inner_text() == first
+
+
 def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
     made, path = plain_page
     rows = visit(path).page.locator("#group-table tbody tr").all()

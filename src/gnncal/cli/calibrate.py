@@ -18,7 +18,10 @@ def calibrate(
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
     method: Annotated[
-        str | None, typer.Option(help="A calibrator's name; `gnncal methods` lists them.")
+        str | None,
+        typer.Option(
+            help="A calibrator's name; `gnncal methods` lists them.", show_default="structural"
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,

@@ -46,7 +46,10 @@ def decide(
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
     method: Annotated[
-        str | None, typer.Option(help="A calibrator's name; `gnncal methods` lists them.")
+        str | None,
+        typer.Option(
+            help="A calibrator's name; `gnncal methods` lists them.", show_default="structural"
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,

@@ -22,7 +22,10 @@ def report(
     page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
     methods: Annotated[
         str | None,
-        typer.Option(help="Calibrators, separated by commas; `gnncal methods` lists them."),
+        typer.Option(
+            help="Calibrators, separated by commas; `gnncal methods` lists them.",
+            show_default="ts,hots,structural",
+        ),
     ] = None,
     node: Annotated[
         list[str] | None,

@@ -31,7 +31,9 @@ def scale(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
     method: Annotated[
         str | None,
-        typer.Option(help="ts, hts, entropy-only, hots, structural or rbs.", show_default=False),
+        typer.Option(
+            help="ts, hts, entropy-only, hots, structural or rbs.", show_default="structural"
+        ),
     ] = None,
     calibrator: Annotated[
         Path | None,

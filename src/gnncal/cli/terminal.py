@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
@@ -50,6 +51,10 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
                 _print_line("error", _plain_text(error))
         raise typer.Exit(2)
 
+    # The help of a verb is its docstring; without the line ends of the source it fits any width.
+    wrapped.__doc__ = "\n\n".join(
+        " ".join(paragraph.split()) for paragraph in cleandoc(verb.__doc__ or "").split("\n\n")
+    )
     return wrapped
 
 
