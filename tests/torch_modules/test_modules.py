@@ -172,7 +172,7 @@ def test_bad_arguments_are_told_in_a_sentence():
         module(logits[:, :2], edges)
     with pytest.raises(gnncal.InputError, match="pass module"):
         module(logits)
-    with pytest.raises(gnncal.InputError, match="holds no edges"):
+    with pytest.raises(gnncal.InputError, match="cannot read as edges"):
         module(logits, edges.float())
     with pytest.raises(gnncal.InputError, match="the graph has 60 nodes but logits has 50"):
         module(logits[:50], task.graph)
