@@ -68,7 +68,8 @@ bench: $(VENV)/.bench
 bench-large: $(VENV)/.bench
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
 
-# Half an hour, 2 GiB of memory and 3 GB of disk; Spark needs Java 17. Polars is only compared with.
+# Five minutes on a quiet machine, 5 GiB of memory and 3 GB of disk; Spark needs Java 17. Polars is only
+# compared with.
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py --out benchmarks/results/scale.json
 

@@ -241,16 +241,15 @@ def _key(record: Record) -> tuple[Any, ...]:
     return tuple(record[name] for name in ("contender", "method", "edges", "nodes", "undirected"))
 
 
+ALIKE = ("contender", "method", "undirected", "nodes")  # what runs share that differ in edges only
+
+
 def growth(records: list[Record]) -> list[Record]:
     """Slope of log seconds over log edges of every contender that ran on several graphs."""
-    keys = dict.fromkeys((r["contender"], r["method"], r["undirected"]) for r in records)
     found = []
-    for contender, method, undirected in keys:
+    for kind in dict.fromkeys(tuple(r[name] for name in ALIKE) for r in records):
         rows = [
-            r
-            for r in records
-            if (r["contender"], r["method"], r["undirected"]) == (contender, method, undirected)
-            and r["exit_code"] == 0
+            r for r in records if tuple(r[name] for name in ALIKE) == kind and r["exit_code"] == 0
         ]
         if len({r["edges"] for r in rows}) > 1:
             edges = np.log([r["edges"] for r in rows])
@@ -258,9 +257,7 @@ def growth(records: list[Record]) -> list[Record]:
                 unit: round(float(np.polyfit(edges, np.log([r[unit] for r in rows]), 1)[0]), 2)
                 for unit in ("seconds", "cpu_seconds")
             }
-            found.append(
-                {"contender": contender, "method": method, "undirected": undirected} | slopes
-            )
+            found.append(dict(zip(ALIKE, kind, strict=True)) | slopes)
     return found
 
 
