@@ -114,6 +114,7 @@ def main() -> None:
         print(against(results, method, [m for m in keeping if m not in CLAIMED]), "\n")
     for method in ours[2:]:
         print(against(results, method, ["ts", *free]), "\n")
+    print(against(results, "structural-graph", ["structural"]), "\n")
     print(
         f"structural's ECE above floor over HoTS's: "
         f"{excess(results, 'structural') / excess(results, 'hots'):.2f}\n"

@@ -93,5 +93,5 @@ def test_a_place_that_cannot_be_written_is_named_without_what_lies_on_the_way(tm
 
 
 def test_a_report_is_not_written_over_a_folder(tmp_path):
-    with pytest.raises(InputError, match="is a folder; name the file to write in it"):
+    with pytest.raises(InputError, match="is a folder; pass the file to write"):
         write_atomically(tmp_path, b"")

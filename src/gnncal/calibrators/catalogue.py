@@ -183,9 +183,10 @@ def name_of(calibrator: Calibrator) -> str:
     def names(known: Mapping[str, type[Calibrator]]) -> list[str]:
         return [name for name, kind in known.items() if kind is type(calibrator)]
 
-    # Only if it is none of ours are the packages of others imported.
-    for name in names(CALIBRATORS) or names(every_calibrator()):
-        return name
+    # The packages of others are imported only if it is none of ours.
+    found = names(CALIBRATORS) or names(every_calibrator())
+    if found:
+        return found[0]
     raise InputError(
         f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an installed "
         "package declare it; declare it as an entry point of the group gnncal.calibrators "

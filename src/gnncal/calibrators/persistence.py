@@ -54,8 +54,6 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
     name = name_of(calibrator)  # by which load() finds it
-    if Path(path).is_dir():
-        raise InputError(f"{path} is a folder; pass the file to write, such as {path}/calibrator.")
     n_classes = len(calibrator.classes_)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     learned = {name: getattr(calibrator, name) for name in calibrator.learned}

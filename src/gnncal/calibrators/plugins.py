@@ -73,18 +73,14 @@ def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e), e.name)):
         name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
+        what = f"the calibrator {name!r} of the package {package}"
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            _refuse(
-                f"the calibrator {name!r} of the package {package}",
-                "a name has letters, digits and hyphens only",
-            )
+            _refuse(what, "a name has letters, digits and hyphens only")
         elif name in ours or name in RESERVED:
-            _refuse(f"the calibrator {name!r} of the package {package}", "gnncal uses that name")
+            _refuse(what, "gnncal uses that name")
         elif name in found:
             other, _ = _distribution(found[name])
-            _refuse(
-                f"the calibrator {name!r} of the package {package}", f"{other} has this name too"
-            )
+            _refuse(what, f"{other} has this name too")
         else:
             found[name] = entry_point
     return found

@@ -12,7 +12,7 @@ from gnncal.core.errors import InputError
 def write_atomically(path: Path, payload: bytes) -> None:
     """Write beside the target and move into place, so that no half file is ever seen."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name the file to write in it.")
+        raise InputError(f"{path} is a folder; pass the file to write, with its name.")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
