@@ -37,7 +37,7 @@ def test_fitting_hots_loads_neither_torch_nor_matplotlib():
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
-    script = "import gnncal; gnncal.datasets.load, gnncal.classifiers.training_settings"
+    script = "import gnncal; gnncal.lab.datasets.load, gnncal.lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()
 
 
@@ -47,18 +47,12 @@ def test_the_three_tests_above_can_fail():
     assert loaded == {"matplotlib"}
 
 
-def typed_imports():
-    """Name and module of every import under TYPE_CHECKING in gnncal/__init__.py."""
-    tree = ast.parse(Path(gnncal.__file__).read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    for statement in block.body:
-        for alias in statement.names:
-            assert alias.asname == alias.name  # `X as X` is how a type checker sees a re-export
-            yield alias.name, statement.module.removeprefix("gnncal").removeprefix(".")
-
-
-def test_type_checkers_and_the_interpreter_see_the_same_names():
-    assert dict(typed_imports()) == gnncal._HOME
+@pytest.mark.parametrize("package", [gnncal, gnncal.lab], ids=lambda package: package.__name__)
+def test_type_checkers_see_every_public_name_as_a_re_export(package):
+    tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    for alias in (alias for node in imports for alias in node.names):
+        assert alias.asname == alias.name  # `X as X` is how a type checker sees one
 
 
 @pytest.mark.parametrize("name", gnncal.__all__)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.calibrators import protocols
+from gnncal.fitting import protocols
 from tests.contract.cases import EPOCHS
 
 

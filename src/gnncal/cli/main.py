@@ -1,4 +1,4 @@
-"""``gnncal``: the program."""
+"""The verbs of calibration; ``gnncal.__main__`` adds those of the laboratory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli import bench
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
-from gnncal.cli.csbm import csbm
 from gnncal.cli.decide import decide
-from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
 from gnncal.cli.methods import methods
@@ -27,9 +24,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, calibrate, apply, evaluate, decide, export, report, methods, csbm, scale):
+for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale):
     app.command()(friendly(verb))
-app.add_typer(bench.app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

@@ -188,7 +188,7 @@ def test_the_seed_decides_the_result_and_leaves_no_trace(kind):
 
 def test_sparse_products_and_attention_pass_gradcheck():
     from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods
-    from gnncal.tensors.sparse import SparseMatrix
+    from gnncal.calibrators.neural.sparse import SparseMatrix
 
     generator = np.random.default_rng(0)
     matrix = SparseMatrix(sparse.random_array((6, 9), density=0.4, rng=generator).tocsr())
@@ -391,7 +391,7 @@ def python(script):
 
 def test_listing_and_other_methods_do_not_load_torch():
     script = "import sys, gnncal; gnncal.list_calibrators(); gnncal.get_calibrator('ts'); "
-    script += "gnncal.settings_for('gats', 'Cora', 'gcn'); gnncal.GATS(); "
+    script += "gnncal.lab.settings_for('gats', 'Cora', 'gcn'); gnncal.GATS(); "
     assert python(script + "assert 'torch' not in sys.modules").returncode == 0
     assert python(script + "gnncal.get_calibrator('gats'); sys.modules['torch']").returncode == 0
 

@@ -77,7 +77,7 @@ class GATS(NeuralTemperature):
     patience : int, default=50
         Epochs without a lower loss after which training ends.
     learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.settings_for` has what publications used.
+        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
     random_state : int or numpy.random.Generator, default=0
         Seed of the initial weights, of dropout and of the held-out part. A generator works, but
         cannot be saved.
@@ -106,7 +106,7 @@ class GATS(NeuralTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import GATS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = GATS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))

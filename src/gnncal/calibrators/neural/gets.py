@@ -31,8 +31,8 @@ from gnncal.core.probability import softmax
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.tensors.features import ConstantFeatures
-    from gnncal.tensors.sparse import SparseMatrix
+    from gnncal.calibrators.neural.features import ConstantFeatures
+    from gnncal.calibrators.neural.sparse import SparseMatrix
 
 EXPERTS = ("l", "f", "d", "lf", "fd", "ld", "lfd")  # which of logits, features, degrees each sees
 
@@ -87,7 +87,7 @@ class GETS(NeuralCalibrator):
     patience : int, default=50
         Epochs without a lower loss after which training ends.
     learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.settings_for` has what publications used.
+        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0
@@ -118,7 +118,7 @@ class GETS(NeuralCalibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import GETS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> report = GETS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200)).fit_report_
@@ -248,9 +248,9 @@ class GETS(NeuralCalibrator):
     ) -> _Inputs:
         import torch
 
+        from gnncal.calibrators.neural.features import ConstantFeatures
         from gnncal.calibrators.neural.propagation import restrict
-        from gnncal.tensors.features import ConstantFeatures
-        from gnncal.tensors.sparse import SparseMatrix
+        from gnncal.calibrators.neural.sparse import SparseMatrix
 
         self._check_features(graph)
         z = bounded(logits)

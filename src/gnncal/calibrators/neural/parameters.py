@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.constraints import SEED, Constraint, choice, number, whole_number
+from gnncal.fitting.protocols import Protocol
 
 StopOn = Literal["held-out", "train", "none"]
 
@@ -33,7 +33,7 @@ class TrainingParameters:
     patience : int, default=50
         Epochs without a lower loss after which training ends.
     learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.settings_for` has what publications used.
+        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0

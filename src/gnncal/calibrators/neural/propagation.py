@@ -164,7 +164,7 @@ class _Block:
         return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
 
 
-class _Attention(torch.autograd.Function):  # type: ignore[misc]
+class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, attention: Attention, scale: Tensor, messages: Tensor) -> Tensor:
         r, v = scale.detach().numpy(), messages.detach().numpy()

@@ -78,7 +78,7 @@ class WATS(NeuralTemperature):
     patience : int, default=50
         Epochs without a lower loss after which training ends.
     learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.settings_for` has what publications used.
+        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0
@@ -107,7 +107,7 @@ class WATS(NeuralTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import WATS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = WATS(max_epochs=100).fit(logits, sample.labels, graph, nodes=range(200))

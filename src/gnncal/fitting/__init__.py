@@ -1,0 +1,1 @@
+"""How fits are found: losses with their derivatives, solvers, priors, what labels leave open."""

@@ -1,0 +1,1 @@
+"""The verbs of the laboratory: ``gnncal bench``, ``gnncal csbm`` and ``gnncal demo``."""
