@@ -14,9 +14,9 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
-from gnncal.core.data import check_graph
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
+from gnncal.core.nodes import check_graph
 from gnncal.core.probability import softmax
 from gnncal.core.pyg import as_graph
 from gnncal.core.tabular import Table, Tabular

@@ -13,6 +13,7 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.nodes import Nodes
 from gnncal.core.probability import softmax
 from gnncal.decisions import SetOutcome
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
@@ -76,7 +77,7 @@ class Inspection:
 def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Inspection:
     """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
     progress("looking at the graph")
-    seen = describe_neighbourhoods(subject.logits, subject.graph)
+    seen = describe_neighbourhoods(Nodes(subject.logits, subject.graph))
     support = _support(subject, seen)
     groupings = make_groupings(
         subject.graph,

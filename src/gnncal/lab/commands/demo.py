@@ -185,9 +185,10 @@ def _contradicted(bundle: Bundle, calibrations: dict[str, Calibration]) -> Contr
     """Look at the nodes where keeping the prediction costs most."""
     import numpy as np
 
+    from gnncal.core.nodes import Nodes
     from gnncal.homophily.neighbourhood import describe_neighbourhoods
 
-    seen = describe_neighbourhoods(bundle.logits, bundle.graph)
+    seen = describe_neighbourhoods(Nodes(bundle.logits, bundle.graph))
     test = bundle.test_nodes
     support = seen.mean_probs[test, seen.predictions[test]]
     nodes = test[support < CONTRADICTED]

@@ -10,6 +10,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import name_of
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.scale import edges as passes
 
 C = TypeVar("C", bound=Calibrator)
@@ -59,9 +60,9 @@ class ScaleMethod(ABC, Generic[C]):
         joined = beside(tables.nodes, found)
         return joined.mutate(in_degree=joined["rows"].fill_null(0)).drop("rows", "loops")
 
-    def seen(self, rows: Rows) -> Any:
-        """Return what the fit needs of the neighbourhoods of the calibration rows."""
-        return None
+    def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
+        """Return the calibration nodes with what a fit needs to know of their neighbours."""
+        return nodes
 
     @abstractmethod
     def temperature(self, table: Any) -> Any:
