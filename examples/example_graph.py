@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from gnncal import datasets
+from gnncal.lab import datasets
 from gnncal.lab.simulation import CSBM
 
 

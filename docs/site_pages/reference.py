@@ -27,9 +27,13 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def public_modules() -> list[ModuleType]:
-    """Return gnncal and its public submodules."""
-    submodules = [name for name in gnncal.__all__ if isinstance(getattr(gnncal, name), ModuleType)]
-    return [gnncal, *(import_module(f"gnncal.{name}") for name in sorted(submodules))]
+    """Return gnncal, its public submodules, and those of the laboratory."""
+    return [gnncal, *_submodules(gnncal), *_submodules(gnncal.lab)]
+
+
+def _submodules(module: ModuleType) -> list[ModuleType]:
+    names = [name for name in module.__all__ if isinstance(getattr(module, name), ModuleType)]
+    return [import_module(f"{module.__name__}.{name}") for name in sorted(names)]
 
 
 def section(module: ModuleType) -> str:

@@ -1,6 +1,5 @@
 """The public names of the laboratory and the files they come from."""
 
-from . import bench as bench
 from . import classifiers as classifiers
 from . import datasets as datasets
 from . import simulation as simulation

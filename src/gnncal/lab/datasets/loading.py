@@ -108,7 +108,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
 
     Examples
     --------
-    >>> from gnncal import datasets
+    >>> from gnncal.lab import datasets
     >>> datasets.load("Cora").graph.n_nodes  # doctest: +SKIP
     2708
 

@@ -1,1 +1,1 @@
-"""Tables of a benchmark as data, filled from records; ``rendering/bench`` writes them out."""
+"""Tables of a benchmark as data, filled from records; ``lab/pages/bench`` writes them out."""

@@ -1,0 +1,37 @@
+"""The few operations that formulas are written with, for arrays, tensors and table columns.
+
+A formula asks :func:`backend_of` for the operations that suit its argument, so it is written once.
+Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
+the classes. Each backend has the same functions:
+
+- of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``softplus``, ``maximum``,
+  ``minimum``, ``where``, ``rounded``, ``ceil``;
+- ``exp_``, ``divide_`` and ``maximum_``, which may overwrite their first argument;
+- of matrices: ``largest`` and ``total`` of each row, ``products`` of two rows, ``column`` (a vector
+  that meets every column), ``at_class`` (one entry of each row), ``with_class`` (another one
+  there), ``matrix`` (vectors side by side), ``weighted`` (a weighted sum of columns), ``tails``
+  (sums without the largest entries), ``width``, ``numbered``;
+- ``of_class``, which looks each class up in a table.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gnncal.backends import numpy as numpy_backend
+
+
+def backend_of(value: Any) -> ModuleType:
+    """Return the module with the operations for a value: an array, a tensor or columns."""
+    if isinstance(value, np.ndarray | float | int | np.generic):
+        return numpy_backend
+    if type(value).__module__.partition(".")[0] == "torch":
+        from gnncal.backends import torch as torch_backend
+
+        return torch_backend
+    from gnncal.backends import ibis as ibis_backend
+
+    return ibis_backend

@@ -1,0 +1,106 @@
+"""The operations of formulas on NumPy arrays: vectors (n,) and matrices (n, k)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+
+exp, log, log1p, sqrt, absolute, ceil = np.exp, np.log, np.log1p, np.sqrt, np.absolute, np.ceil
+maximum, minimum, where = np.maximum, np.minimum, np.where
+
+
+def exp_(values: FloatArray) -> FloatArray:
+    """Return e^x, in the memory of x."""
+    return np.exp(values, out=values)
+
+
+def divide_(values: FloatArray, divisor: FloatArray | float) -> FloatArray:
+    """Return x / y, in the memory of x."""
+    with np.errstate(over="ignore"):  # -1e38 / 0.01 is -inf, whose exp is the right 0
+        return np.divide(values, divisor, out=values)
+
+
+def maximum_(values: FloatArray, other: FloatArray | float) -> FloatArray:
+    """Return the larger of two entries, in the memory of x."""
+    return np.maximum(values, other, out=values)
+
+
+def softplus(values: FloatArray) -> FloatArray:
+    """Return ln(1 + e^x)."""
+    return np.logaddexp(0.0, values)
+
+
+def rounded(values: FloatArray, digits: int) -> FloatArray:
+    """Return values rounded to so many decimal places."""
+    return np.round(values, digits)
+
+
+def column(vector: Any) -> Any:
+    """Return a vector so that it meets every column of a matrix; a number stays a number."""
+    return vector if np.ndim(vector) == 0 else np.reshape(vector, (-1, 1))
+
+
+def largest(matrix: FloatArray) -> FloatArray:
+    """Return the largest entry of each row, (n,)."""
+    return matrix.max(axis=1)
+
+
+def total(matrix: FloatArray) -> FloatArray:
+    """Return the sum of each row, (n,)."""
+    return matrix.sum(axis=1)
+
+
+def products(matrix: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the scalar product of the rows of two matrices, (n,)."""
+    return np.einsum("ik,ik->i", matrix, other)
+
+
+def weighted(matrix: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the sum of each row with a weight for each column, (n,)."""
+    return matrix @ weights
+
+
+def matrix(vectors: Sequence[FloatArray]) -> FloatArray:
+    """Return vectors side by side, (n, k)."""
+    return np.stack(vectors, axis=1)
+
+
+def width(values: FloatArray) -> int:
+    """Return the number of columns of a matrix."""
+    return int(values.shape[1])
+
+
+def at_class(values: FloatArray, classes: IntArray) -> FloatArray:
+    """Return the entry of each row in the column of its class, (n,)."""
+    return values[np.arange(len(values)), classes]
+
+
+def of_class(table: FloatArray, classes: IntArray) -> FloatArray:
+    """Return the entry of a table (n_classes,) for each class, (n,)."""
+    return table[classes]
+
+
+def as_number(condition: BoolArray, like: FloatArray) -> FloatArray:
+    """Return 1 where a condition holds and 0 elsewhere, as precise as ``like``."""
+    return condition.astype(like.dtype)
+
+
+def with_class(values: FloatArray, classes: IntArray, entries: Any) -> FloatArray:
+    """Return a copy of a matrix with other entries in the column of each row's class."""
+    changed = values.copy()
+    changed[np.arange(len(values)), classes] = entries
+    return changed
+
+
+def tails(matrix: FloatArray) -> FloatArray:
+    """Return, in column m, the sum of each row without its m largest entries, (n, k)."""
+    return np.cumsum(np.sort(matrix, axis=1), axis=1)[:, ::-1]
+
+
+def numbered(matrix: FloatArray) -> FloatArray:
+    """Return 0, 1, .., k-1, one number for each column."""
+    return np.arange(matrix.shape[1], dtype=matrix.dtype)
