@@ -22,13 +22,13 @@ from scipy.stats import rankdata
 from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural_base import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import normalised_entropy, softmax
 from gnncal.files import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.homophily.neighbourhood import COVARIATES, describe_neighbourhoods
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
+from gnncal.formulas.probability import normalised_homophily
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
 

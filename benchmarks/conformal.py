@@ -23,7 +23,7 @@ import numpy as np
 
 from families import for_each_task, options_for
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.probability import softmax
+from gnncal.probability import softmax
 from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier
 from gnncal.files import Bundle
 from gnncal.lab.bench.logits import TrainedLogits

@@ -11,7 +11,7 @@ import numpy as np
 
 import gnncal
 from gnncal.core.arrays import IntArray
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 from gnncal.fitting.adam import adam
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.protocols import PAPER_EPOCHS

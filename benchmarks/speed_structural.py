@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from gnncal import Graph, StructuralLaw
-from gnncal.core.probability import normalised_entropy
+from gnncal.probability import normalised_entropy
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from speed_data import make_problem
 

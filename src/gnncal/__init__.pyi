@@ -9,9 +9,6 @@ from . import plotting as plotting
 from . import scale as scale
 from . import testing as testing
 from . import torch as torch
-from .calibrators.ablations import EntropyOnly as EntropyOnly
-from .calibrators.ablations import HomophilyOnly as HomophilyOnly
-from .calibrators.ablations import HoTSAlphaOne as HoTSAlphaOne
 from .calibrators.auto import Auto as Auto
 from .calibrators.base import Calibrator as Calibrator
 from .calibrators.base import FitReport as FitReport
@@ -35,10 +32,7 @@ from .calibrators.neural.wats import WATS as WATS
 from .calibrators.order_invariant import OrderInvariant as OrderInvariant
 from .calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
 from .calibrators.spline import SplineCalibration as SplineCalibration
-from .calibrators.structural import StructuralLaw as StructuralLaw
-from .calibrators.structural_graph import StructuralGraph as StructuralGraph
-from .calibrators.structural_remainder import StructuralRemainder as StructuralRemainder
-from .calibrators.structural_vector import StructuralVector as StructuralVector
+from .calibrators.structural import Structural as Structural
 from .calibrators.structured import StructuredMatrixScaling as StructuredMatrixScaling
 from .calibrators.structured import StructuredVectorScaling as StructuredVectorScaling
 from .calibrators.temperature import TemperatureScaling as TemperatureScaling
@@ -48,9 +42,6 @@ from .core.errors import GnncalWarning as GnncalWarning
 from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .core.graph import Graph as Graph
-from .core.nodes import Nodes as Nodes
-from .core.probability import logits_from_probabilities as logits_from_probabilities
-from .core.probability import softmax as softmax
 from .files import read_bundle as read_bundle
 from .files.saved import load as load
 from .inspection.page.report import Report as Report
@@ -61,7 +52,10 @@ from .interop import from_pyg as from_pyg
 from .interop import from_scipy as from_scipy
 from .metrics.evaluation import compare as compare
 from .metrics.evaluation import evaluate as evaluate
+from .nodes import Nodes as Nodes
 from .pipeline import Calibration as Calibration
 from .pipeline import calibrate as calibrate
+from .probability import logits_from_probabilities as logits_from_probabilities
+from .probability import softmax as softmax
 
 __version__: str

@@ -16,11 +16,11 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.core.nodes import check_graph
-from gnncal.core.probability import softmax
 from gnncal.core.pyg import as_graph
 from gnncal.core.tabular import Table, Tabular
 from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
+from gnncal.nodes import check_graph
+from gnncal.probability import softmax
 
 DEFAULT_METHOD = "structural"
 

@@ -10,7 +10,6 @@ from scipy.optimize import approx_fprime, minimize
 
 import gnncal
 from gnncal.calibrators.structural_remainder import divide_rest
-from gnncal.core.probability import normalised_entropy, softmax
 from gnncal.fitting.law import (
     Law,
     LawPrior,
@@ -21,7 +20,8 @@ from gnncal.fitting.law import (
     student_penalty,
 )
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.homophily.neighbourhood import describe_neighbourhoods
+from gnncal.formulas.structural import describe_neighbourhoods
+from gnncal.probability import normalised_entropy, softmax
 
 
 def random_rows(n=60, n_classes=3, m=2, seed=0):

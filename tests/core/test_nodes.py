@@ -6,7 +6,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.ratio_binned import same_class_ratio
-from gnncal.homophily.neighbourhood import describe_neighbourhoods
+from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
 
 LABELS = np.array([0, 1, 2, 1, 0, 2, 1, 0])

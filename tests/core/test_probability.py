@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
 import gnncal
-from gnncal.core.probability import (
+from gnncal.probability import (
     concentration,
     keep_predictions,
     normalised_entropy,

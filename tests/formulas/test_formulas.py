@@ -105,7 +105,11 @@ VECTORS = {
     ),
     "hots": (
         lambda e, h: temperatures.power_law(
-            probability.concentration(e, K), temperatures.log_signal(h, K, 0.02), 0.4, 0.3, 0.7
+            temperatures.power_ratio(
+                probability.concentration(e, K), temperatures.log_signal(h, K, 0.02), 0.7
+            ),
+            0.4,
+            0.3,
         ),
         "eh",
         lambda e, h: (

@@ -6,7 +6,7 @@ import pytest
 import gnncal
 from gnncal.core.errors import InputError
 from gnncal.decisions import hold_out, selective_curve
-from gnncal.homophily.neighbourhood import describe_neighbourhoods
+from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.inspection.explanation import explain
 from gnncal.inspection.inspection import inspect
 from gnncal.inspection.subject import LONGEST_NAME, make_subject

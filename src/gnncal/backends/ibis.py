@@ -88,6 +88,11 @@ exp, log, sqrt, absolute, ceil = map(_of_every_entry, ("exp", "ln", "sqrt", "abs
 exp_ = exp
 
 
+def add_(values: Any, other: Any) -> Any:
+    """Return x + y."""
+    return values + other
+
+
 def divide_(values: Any, divisor: Any) -> Any:
     """Return x / y."""
     return values / divisor
@@ -140,6 +145,11 @@ def largest(matrix: Columns) -> Any:
     return ibis.greatest(*matrix.parts)
 
 
+def shifted(matrix: Columns) -> Columns:
+    """Return the rows less their largest entries."""
+    return matrix - column(largest(matrix))
+
+
 def total(matrix: Columns) -> Any:
     """Return the sum of each row."""
     return reduce(add, matrix.parts)
@@ -178,3 +188,8 @@ def of_class(table: Any, classes: Any) -> Any:
 def as_number(condition: Any, like: Any) -> Any:
     """Return 1 where a condition holds and 0 elsewhere."""
     return condition.cast("float64")
+
+
+def nan_to_zero(values: Any) -> Any:
+    """Return values with 0 in place of null."""
+    return values.each(nan_to_zero) if isinstance(values, Columns) else values.fill_null(0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,11 @@ def divide_(values: FloatArray, divisor: FloatArray | float) -> FloatArray:
     """Return x / y, in the memory of x."""
     with np.errstate(over="ignore"):  # -1e38 / 0.01 is -inf, whose exp is the right 0
         return np.divide(values, divisor, out=values)
+
+
+def add_(values: FloatArray, other: FloatArray | float) -> FloatArray:
+    """Return x + y, in the memory of x."""
+    return np.add(values, other, out=values)
 
 
 def maximum_(values: FloatArray, other: FloatArray | float) -> FloatArray:
@@ -47,6 +52,12 @@ def column(vector: Any) -> Any:
 def largest(matrix: FloatArray) -> FloatArray:
     """Return the largest entry of each row, (n,)."""
     return matrix.max(axis=1)
+
+
+def shifted(matrix: FloatArray) -> FloatArray:
+    """Return the rows less their largest entries."""
+    with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
+        return matrix - matrix.max(axis=1, keepdims=True)
 
 
 def total(matrix: FloatArray) -> FloatArray:
@@ -104,3 +115,70 @@ def tails(matrix: FloatArray) -> FloatArray:
 def numbered(matrix: FloatArray) -> FloatArray:
     """Return 0, 1, .., k-1, one number for each column."""
     return np.arange(matrix.shape[1], dtype=matrix.dtype)
+
+
+def precise(values: FloatArray) -> FloatArray:
+    """Return values in float64, in which numbers about single nodes are computed."""
+    return values.astype(np.float64)
+
+
+def beside(matrix: FloatArray, vectors: Sequence[FloatArray]) -> FloatArray:
+    """Return a matrix with more columns, in its precision."""
+    return np.column_stack([matrix, *(vector.astype(matrix.dtype) for vector in vectors)])
+
+
+def fill_(matrix: FloatArray, rows: BoolArray, value: float) -> FloatArray:
+    """Return a matrix with one value in some rows, in the memory of the matrix."""
+    matrix[rows] = value
+    return matrix
+
+
+def nan_to_zero(values: FloatArray) -> FloatArray:
+    """Return values with 0 in place of NaN."""
+    return np.nan_to_num(values, nan=0.0)
+
+
+def where_needed(
+    condition: BoolArray,
+    function: Callable[..., FloatArray],
+    arguments: Sequence[FloatArray],
+    otherwise: FloatArray,
+) -> FloatArray:
+    """Return ``function(*arguments)`` for the rows where a condition holds, computed there only."""
+    result = otherwise.copy()
+    rows = np.flatnonzero(condition)
+    if rows.size:
+        result[rows] = function(*(argument[rows] for argument in arguments))
+    return result
+
+
+def like(values: FloatArray, other: FloatArray) -> FloatArray:
+    """Return values as precise as others."""
+    return values.astype(other.dtype)
+
+
+def is_precise(values: FloatArray) -> bool:
+    """Whether values have the precision of a float64."""
+    return values.dtype == np.float64
+
+
+def whole(values: FloatArray) -> IntArray:
+    """Return whole numbers as integers."""
+    return values.astype(np.int64)
+
+
+def finite_(values: FloatArray) -> FloatArray:
+    """Return infinities as the largest numbers that there are, in the memory of the values."""
+    limit = np.finfo(values.dtype).max
+    return np.clip(values, -limit, limit, out=values)
+
+
+def product(matrix: FloatArray, weight: FloatArray) -> FloatArray:
+    """W x of each row x; a weight (k,) is the diagonal of W."""
+    with np.errstate(over="ignore"):
+        return weight * matrix if weight.ndim == 1 else matrix @ weight.T
+
+
+def ones(matrix: FloatArray) -> FloatArray:
+    """Return 1 for each row of a matrix, (n,), in float64."""
+    return np.ones(len(matrix))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ exp, log, log1p, sqrt, absolute, ceil = (
     torch.abs,
     torch.ceil,
 )
-exp_, divide_ = torch.exp, torch.div  # a gradient needs what would be overwritten
+add_, exp_, divide_ = torch.add, torch.exp, torch.div  # a gradient needs what would be overwritten
 LINEAR_FROM = -math.log(torch.finfo(torch.float64).eps)  # ln(1 + e^x) is x to the last digit
 
 
@@ -58,6 +58,11 @@ def column(vector: Any) -> Any:
 def largest(matrix: Tensor) -> Tensor:
     """Return the largest entry of each row, (n,)."""
     return matrix.amax(dim=1)
+
+
+def shifted(matrix: Tensor) -> Tensor:
+    """Return the rows less their largest entries, which count as constants."""
+    return matrix - matrix.detach().amax(dim=1, keepdim=True)
 
 
 def total(matrix: Tensor) -> Tensor:
@@ -116,3 +121,64 @@ def tails(matrix: Tensor) -> Tensor:
 def numbered(matrix: Tensor) -> Tensor:
     """Return 0, 1, .., k-1, one number for each column."""
     return torch.arange(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
+
+
+def precise(values: Tensor) -> Tensor:
+    """Return values as they are: a module computes in the precision of its logits."""
+    return values
+
+
+def beside(matrix: Tensor, vectors: Sequence[Tensor]) -> Tensor:
+    """Return a matrix with more columns."""
+    return torch.cat([matrix, *(vector[:, None] for vector in vectors)], dim=1)
+
+
+def fill_(matrix: Tensor, rows: Tensor, value: float) -> Tensor:
+    """Return a matrix with one value in some rows."""
+    return torch.where(rows[:, None], value, matrix)
+
+
+def nan_to_zero(values: Tensor) -> Tensor:
+    """Return values with 0 in place of NaN; no gradient flows there."""
+    return torch.where(values.isnan(), torch.zeros_like(values), values)
+
+
+def where_needed(
+    condition: Tensor,
+    function: Callable[..., Tensor],
+    arguments: Sequence[Tensor],
+    otherwise: Tensor,
+) -> Tensor:
+    """Return ``function(*arguments)`` for the rows where a condition holds."""
+    return torch.where(condition, function(*arguments), otherwise)
+
+
+def like(values: Tensor, other: Tensor) -> Tensor:
+    """Return values as precise as others."""
+    return values.to(other.dtype)
+
+
+def is_precise(values: Tensor) -> bool:
+    """Whether values have the precision of a float64."""
+    return values.dtype == torch.float64
+
+
+def whole(values: Tensor) -> Tensor:
+    """Return whole numbers as integers."""
+    return values.long()
+
+
+def finite_(values: Tensor) -> Tensor:
+    """Return infinities as the largest numbers that there are."""
+    limit = torch.finfo(values.dtype).max
+    return values.clamp(-limit, limit)
+
+
+def product(matrix: Tensor, weight: Tensor) -> Tensor:
+    """W x of each row x; a weight (k,) is the diagonal of W."""
+    return weight * matrix if weight.ndim == 1 else matrix @ weight.T
+
+
+def ones(matrix: Tensor) -> Tensor:
+    """Return 1 for each row of a matrix, (n,)."""
+    return matrix.new_ones(matrix.shape[0])

@@ -10,14 +10,13 @@ from gnncal.calibrators.base import FitReport, Fitting
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
 from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.solvers import Solution, lbfgs
+from gnncal.nodes import Nodes
 
-SMALLEST_NORMAL = np.finfo(np.float32).tiny  # a probability whose logarithm is -87.3
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
 MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
 BOUND = 50.0  # of every weight and bias; only separable nodes get there
@@ -84,14 +83,6 @@ class AffineCalibrator(OwnLogitsCalibrator):
         if hit and np.unique(nodes.labels).size == nodes.n_classes:  # missing: another warning
             reasons.append(f"{' and '.join(hit)} reached the bound of ±{BOUND:g}")
         return FitReport.of(nodes, loss, hit, undetermined=tuple(reasons))
-
-    def _affine_scores(self, x: FloatArray) -> FloatArray:
-        """W x + b of each row, finite and in the precision of x."""
-        weight, bias = self.weight_.astype(x.dtype), self.bias_.astype(x.dtype)
-        with np.errstate(over="ignore"):
-            scores = (weight * x if weight.ndim == 1 else x @ weight.T) + bias
-        limit = np.finfo(scores.dtype).max
-        return np.clip(scores, -limit, limit, out=scores)
 
 
 def affine_objective(

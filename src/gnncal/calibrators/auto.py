@@ -14,10 +14,11 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import log_losses, normalised_entropy
+from gnncal.formulas.probability import normalised_entropy
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
 
-KEEPING = ("ts", "hts", "structural", "structural-remainder")
+KEEPING = ("ts", "hts", "structural-temperature", "structural")
 DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 
 
@@ -31,7 +32,7 @@ class Auto(Calibrator):
 
     Parameters
     ----------
-    candidates : sequence of str, default=("ts", "hts", "structural", "structural-remainder")
+    candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
         Names of calibrators, the simplest first. The default ones keep predictions; with others,
         predictions may change.
     n_folds : int, default=5

@@ -23,8 +23,6 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.learned import LearnedTable
-from gnncal.core.nodes import Nodes, as_nodes, as_nodes_of_a_fit
-from gnncal.core.probability import scaled_probabilities
 from gnncal.core.tabular import Table, Tabular, listed, number, text
 from gnncal.fitting.evidence import (
     common_reasons,
@@ -33,6 +31,9 @@ from gnncal.fitting.evidence import (
     undetermined_message,
 )
 from gnncal.fitting.losses import TemperatureLoss
+from gnncal.formulas.methods import Portable
+from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.probability import scaled_probabilities
 
 
 @dataclass(frozen=True, repr=False)
@@ -467,6 +468,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         # Found by name: modules are made of calibrators, so their package lies above this one.
         return import_module("gnncal.torch").to_module(self)
 
+    def _portable(self) -> Portable:
+        """Return this fitted calibrator as a formula that other backends can run.
+
+        A hook for methods that look at logits and edges alone.
+        """
+        raise InputError(
+            f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
+            "predict_proba, or fit another method, such as 'structural'."
+        )
+
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""
         return self.learned
@@ -495,7 +506,73 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return record
 
 
-class TemperatureCalibrator(Calibrator):
+class HasTemperature:
+    """What calibrators have in common that give each node a temperature."""
+
+    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
+    temperature_: FloatArray  # (n_nodes,) of the fitted graph
+
+    def predict_temperature(
+        self, logits: Any, graph: Any = None, *, known_labels: Any = None
+    ) -> FloatArray:
+        """Return the temperature of each node.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes. It may be another one than in ``fit``.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Positive numbers that the logits are divided by.
+
+        """
+        calibrator: Any = self  # a Calibrator too
+        return self._checked_temperature(calibrator._check_prediction(logits, graph, known_labels))
+
+    def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
+        """Return the temperature of a node with a given entropy and homophily, all else typical.
+
+        Parameters
+        ----------
+        entropy : float or array_like of shape (n,)
+            Normalised entropy of the raw prediction, in [0, 1].
+        homophily : float or array_like of shape (n,)
+            Share of the neighbours that have the node's class, in [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            Temperatures of the common length; None for methods that have no such formula.
+
+        """
+        check_is_fitted(self, "classes_")
+        values = (np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (entropy, homophily))
+        return self._temperature_at(*np.broadcast_arrays(*values))
+
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        """A hook for methods whose temperature is a formula of the two."""
+        return None
+
+    def _checked_temperature(self, nodes: Nodes) -> FloatArray:
+        temperature = self._temperature(nodes)
+        if temperature.shape != (nodes.n_nodes,):
+            raise ValueError(
+                f"{type(self).__name__}._temperature gives the shape {temperature.shape}; expected "
+                f"({nodes.n_nodes},), one number for each node."
+            )
+        return temperature
+
+    @abstractmethod
+    def _temperature(self, nodes: Nodes) -> FloatArray: ...
+
+
+class TemperatureCalibrator(HasTemperature, Calibrator):
     """Base of calibrators that divide each node's logits by a positive number, its temperature.
 
     The order of a node's classes stays, so predictions cannot change. A subclass implements
@@ -525,71 +602,11 @@ class TemperatureCalibrator(Calibrator):
     """
 
     preserves_predictions = True
-    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
-    temperature_: FloatArray
-
-    def predict_temperature(
-        self, logits: Any, graph: Any = None, *, known_labels: Any = None
-    ) -> FloatArray:
-        """Return the temperature of each node.
-
-        Parameters
-        ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. It may be another one than in ``fit``.
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, as in :meth:`predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Positive numbers that the logits are divided by.
-
-        """
-        return self._checked_temperature(self._check_prediction(logits, graph, known_labels))
-
-    def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
-        """Return the temperature of a node with a given entropy and homophily, all else typical.
-
-        Parameters
-        ----------
-        entropy : float or array_like of shape (n,)
-            Normalised entropy of the raw prediction, in [0, 1].
-        homophily : float or array_like of shape (n,)
-            Share of the neighbours that have the node's class, in [0, 1].
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            Temperatures of the common length; None for methods that have no such formula.
-
-        """
-        check_is_fitted(self, "classes_")
-        values = (np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (entropy, homophily))
-        return self._law(*np.broadcast_arrays(*values))
-
-    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
-        """A hook for methods whose temperature is a formula of the two."""
-        return None
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return scaled_probabilities(
             nodes.logits, self._checked_temperature(nodes), nodes.predictions
         )
-
-    def _checked_temperature(self, nodes: Nodes) -> FloatArray:
-        temperature = self._temperature(nodes)
-        if temperature.shape != (nodes.n_nodes,):
-            raise ValueError(
-                f"{type(self).__name__}._temperature gives the shape {temperature.shape}; expected "
-                f"({nodes.n_nodes},), one number for each node."
-            )
-        return temperature
-
-    @abstractmethod
-    def _temperature(self, nodes: Nodes) -> FloatArray: ...
 
 
 def fit_quietly(

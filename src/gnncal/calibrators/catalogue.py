@@ -7,9 +7,8 @@ else asks :func:`every_calibrator` or :func:`class_of`, which know those of othe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from gnncal.calibrators.ablations import EntropyOnly, HomophilyOnly, HoTSAlphaOne
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.dirichlet import DirichletCalibration
@@ -26,16 +25,21 @@ from gnncal.calibrators.order_invariant import OrderInvariant
 from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
-from gnncal.calibrators.structural import StructuralLaw
-from gnncal.calibrators.structural_graph import StructuralGraph
-from gnncal.calibrators.structural_remainder import StructuralRemainder
-from gnncal.calibrators.structural_vector import StructuralVector
+from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.calibrators.vector import VectorScaling
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.names import plain_name, suggestion
+
+
+class Preset(NamedTuple):
+    """Parameters that a name sets, and what the calibrator then is, in one sentence."""
+
+    params: Mapping[str, Any]
+    summary: str
+
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
     "uncalibrated": Uncalibrated,
@@ -53,20 +57,46 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "histogram": HistogramBinning,
     "spline": SplineCalibration,
     "rbs": RatioBinnedScaling,
-    "structural": StructuralLaw,
-    "structural-remainder": StructuralRemainder,
-    "structural-vector": StructuralVector,
-    "structural-graph": StructuralGraph,
+    "structural": Structural,
+    "structural-free": Structural,
+    "structural-temperature": Structural,
+    "structural-vector": Structural,
     "auto": Auto,
     "hots": HoTS,
-    "entropy-only": EntropyOnly,
-    "homophily-only": HomophilyOnly,
-    "hots-alpha1": HoTSAlphaOne,
+    "entropy-only": HoTS,
+    "homophily-only": HoTS,
+    "hots-alpha1": HoTS,
     "cagcn": CaGCN,
     "gats": GATS,
     "gets": GETS,
     "wats": WATS,
 }
+
+# Names that stand for a class with some parameters set, and what that makes of it.
+PRESETS: dict[str, Preset] = {
+    "structural-free": Preset(
+        {"keep_predictions": False},
+        "The structural calibrator with predictions that may change.",
+    ),
+    "structural-temperature": Preset(
+        {"without": "remainder"},
+        "The structural law alone: an ablation that divides all logits of a node by one number.",
+    ),
+    "structural-vector": Preset(
+        {"keep_predictions": False, "without": "neighbours"},
+        "The structural law and a bias for each class: an ablation of structural-free.",
+    ),
+    "entropy-only": Preset(
+        {"without": "homophily"}, "HoTS without homophily: a temperature from the entropy alone."
+    ),
+    "homophily-only": Preset(
+        {"without": "entropy"}, "HoTS without the entropy: a temperature from homophily alone."
+    ),
+    "hots-alpha1": Preset(
+        {"without": "exponent"}, "HoTS with the exponent fixed at 1, the first order of the theory."
+    ),
+}
+NO_PRESET: Mapping[str, Any] = {}
 
 _FITTING = {
     "closed form": "in closed form",
@@ -158,6 +188,14 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
     """
     name = find_name(name)
     calibrator = class_of(name)
+    preset = preset_of(name)
+    for key in set(params) & set(preset):
+        if params[key] != preset[key]:
+            raise InputError(
+                f"{name} is {calibrator.__name__} with {key}={preset[key]!r}, but {key} is "
+                f"{params[key]!r}; leave it out, or choose another name."
+            )
+    params = {**preset, **params}
     allowed = calibrator._get_param_names()
     unknown = sorted(set(params) - set(allowed))
     if "protocol" in unknown and calibrator.fitting != "iterative":
@@ -177,16 +215,27 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
     return made
 
 
+def preset_of(name: str) -> Mapping[str, Any]:
+    """Return the parameters that a name in the catalogue sets."""
+    return PRESETS[name].params if name in PRESETS else NO_PRESET
+
+
 def name_of(calibrator: Calibrator) -> str:
-    """Return the catalogue's name of a calibrator."""
+    """Return the catalogue's name of a calibrator; of several the one that sets most."""
+    params = calibrator.get_params(deep=False)
 
     def names(known: Mapping[str, type[Calibrator]]) -> list[str]:
-        return [name for name, kind in known.items() if kind is type(calibrator)]
+        return [
+            name
+            for name, kind in known.items()
+            if kind is type(calibrator)
+            and all(params[key] == value for key, value in preset_of(name).items())
+        ]
 
     # The packages of others are imported only if it is none of ours.
-    found = names(CALIBRATORS) or names(every_calibrator())
-    if found:
-        return found[0]
+    matching = names(CALIBRATORS) or names(every_calibrator())
+    if matching:
+        return max(matching, key=lambda name: len(preset_of(name)))
     raise InputError(
         f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an installed "
         "package declare it; declare it as an entry point of the group gnncal.calibrators "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import class_of, find_name, provider_of
+from gnncal.calibrators.catalogue import PRESETS, class_of, find_name, preset_of, provider_of
 
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
 ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\n(?P<description>(?:[ ]+\S.*(?:\n|$))+)", re.M)
@@ -41,18 +41,21 @@ def describe(name: str) -> MethodDescription:
     """Return the description of the calibrator with this name."""
     name = find_name(name)
     kind = class_of(name)
-    signature = inspect.signature(kind)
+    signature, preset = inspect.signature(kind), preset_of(name)
+    made = kind(**preset)
+    first = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     return MethodDescription(
         name,
         kind.__name__,
-        _plain(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]),
-        kind.preserves_predictions,
-        kind.needs_graph,
+        PRESETS[name].summary if name in PRESETS else _plain(first),
+        made.preserves_predictions,
+        made.needs_graph,
         kind.needs_torch,
         provider_of(name),
         tuple(
             ParameterDescription(parameter, signature.parameters[parameter].default, note)
             for parameter, note in _notes(kind).items()
+            if parameter not in preset
         ),
     )
 

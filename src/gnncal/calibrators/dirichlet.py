@@ -6,11 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
+from gnncal.calibrators.affine import RIDGE, AffineCalibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import NONE, Constraint, number
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import log_losses, unchecked_softmax
+from gnncal.formulas.affine import dirichlet, log_probabilities
+from gnncal.formulas.methods import Portable, of_logits
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
 
 FEW_CLASSES = 8
 PENALTIES = (10.0, 1e3)  # with few and with many classes
@@ -78,13 +80,16 @@ class DirichletCalibration(AffineCalibrator):
         np.fill_diagonal(weights, RIDGE)
         logits = nodes.calibration_logits
         mu = penalty / n_classes + RIDGE
-        self._fit_affine(_log_probabilities(logits), nodes.labels, weights, mu)
+        self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu)
         loss = log_losses(self._probabilities(logits), nodes.labels).mean()
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        return unchecked_softmax(self._affine_scores(_log_probabilities(logits)))
+        weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
+        return dirichlet(logits, weight, bias)
 
-
-def _log_probabilities(logits: FloatArray) -> FloatArray:
-    return np.log(np.maximum(unchecked_softmax(logits), SMALLEST_NORMAL))
+    def _portable(self) -> Portable:
+        learned = {"weight": self.weight_, "bias": self.bias_}
+        return Portable(
+            of_logits(dirichlet), learned, is_temperature=False, keeps_predictions=False
+        )

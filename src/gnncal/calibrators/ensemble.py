@@ -12,10 +12,13 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint, number
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, unchecked_softmax
 from gnncal.fitting.protocols import PROTOCOLS, Protocol, warn_unless_converged
 from gnncal.fitting.solvers import Solution
+from gnncal.formulas.affine import mixture
+from gnncal.formulas.methods import Portable, of_logits
+from gnncal.formulas.probability import SMALLEST_PROBABILITY, softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import keep_predictions
 
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
 MAX_STEPS = 50  # of Newton's method with one barrier; a handful are usual
@@ -103,14 +106,15 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
 
     def _parts(self, logits: FloatArray) -> FloatArray:
         uniform = np.full_like(logits, 1.0 / logits.shape[1])
-        return np.stack(
-            [unchecked_softmax(logits, self.base_temperature_), unchecked_softmax(logits), uniform]
-        )
+        return np.stack([softmax(logits, self.base_temperature_), softmax(logits), uniform])
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        mixed = np.einsum("w,wik->ik", self.weights_.astype(logits.dtype), self._parts(logits))
-        mixed /= mixed.sum(axis=1, keepdims=True)
+        mixed = mixture(logits, self.base_temperature_, self.weights_.astype(logits.dtype))
         return keep_predictions(mixed, logits.argmax(axis=1))
+
+    def _portable(self) -> Portable:
+        learned = {"base_temperature": self.base_temperature_, "weights": self.weights_}
+        return Portable(of_logits(mixture), learned, is_temperature=False)
 
 
 def mixture_weights(at_label: FloatArray) -> Solution:

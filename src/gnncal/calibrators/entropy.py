@@ -9,11 +9,16 @@ from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import LearnedTable
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
+from gnncal.formulas.methods import Portable, hts_log_temperature, hts_temperature
+from gnncal.formulas.temperatures import (
+    entropy_temperature,
+    log_entropy,
+    log_entropy_temperature,
+)
+from gnncal.nodes import Nodes
 
-SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
 RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
 
 
@@ -85,8 +90,7 @@ class EntropyScaling(ParametricTemperature):
         return _linear(entropy)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        certain, uncertain = theta
-        return certain * covariates[:, 0] + uncertain * covariates[:, 1], covariates
+        return entropy_temperature(covariates[:, 1], *theta), covariates
 
     def _learned_table(self) -> LearnedTable:
         if self.protocol == "converged":
@@ -97,6 +101,14 @@ class EntropyScaling(ParametricTemperature):
         if self.protocol == "converged":
             return temperature
         return np.maximum(temperature, RELEASE_FLOOR)
+
+    def _portable(self) -> Portable:
+        learned = {
+            "certain_temperature": self.certain_temperature_,
+            "uncertain_temperature": self.uncertain_temperature_,
+        }
+        floor = None if self.protocol == "converged" else RELEASE_FLOOR
+        return Portable(hts_temperature, learned, {"floor": floor})
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.0, 1.0), (3.0, 1.0), (0.3, 0.3)]
@@ -174,10 +186,9 @@ class LogEntropyScaling(ParametricTemperature):
         return _logarithmic(entropy)
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        score = self._score(theta, covariates)
-        temperature = np.logaddexp(0.0, score)
+        temperature = log_entropy_temperature(covariates[:, 0], *theta)
         inside = temperature > TEMPERATURE_RANGE[0]
-        temperature = np.maximum(temperature, TEMPERATURE_RANGE[0])
+        score = self._score(theta, covariates)
         return temperature, (expit(score) * inside)[..., None] * covariates
 
     def _second_derivatives(
@@ -191,6 +202,10 @@ class LogEntropyScaling(ParametricTemperature):
     def _score(self, theta: FloatArray, covariates: FloatArray) -> FloatArray:
         slope, intercept = theta
         return slope * covariates[:, 0] + intercept
+
+    def _portable(self) -> Portable:
+        learned = {"slope": self.slope_, "intercept": self.intercept_}
+        return Portable(hts_log_temperature, learned)
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]
@@ -209,4 +224,4 @@ def _linear(entropy: FloatArray) -> FloatArray:
 
 def _logarithmic(entropy: FloatArray) -> FloatArray:
     """ln e and a constant as columns."""
-    return np.stack([np.log(np.maximum(entropy, SMALLEST_ENTROPY)), np.ones(len(entropy))], axis=1)
+    return np.stack([log_entropy(entropy), np.ones(len(entropy))], axis=1)

@@ -11,8 +11,9 @@ from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import log_losses, unchecked_softmax
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
 
 
 class HistogramBinning(OwnLogitsCalibrator):
@@ -76,7 +77,7 @@ class HistogramBinning(OwnLogitsCalibrator):
         self.n_bins = n_bins
 
     def _fit(self, nodes: Nodes) -> None:
-        probs = unchecked_softmax(nodes.calibration_logits).astype(np.float64)
+        probs = softmax(nodes.calibration_logits).astype(np.float64)
         shares = np.arange(1, self.n_bins) / self.n_bins
         # Edges that are data: an interpolated one may round to either side of a node.
         edges = np.quantile(probs, shares, axis=0, method="higher")
@@ -97,7 +98,7 @@ class HistogramBinning(OwnLogitsCalibrator):
         return np.divide(hits, counts, out=np.full(self.n_bins, np.nan), where=counts > 0)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        probs = unchecked_softmax(logits)
+        probs = softmax(logits)
         mapped = np.empty_like(probs)
         for c, p in enumerate(probs.T):
             found = self.frequencies_[c, np.digitize(p, self.edges_[c])]

@@ -1,21 +1,108 @@
-"""HoTS: homophily-aware temperature scaling (Tae, Hwang, Lee, NeurIPS 2026)."""
+"""HoTS, homophily-aware temperature scaling (Tae, Hwang, Lee, NeurIPS 2026), and its ablations."""
 
 from __future__ import annotations
 
+import warnings
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
 import numpy as np
+from scipy.special import expit
 
-from gnncal.calibrators.homophily_temperature import (
-    ALPHA,
-    BASE_TEMPERATURE,
-    BETA,
-    HomophilyTemperature,
-    power_law_second_derivatives,
-    softplus_link,
-)
+from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import NONE, Constraint, choice, number, number_range
+from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.learned import TEXT, LearnedTable
+from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.fitting.protocols import Protocol
+from gnncal.formulas.methods import Portable, hots_temperature
+from gnncal.formulas.probability import concentration, homophily_of, normalised_homophily
+from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
+from gnncal.homophily import (
+    ESTIMATORS,
+    Agreement,
+    HomophilyEstimator,
+    Predictor,
+    Shared,
+    Support,
+    make_estimator,
+    name_of,
+)
+from gnncal.homophily.base import CannotLearnError, Weights
+from gnncal.homophily.clamping import CLAMPED_LABELS
+from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
+from gnncal.nodes import Nodes
+
+FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
+WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
+
+# The paper's floors, softplus(raw) + floor, as lower bounds. At one of them the formula is simpler.
+BASE_TEMPERATURE = Parameter(
+    "base_temperature",
+    0.1,
+    TEMPERATURE_RANGE[1],
+    "the correction term sets the temperature alone",
+    simpler_at_lower=True,
+)
+BETA = Parameter(
+    "beta",
+    0.01,
+    TEMPERATURE_RANGE[1],
+    "no correction helps beyond one temperature",
+    simpler_at_lower=True,
+)
+ALPHA = Parameter(
+    "alpha", 0.01, 10.0, "homophily does not change the temperature here", simpler_at_lower=True
+)
 
 
-class HoTS(HomophilyTemperature):
+Part = Literal["homophily", "entropy", "exponent"]
+
+
+class Form(NamedTuple):
+    """What is fitted in the full formula or in one of its ablations, and where a fit starts."""
+
+    parameters: tuple[Parameter, ...]
+    starts: tuple[tuple[float, ...], ...]  # of the converged fit
+    paper_start: tuple[float, ...]  # of the paper's loop, unconstrained
+    fixed_alpha: float | None = None
+
+
+FORMS: dict[Part | None, Form] = {
+    None: Form(
+        (BASE_TEMPERATURE, BETA, ALPHA),
+        (
+            *((1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)),  # mild
+            *((0.5, 0.05, 2.0), (0.11, 0.5, 1.5), (4.0, 0.012, 1.5)),  # steep
+        ),
+        (0.5, 0.5, 0.0),
+    ),
+    "homophily": Form(
+        (BASE_TEMPERATURE, BETA), ((1.0, 0.05), (0.3, 0.3), (1.07, 0.98)), (0.5, 0.5), 0.0
+    ),
+    "entropy": Form(
+        (BASE_TEMPERATURE, BETA, ALPHA),
+        ((1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)),
+        (0.5, 0.5, 0.0),
+    ),
+    "exponent": Form(
+        (BASE_TEMPERATURE, BETA),
+        ((1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)),
+        (0.5, 0.5),
+        1.0,
+    ),
+}
+
+
+OF_HOMOPHILY: LearnedTable = {
+    "homophily_method_": choice(*ESTIMATORS, "given"),
+    "homophily_weights_": {},
+    "isolated_homophily_": number(at_least=0, at_most=1),
+    "graph_fingerprint_": TEXT,
+}
+
+
+class HoTS(ParametricTemperature):
     r"""A temperature for each node from its entropy and its local homophily.
 
     .. math::
@@ -44,11 +131,15 @@ class HoTS(HomophilyTemperature):
         Lower limit of 1 - e. The released code has 0.001.
     temperature_range : tuple of float, optional
         Limits of T. The released code has 0.05 and 50; by default there are none.
+    without : {"homophily", "entropy", "exponent"}, optional
+        The paper's component ablation. Without homophily, alpha is 0 and no graph is needed
+        (``entropy-only``); without the entropy, the root is 1 (``homophily-only``); without the
+        exponent, alpha is 1, as in the model that HoTS is derived from (``hots-alpha1``).
 
     Attributes
     ----------
     base_temperature_, beta_, alpha_ : float
-        The fitted parameters of the formula.
+        The fitted parameters of the formula; alpha_ is missing where it is fixed.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     homophily_ : ndarray of shape (n_nodes,)
@@ -82,35 +173,334 @@ class HoTS(HomophilyTemperature):
     >>> calibrator = HoTS().fit(logits, sample.labels, graph, nodes=range(500))
     >>> calibrator.temperature_at(entropy=0.3, homophily=[0.4, 0.9]).round(1)
     array([3.6, 0.8])
+    >>> ablation = HoTS(without="entropy").fit(logits, sample.labels, graph, nodes=range(500))
+    >>> ablation.temperature_at(entropy=0.3, homophily=[0.4, 0.9]).round(1)
+    array([3.5, 0.9])
 
     """
 
-    parameters = (BASE_TEMPERATURE, BETA, ALPHA)
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "protocol": choice("converged", "paper"),
+        "epsilon": number(above=0),
+        "minimum_certainty": number(at_least=0, at_most=1),
+        "temperature_range": number_range(above=0) | NONE,
+        "without": choice("homophily", "entropy", "exponent") | NONE,
+    }
     base_temperature_: float
     beta_: float
     alpha_: float
+    homophily_: FloatArray  # (n_nodes,) h^ on the fitted graph
+    homophily_method_: str  # the name of the estimator used, after any fallback
+    homophily_weights_: Weights
+    isolated_homophily_: float  # h^ of nodes without neighbours: typical of calibration nodes
+    graph_fingerprint_: str
+
+    def __init__(
+        self,
+        *,
+        homophily: Any = "support",
+        protocol: Protocol = "converged",
+        epsilon: float = 0.02,
+        minimum_certainty: float = 0.0,
+        temperature_range: tuple[float, float] | None = None,
+        without: Part | None = None,
+    ) -> None:
+        self.homophily = homophily
+        self.protocol = protocol
+        self.epsilon = epsilon
+        self.minimum_certainty = minimum_certainty
+        self.temperature_range = temperature_range
+        self.without = without
+
+    @property
+    def needs_graph(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` and ``predict_proba`` must be given a graph."""
+        return self.without != "homophily"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+        """What is fitted."""
+        return FORMS[self.without].parameters
+
+    @property
+    def learned(self) -> LearnedTable:  # type: ignore[override]
+        """What each attribute that makes up the fitted model may be."""
+        fitted = {f"{p.name}_": p.constraint for p in self.parameters}
+        more = OF_HOMOPHILY if self.needs_graph else {}
+        return {**fitted, **ParametricTemperature.also_learned, **more}
+
+    @property
+    def fitted_graph_attributes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Attributes that describe the fitted graph and are not saved."""
+        return ("temperature_", "homophily_") if self.needs_graph else ("temperature_",)
+
+    @classmethod
+    def paper(
+        cls,
+        preset: Literal["text", "release"] = "text",
+        *,
+        random_state: int = 0,
+        without: Part | None = None,
+    ) -> Self:
+        """Return the method with the paper's predictor and fitting protocol.
+
+        Parameters
+        ----------
+        preset : {"text", "release"}, default="text"
+            Whether to follow the paper's text or its released code. The release keeps the model's
+            graph as it is, keeps the predictor's weights from after the best step, and clamps 1 - e
+            and T.
+        random_state : int, default=0
+            Seed of the predictor.
+        without : {"homophily", "entropy", "exponent"}, optional
+            The part that is left out.
+
+        Returns
+        -------
+        HoTS
+            A calibrator to be fitted with ``train_nodes``.
+
+        Raises
+        ------
+        InputError
+            If there is no such preset.
+
+        """
+        if preset == "text":
+            predictor = Predictor(random_state=random_state)
+            return cls(homophily=predictor, protocol="paper", without=without)
+        if preset == "release":
+            released = Predictor(
+                add_self_loops=False, checkpoint="after-step", random_state=random_state
+            )
+            return cls(
+                homophily=released,
+                protocol="paper",
+                minimum_certainty=0.001,
+                temperature_range=(0.05, 50.0),
+                without=without,
+            )
+        raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], learned: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Put what older versions kept beside the estimator, parameters and labels, into it."""
+        if "side" not in parameters:
+            return parameters, learned
+        homophily = parameters["homophily"]
+        if isinstance(homophily, str) and parameters["side"] == "out":
+            homophily = learned.get("homophily_method_", homophily)  # where it fell back
+        kept = {n: value for n, value in parameters.items() if n not in OLDER_PARAMETERS}
+        state = {n: value for n, value in learned.items() if n != "clamped_labels_"}
+        if np.size(learned.get("clamped_labels_", ())):
+            recalled = {"clamped_labels": learned["clamped_labels_"]}
+            state["homophily_weights_"] = learned["homophily_weights_"] | recalled
+        return kept | {"homophily": from_older(homophily, parameters)}, state
+
+    def _learned_table(self) -> LearnedTable:
+        if not self.needs_graph:
+            return self.learned
+        recalled = {"clamped_labels": CLAMPED_LABELS}  # where training labels were clamped
+        weights = dict(self._estimator.learned)
+        if isinstance(self.homophily_weights_, dict) and set(recalled) & set(
+            self.homophily_weights_
+        ):
+            weights |= recalled
+        return {**self.learned, "homophily_weights_": weights}
+
+    def _fit_covariates(self, nodes: Nodes) -> FloatArray:
+        if not self.needs_graph:
+            return self._covariates(nodes)
+        self._warn_of_few_nodes(nodes)
+        self._learn_homophily(nodes)
+        self.graph_fingerprint_ = _fingerprint(nodes)
+        raw = self._estimate(nodes)
+        known = raw[nodes.calibration_nodes][~np.isnan(raw[nodes.calibration_nodes])]
+        self.isolated_homophily_ = _typical(known, nodes.n_classes)
+        self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
+        return self._signals(nodes.entropy, self.homophily_, nodes.n_classes)
+
+    def _warn_of_few_nodes(self, nodes: Nodes) -> None:
+        if nodes.labels.size < FEW_CALIBRATION_NODES:
+            warnings.warn(
+                f"{type(self).__name__} has only {nodes.labels.size} calibration nodes; below "
+                f"{FEW_CALIBRATION_NODES} 'structural' usually does better.",
+                GnncalWarning,
+                stacklevel=5,
+            )
+
+    def _learn_homophily(self, nodes: Nodes) -> None:
+        estimator = make_estimator(self.homophily)
+        try:
+            self.homophily_weights_ = estimator.learn(nodes)
+        except CannotLearnError as error:
+            warnings.warn(
+                f"homophily={name_of(estimator)!r} cannot be used because {error}; "
+                "'support' is used instead, which needs neither features nor labels.",
+                GnncalWarning,
+                stacklevel=5,
+            )
+            estimator, self.homophily_weights_ = Support(), {}
+        self.homophily_method_ = name_of(estimator)
+
+    @property
+    def _estimator(self) -> HomophilyEstimator:
+        """The estimator that was used: the wanted one, or support where that could not work."""
+        wanted = make_estimator(self.homophily)
+        return wanted if name_of(wanted) == self.homophily_method_ else Support()
+
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        h = self._homophily(nodes) if self.needs_graph else None
+        return self._signals(nodes.entropy, h, nodes.n_classes)
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return self._signals(entropy, homophily, len(self.classes_))
+
+    def predict_homophily(
+        self, logits: Any, graph: Any = None, *, known_labels: Any = None
+    ) -> FloatArray:
+        """Return the homophily h^ that each node's temperature is computed from.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, NumPy or torch.
+        graph : Graph or torch_geometric.data.Data
+            The graph of these nodes. It may be another one than in ``fit``.
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Estimates in [0, 1]; a typical value for nodes without neighbours.
+
+        """
+        return self._homophily(self._check_prediction(logits, graph, known_labels))
+
+    def _homophily(self, nodes: Nodes) -> FloatArray:
+        raw = self._estimate(nodes)
+        return np.where(np.isnan(raw), self.isolated_homophily_, raw)
+
+    def _estimate(self, nodes: Nodes) -> FloatArray:
+        is_fitted_graph = _fingerprint(nodes) == self.graph_fingerprint_
+        return self._estimator.estimate(
+            self.homophily_weights_, nodes, is_fitted_graph=is_fitted_graph
+        )
+
+    def _signals(
+        self, entropy: FloatArray, homophily: FloatArray | None, n_classes: int
+    ) -> FloatArray:
+        """Return sqrt(2 K ln K (1 - e)) and ln(|h~| + epsilon) as columns; constants left out."""
+        signals = np.zeros((len(entropy), 2))
+        signals[:, 0] = 1.0
+        if self.without != "entropy":
+            signals[:, 0] = concentration(entropy, n_classes, self.minimum_certainty)
+        if self.without != "homophily" and homophily is not None:
+            signals[:, 1] = log_signal(homophily, n_classes, self.epsilon)
+        return signals
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        base, beta, alpha = theta
-        numerator, log_signal = covariates.T
-        ratio = numerator * np.exp(-alpha * log_signal)
-        jacobian = np.stack([np.ones_like(ratio), ratio, -beta * log_signal * ratio], axis=-1)
-        return base + beta * ratio, jacobian
+        base, beta, alpha = self._three(theta)
+        numerator, signal = covariates.T
+        ratio = power_ratio(numerator, signal, alpha)
+        slopes = [np.ones_like(ratio), ratio, -beta * signal * ratio]
+        return power_law(ratio, base, beta), np.stack(slopes[: len(theta)], axis=-1)
 
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        numerator, log_signal = covariates.T
-        return power_law_second_derivatives(theta, numerator, log_signal, weights)
+        if len(theta) < 3:  # linear in the two others
+            return super()._second_derivatives(theta, covariates, weights)
+        _, beta, alpha = theta
+        numerator, signal = covariates.T
+        moment = weights * power_ratio(numerator, signal, alpha) * signal
+        result = np.zeros((*moment.shape[:-1], 3, 3))
+        result[..., 1, 2] = result[..., 2, 1] = -moment.sum(axis=-1)
+        result[..., 2, 2] = (beta * moment * signal).sum(axis=-1)
+        return result
+
+    def _three(self, theta: FloatArray) -> tuple[Any, Any, Any]:
+        """Return T_base, beta and alpha, fitted or fixed."""
+        fixed = FORMS[self.without].fixed_alpha
+        return tuple(theta) if fixed is None else (*theta, fixed)  # type: ignore[return-value]
+
+    def _portable(self) -> Portable:
+        base, beta, alpha = self._three(self._theta())
+        learned = {"base_temperature": base, "beta": beta, "alpha": alpha}
+        estimator = portable_estimator(self) if self.needs_graph else None
+        settings = {
+            "homophily": None if estimator is None else self.homophily_method_,
+            "side": "in" if estimator is None else estimator.side,
+            "uses_entropy": self.without != "entropy",
+            "limits": self.temperature_range,
+        }
+        return Portable(
+            hots_temperature,
+            {
+                **learned,
+                "epsilon": self.epsilon,
+                "minimum_certainty": self.minimum_certainty,
+                "isolated_homophily": self.isolated_homophily_ if estimator else 1.0,
+            },
+            settings,
+            hops=0 if estimator is None else 1,
+            side=settings["side"],
+        )
 
     def _starts(self) -> list[tuple[float, ...]]:
-        paper = tuple(float(value) for value in self._paper_link(self._paper_start())[0])
-        mild = [(1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)]
-        steep = [(0.5, 0.05, 2.0), (0.11, 0.5, 1.5), (4.0, 0.012, 1.5)]
-        return [paper, *mild, *steep]
+        starts = list(FORMS[self.without].starts)
+        if self.without is None:
+            starts.insert(0, tuple(self._paper_link(self._paper_start())[0].tolist()))
+        return starts
 
     def _paper_start(self) -> FloatArray:
-        return np.array([0.5, 0.5, 0.0])
+        return np.array(FORMS[self.without].paper_start)
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return softplus_link(raw, self.parameters)
+        """Return the paper's parametrisation softplus(raw) + floor, and its Jacobian."""
+        floors = np.array([parameter.lower for parameter in self.parameters])
+        return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
+
+    def _clamp(self, temperature: FloatArray) -> FloatArray:
+        if self.temperature_range is None:
+            return temperature
+        return np.clip(temperature, *self.temperature_range)
+
+
+def _fingerprint(nodes: Nodes) -> str:
+    """Return what a fitted graph is recognised by; nothing where neighbours were described."""
+    return "" if nodes.graph is None else nodes.graph.fingerprint
+
+
+def _typical(homophily: FloatArray, n_classes: int) -> float:
+    """Return the h^ whose |h~| is the mean of |h~| over some nodes.
+
+    The mean of h^ itself may lie at h~ = 0, where the correction is largest, although no node does.
+    """
+    if homophily.size == 0:
+        return WITHOUT_NEIGHBOURS
+    signal = np.abs(normalised_homophily(homophily, n_classes)).mean()
+    return homophily_of(float(signal), n_classes)
+
+
+def portable_estimator(calibrator: HoTS) -> Support | Agreement:
+    """Return the estimator that was used, if logits and edges are all that it needs."""
+    estimator: HomophilyEstimator = calibrator._estimator
+    if isinstance(estimator, Shared):
+        estimator = estimator.estimator
+    if not isinstance(estimator, Support | Agreement):
+        raise InputError(
+            f"HoTS with homophily={calibrator.homophily_method_!r} cannot become a torch module, "
+            "because that needs more than logits and edges; call its predict_proba, or fit with "
+            "homophily='support' or 'agreement'."
+        )
+    if estimator.clamp_train_labels:
+        raise InputError(
+            "HoTS with clamp_train_labels=True cannot become a torch module, because it relies on "
+            "the training labels of its graph; call its predict_proba, or fit with "
+            "clamp_train_labels=False."
+        )
+    return estimator

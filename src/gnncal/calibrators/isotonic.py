@@ -11,8 +11,9 @@ from gnncal.calibrators.base import FitReport
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.learned import Array, OneEachClass
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import keep_predictions, log_losses, unchecked_softmax
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import keep_predictions, log_losses
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
@@ -63,13 +64,13 @@ class IsotonicCalibration(OwnLogitsCalibrator):
     steps_: tuple[FloatArray, ...]
 
     def _fit(self, nodes: Nodes) -> None:
-        probs = unchecked_softmax(nodes.calibration_logits)
+        probs = softmax(nodes.calibration_logits)
         self.steps_ = tuple(_steps(p, nodes.labels == c) for c, p in enumerate(probs.T))
         calibrated = self._probabilities(nodes.calibration_logits)
         self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        probs = unchecked_softmax(logits)
+        probs = softmax(logits)
         for c, steps in enumerate(self.steps_):
             probs[:, c] = np.interp(probs[:, c], *steps) + TIE_BREAKER * probs[:, c]
         probs /= probs.sum(axis=1, keepdims=True)
@@ -119,14 +120,14 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
     steps_: FloatArray
 
     def _fit(self, nodes: Nodes) -> None:
-        probs = unchecked_softmax(nodes.calibration_logits)
+        probs = softmax(nodes.calibration_logits)
         is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
         self.steps_ = _steps(probs.ravel(), is_label.ravel())
         calibrated = self._probabilities(nodes.calibration_logits)
         self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        probs, predictions = unchecked_softmax(logits), logits.argmax(axis=1)
+        probs, predictions = softmax(logits), logits.argmax(axis=1)
         mapped = np.interp(probs, *self.steps_).astype(probs.dtype) + TIE_BREAKER * probs
         # Interpolation may round the largest p below the second largest, by one unit.
         mapped[np.arange(len(mapped)), predictions] = mapped.max(axis=1)

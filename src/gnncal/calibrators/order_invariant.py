@@ -13,8 +13,6 @@ from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import keep_predictions, log_losses, unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.protocols import (
@@ -25,6 +23,9 @@ from gnncal.fitting.protocols import (
     warn_unless_converged,
 )
 from gnncal.fitting.solvers import lbfgs
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import keep_predictions, log_losses
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -160,7 +161,7 @@ class OrderInvariant(OwnLogitsCalibrator):
         scores = np.empty_like(logits)
         ranked = _ranked_scores(_softplus(self.offset_ + _network(layers, z)[1]), gaps)
         np.put_along_axis(scores, order, ranked, axis=1)
-        return keep_predictions(unchecked_softmax(scores), logits.argmax(axis=1))
+        return keep_predictions(softmax(scores), logits.argmax(axis=1))
 
     def _objective(self, ranked: FloatArray, rank: IntArray, weight_decay: float) -> Objective:
         """Return the mean cross-entropy plus decay of the flattened weights, and its gradient."""

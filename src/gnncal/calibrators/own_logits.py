@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 
 
 class OwnLogitsCalibrator(Calibrator):

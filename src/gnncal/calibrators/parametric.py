@@ -11,7 +11,6 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
 from gnncal.core.learned import SOLVER_TABLE, LearnedTable
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.evidence import LARGEST_ERROR, temperature_error
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import Parameter, Scale
@@ -23,6 +22,7 @@ from gnncal.fitting.protocols import (
     warn_unless_converged,
 )
 from gnncal.fitting.solvers import Solution, distinct_ends, newton
+from gnncal.nodes import Nodes
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising
@@ -101,7 +101,7 @@ class ParametricTemperature(TemperatureCalibrator):
         """Return the covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
         return None
 
-    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
         covariates = self._covariates_at(entropy, homophily)
         return None if covariates is None else self._clamped_formula(covariates)
 

@@ -109,7 +109,7 @@ def why_unusable(kind: object) -> str | None:
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
         return f"{kind.__name__} does not define {missing}"
-    if not isinstance(getattr(kind, "preserves_predictions", None), bool):
+    if not isinstance(getattr(kind, "preserves_predictions", None), bool | property):
         return f"{kind.__name__} does not say whether it preserves_predictions"
     required = [
         parameter.name

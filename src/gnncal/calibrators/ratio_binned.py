@@ -11,12 +11,14 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
-from gnncal.core.graph import Graph, Side
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.homophily.share import neighbour_class_share
+from gnncal.formulas.methods import Portable, rbs_temperature, same_class_ratio
+from gnncal.formulas.probability import softmax
+from gnncal.formulas.temperatures import ratio_bin
+from gnncal.nodes import Nodes
 
 CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
 N_FOLDS = 5
@@ -113,26 +115,27 @@ class RatioBinnedScaling(TemperatureCalibrator):
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return self.bin_temperatures_[_bins(self._ratio(nodes), len(self.bin_temperatures_))]
 
-    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return self.bin_temperatures_[_bins(homophily, len(self.bin_temperatures_))]
 
+    def _portable(self) -> Portable:
+        if self.merge_duplicate_edges:
+            raise InputError(
+                "RatioBinnedScaling with merge_duplicate_edges=True cannot become a torch module, "
+                "because it does not count every edge; remove duplicates from the "
+                "edges yourself and fit with merge_duplicate_edges=False."
+            )
+        return Portable(rbs_temperature, {"bin_temperatures": self.bin_temperatures_}, hops=1)
+
     def _ratio(self, nodes: Nodes) -> FloatArray:
-        return nodes.once(same_class_ratio, self.merge_duplicate_edges)
+        return nodes.once(ratio_of, self.merge_duplicate_edges)
 
 
-def same_class_ratio(nodes: Nodes, merge_duplicate_edges: bool = False) -> FloatArray:
+def ratio_of(nodes: Nodes, merge_duplicate_edges: bool) -> FloatArray:
     """r of every node, shape (n_nodes,), in [0, 1]."""
-    graph = nodes.required_graph
     if merge_duplicate_edges:
-        graph = _without_duplicates(graph)
-    probs, predictions = unchecked_softmax(nodes.logits), nodes.predictions
-    sums = 2.0 * graph.self_loops * probs[np.arange(len(probs)), predictions]
-    sides: tuple[Side, Side] = ("in", "out")
-    for side in sides:
-        share = neighbour_class_share(graph, predictions, lambda c: probs[:, c], side=side)
-        sums += np.nan_to_num(share) * graph.neighbour_counts(side=side)
-    degree = graph.in_degree + graph.out_degree
-    return np.divide(sums, degree, out=np.ones(len(probs)), where=degree > 0)
+        nodes = Nodes(nodes.logits, _without_duplicates(nodes.required_graph))
+    return same_class_ratio(nodes)
 
 
 def _without_duplicates(graph: Graph) -> Graph:
@@ -143,9 +146,7 @@ def _without_duplicates(graph: Graph) -> Graph:
 
 
 def _bins(ratio: FloatArray, n_bins: int) -> IntArray:
-    """Return the bin (b/B, (b+1)/B] of each ratio; the first one contains 0."""
-    edge = np.ceil(np.round(ratio * n_bins, DIGITS)).astype(np.int64)
-    return np.clip(edge - 1, 0, n_bins - 1)
+    return ratio_bin(ratio, n_bins).astype(np.int64)
 
 
 def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int) -> FloatArray:
@@ -175,7 +176,7 @@ def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int
     """Return the number of bins with the lowest log loss on held-out folds, or the smallest."""
     if len(labels) < 2:
         return CANDIDATES[0]
-    confidence = unchecked_softmax(logits).max(axis=1)
+    confidence = softmax(logits).max(axis=1)
     order = np.lexsort((confidence, np.round(ratio, DIGITS)))
     fold = np.empty(len(labels), dtype=np.int64)
     fold[order] = np.arange(len(labels)) % min(N_FOLDS, len(labels))

@@ -12,8 +12,9 @@ from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import log_losses, unchecked_softmax
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
 
 
 class SplineCalibration(OwnLogitsCalibrator):
@@ -76,13 +77,13 @@ class SplineCalibration(OwnLogitsCalibrator):
     def _fit(self, nodes: Nodes) -> None:
         logits = nodes.calibration_logits
         correct = logits.argmax(axis=1) == nodes.labels
-        confidence = unchecked_softmax(logits).max(axis=1).astype(np.float64)
+        confidence = softmax(logits).max(axis=1).astype(np.float64)
         self.curve_ = _curve(confidence, correct, self.n_knots)
         calibrated = self._probabilities(logits)
         self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        probs, rows, top = unchecked_softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
+        probs, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
         confidence = _along(self.curve_, probs[rows, top].astype(np.float64))
         confidence = np.clip(confidence, 0.0, 1.0).astype(probs.dtype)
         probs[rows, top] = 0.0

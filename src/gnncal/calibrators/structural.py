@@ -1,27 +1,42 @@
-"""The structural law: a temperature for each node from its entropy and its neighbourhood."""
+"""The structural calibrator: a temperature from entropy, neighbourhood and class, and more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
+from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import number
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
-from gnncal.fitting.law import LawPrior, LawRows, fit_law
+from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
+from gnncal.core.errors import InputError
+from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.homophily.neighbourhood import COVARIATES, describe_neighbourhoods
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.fitting.scores import fit_scores
+from gnncal.formulas.methods import (
+    Portable,
+    structural,
+    structural_free,
+    structural_temperature,
+)
+from gnncal.formulas.probability import normalised_homophily, softmax
+from gnncal.formulas.structural import COVARIATES, centred, describe_neighbourhoods
+from gnncal.nodes import Nodes
+from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
+LAW: LearnedTable = {
+    "certain_temperature_": number(above=0, at_most=1e6),
+    "uncertain_temperature_": number(above=0, at_most=1e6),
+    "weights_": Array("6"),
+    "class_offsets_": Array("K"),
+}
+SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
+FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
 @dataclass(frozen=True)
@@ -46,8 +61,10 @@ class TemperatureInterval:
     confidence_high: FloatArray
 
 
-class StructuralLaw(LawHolder, TemperatureCalibrator):
-    r"""A temperature for each node from its entropy, its neighbourhood and its predicted class.
+class Structural(HasTemperature, Calibrator):
+    r"""Calibrated probabilities from a node's entropy, its neighbourhood and its predicted class.
+
+    Its heart is a law for the temperature of each node:
 
     .. math:: T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
 
@@ -57,9 +74,29 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     and the logarithms of in- and out-degree. Senders and receivers both count as neighbours; a
     node without any gets the typical value. :math:`o` is an offset for each predicted class.
 
+    If predictions may change (``keep_predictions=False``, called ``structural-free``), the law is
+    fitted together with a bias b for each class and the weight :math:`\gamma` of what the
+    neighbours say, their mean probabilities :math:`\bar p_i`:
+
+    .. math:: q_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + 0.02))
+
+    If predictions are kept, which is the default, the predicted class gets the confidence
+    :math:`c_i` of softmax(z_i / T_i), with a law of its own, and q divides the rest among the
+    other classes. None of them gets more than :math:`c_i`.
+
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
-    nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the
-    graph is remembered, so a fitted law serves any graph with the same classes.
+    nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the graph is
+    remembered, so a fitted calibrator serves any graph with the same classes.
+
+    Parameters
+    ----------
+    keep_predictions : bool, default=True
+        Whether the predicted class of every node stays. ``False`` is often more accurate, and
+        better where the model favours some classes.
+    without : {"remainder", "neighbours"}, optional
+        An ablation. Without the remainder, all classes are divided by the temperature
+        (``structural-temperature``); without neighbours, :math:`\gamma` is zero
+        (``structural-vector``, if predictions may change).
 
     Attributes
     ----------
@@ -74,7 +111,10 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     centre_ : ndarray of shape (6,)
         Means of the six numbers on the calibration nodes.
     covariance_ : ndarray of shape (8 + n_classes, 8 + n_classes)
-        Posterior covariance of (ln T_c, ln T_u, w, o).
+        Posterior covariance of (ln T_c, ln T_u, w, o), if predictions are kept.
+    bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
+        The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
+        parameters of q have the prefix ``free_``.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     fit_report_ : FitReport
@@ -82,47 +122,181 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
     Notes
     -----
-    Use it first: it is the default. It keeps predictions. With 10 calibration nodes its log loss
-    was below that of ``ts`` on all 14 graphs; with at least 100 it was below that of all twelve
-    published methods that keep predictions and took part, on each of eleven graphs
-    (docs/evidence.md).
+    Use it first: it is the default. On all eleven graphs with at least 100 calibration nodes its
+    log loss was below that of the published methods that keep predictions; with few nodes it is
+    level with them or better (docs/evidence.md).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import StructuralLaw
+    >>> from gnncal import Structural
     >>> from gnncal.lab.simulation import CSBM
     >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
     >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
     >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
-    >>> report = StructuralLaw().fit(logits, sample.labels, graph, nodes=range(500)).fit_report_
-    >>> round(report.loss_before, 2), round(report.loss_after, 2)
-    (1.21, 0.47)
+    >>> for keep in True, False:
+    ...     fitted = Structural(keep_predictions=keep)
+    ...     report = fitted.fit(logits, sample.labels, graph, nodes=range(500)).fit_report_
+    ...     print(round(report.loss_before, 2), round(report.loss_after, 2))
+    1.21 0.43
+    1.21 0.28
 
     """
 
     needs_graph = True
     fitting = "posterior"
-    learned: ClassVar = {
-        **LawHolder.law_learned,
-        "covariance_": Array("K+8 K+8"),
-        **SOLVER_TABLE,
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "keep_predictions": FLAG,
+        "without": choice("remainder", "neighbours") | NONE,
     }
+    certain_temperature_: float
+    uncertain_temperature_: float
+    weights_: FloatArray
+    class_offsets_: FloatArray
+    centre_: FloatArray
     covariance_: FloatArray
+    bias_: FloatArray
+    neighbour_weight_: float
     converged_: bool
     n_iter_: int
 
+    def __init__(
+        self,
+        *,
+        keep_predictions: bool = True,
+        without: Literal["remainder", "neighbours"] | None = None,
+    ) -> None:
+        self.keep_predictions = keep_predictions
+        self.without = without
+
+    @property
+    def preserves_predictions(self) -> bool:  # type: ignore[override]
+        """Whether the predicted class of every node stays."""
+        return self.keep_predictions
+
+    @property
+    def erases_missing_classes(self) -> bool:  # type: ignore[override]
+        """Whether a class without calibration nodes gets next to no probability."""
+        return self.without != "remainder"
+
+    def check_params(self) -> None:
+        """Check the parameters of the constructor, which ``fit`` does first.
+
+        Raises
+        ------
+        InputError
+            If a parameter cannot be used; the message names the first one.
+
+        """
+        super().check_params()
+        if self.without == "remainder" and not self.keep_predictions:
+            raise InputError(
+                "without='remainder' is about predictions that are kept, but keep_predictions is "
+                "False; leave one of the two out."
+            )
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], learned: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Rename what an older version called ``law_`` and ``graph_``, its two parts."""
+        renamed = {}
+        for name, value in learned.items():
+            if name != "graph_centre_":  # the same as that of the law
+                new = name.removeprefix("law_")
+                renamed[f"{FREE}{new[6:]}" if new.startswith("graph_") else new] = value
+        return parameters, renamed
+
+    @property
+    def learned(self) -> LearnedTable:  # type: ignore[override]
+        """What each attribute that makes up the fitted model may be."""
+        centre = {"centre_": Array("6")}
+        if not self.keep_predictions:
+            return {**SCORES, **centre}
+        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **SOLVER_TABLE}
+        if self.without == "remainder":
+            return kept
+        return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
+
     def _fit(self, nodes: Nodes) -> None:
-        chosen, neighbourhood = nodes.calibration_nodes, nodes.once(describe_neighbourhoods)
-        centre = centre_of(neighbourhood.covariates[chosen])
-        rows = law_rows(neighbourhood, centre)
-        fit = fit_law(rows.take(chosen), nodes.calibration_logits, nodes.labels, LawPrior())
-        self._hold(fit.law, centre)
+        self.centre_ = _typical(describe(nodes).covariates[nodes.calibration_nodes])
+        if self.keep_predictions:
+            self._fit_law(nodes)
+        if self.without != "remainder":
+            self._fit_scores(nodes, FREE if self.keep_predictions else "")
+        self.temperature_ = self._temperature(nodes)
+        probs = self._predict(nodes)[nodes.calibration_nodes]
+        self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
+
+    def _fit_law(self, nodes: Nodes) -> None:
+        rows = self._rows(nodes).take(nodes.calibration_nodes)
+        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior())
+        self._set_law(fit.law, "")
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         warn_unless_converged(self, fit.solution)
-        self.temperature_ = np.exp(self._held().log_temperature(rows))  # to the bit as predicted
-        self.fit_report_ = FitReport.of(nodes, fit.loss)
+
+    def _fit_scores(self, nodes: Nodes, prefix: str) -> None:
+        fitted, solution = fit_scores(
+            self._rows(nodes).take(nodes.calibration_nodes),
+            nodes.calibration_logits,
+            describe(nodes).mean_probs[nodes.calibration_nodes],
+            nodes.labels,
+            uses_neighbours=self.without != "neighbours",
+        )
+        self._set_law(fitted.law, prefix)
+        learned = {
+            "bias_": fitted.bias,
+            "neighbour_weight_": fitted.neighbour_weight,
+            "converged_": solution.converged,
+            "n_iter_": solution.n_iter,
+        }
+        for name, value in learned.items():
+            setattr(self, prefix + name, value)
+        warn_unless_converged(self, solution)
+
+    def _set_law(self, law: Law, prefix: str) -> None:
+        learned = {
+            "certain_temperature_": float(np.exp(law.log_certain)),
+            "uncertain_temperature_": float(np.exp(law.log_uncertain)),
+            "weights_": law.weights,
+            "class_offsets_": law.offsets,
+        }
+        for name, value in learned.items():
+            setattr(self, prefix + name, value)
+
+    def _law_of(self, prefix: str) -> Law:
+        certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
+        return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+
+    def _rows(self, nodes: Nodes) -> LawRows:
+        """Return what the law looks at, one row for each node."""
+        described = describe(nodes)
+        s = centred(described.covariates, self.centre_)
+        return LawRows(described.entropy, s, described.predictions)
+
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        if self.without == "remainder":
+            return scaled_probabilities(nodes.logits, self._temperature(nodes), nodes.predictions)
+        probs = self._portable()(nodes)
+        return keep_predictions(probs, nodes.predictions) if self.keep_predictions else probs
+
+    def _portable(self) -> Portable:
+        learned = {
+            name.removesuffix("_"): getattr(self, name)
+            for name in self.learned
+            if not name.endswith(("covariance_", "converged_", "n_iter_"))
+        }
+        if self.without == "remainder":
+            return Portable(structural_temperature, learned, hops=2)
+        return Portable(
+            structural if self.keep_predictions else structural_free,
+            learned,
+            {"uses_neighbours": self.without != "neighbours"},
+            is_temperature=False,
+            keeps_predictions=self.keep_predictions,
+            hops=2,
+        )
 
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
@@ -135,8 +309,8 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data
             The graph of these nodes.
         level : float, default=0.9
@@ -148,45 +322,55 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
             Lower and upper ends, each of shape (n_nodes,): ``temperature_low``,
             ``temperature_high``, ``confidence_low``, ``confidence_high``.
 
+        Raises
+        ------
+        InputError
+            If predictions may change: then a temperature alone does not make the confidence.
+
         Examples
         --------
         >>> import numpy as np
-        >>> from gnncal import StructuralLaw
+        >>> from gnncal import Structural
         >>> from gnncal.lab.simulation import CSBM
         >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
         >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
-        >>> law = StructuralLaw().fit(logits, sample.labels, graph, nodes=range(200))
-        >>> interval = law.predict_interval(logits, graph)
-        >>> bool((interval.temperature_low < law.temperature_).all())
+        >>> fitted = Structural().fit(logits, sample.labels, graph, nodes=range(200))
+        >>> interval = fitted.predict_interval(logits, graph)
+        >>> bool((interval.temperature_low < fitted.temperature_).all())
         True
 
         """
         LEVEL.check("level", level)
+        if not self.keep_predictions:
+            raise InputError(
+                "predict_interval is about the confidence of kept predictions; fit with "
+                "keep_predictions=True to have it."
+            )
         nodes = self._check_prediction(logits, graph, None)
         rows = self._rows(nodes)
-        log_temperature, jacobian, moves = self._held().derivatives(rows)
+        log_temperature, jacobian, moves = self._law_of("").derivatives(rows)
         spread = np.sqrt(self._variance(jacobian, rows.predictions)) * moves
         half = float(ndtri(0.5 + 0.5 * level)) * spread
         low, high = np.exp(log_temperature - half), np.exp(log_temperature + half)
+        dtype = nodes.logits.dtype
         return TemperatureInterval(
             level,
             low,
             high,
-            unchecked_softmax(nodes.logits, high).max(axis=1),
-            unchecked_softmax(nodes.logits, low).max(axis=1),
+            softmax(nodes.logits, high.astype(dtype)).max(axis=1),
+            softmax(nodes.logits, low.astype(dtype)).max(axis=1),
         )
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
-        return np.exp(self._held().log_temperature(self._rows(nodes)))
+        return np.exp(self._law_of("").log_temperature(self._rows(nodes)))
 
-    def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         """Return the temperature, with typical other covariates and no class offset."""
-        covariates = np.zeros((len(entropy), len(self.centre_)))
+        s = np.zeros((len(entropy), len(self.centre_)))
         support = normalised_homophily(homophily, len(self.classes_))
-        covariates[:, SUPPORT] = support - self.centre_[SUPPORT]
-        law = self._held()._replace(offsets=np.zeros(1))
-        rows = LawRows(entropy, covariates, np.zeros(len(entropy), dtype=np.int64))
-        return np.exp(law.log_temperature(rows))
+        s[:, SUPPORT] = support - self.centre_[SUPPORT]
+        law = self._law_of("")._replace(offsets=np.zeros(1))
+        return np.exp(law.log_temperature(LawRows(entropy, s, np.zeros(len(s), dtype=np.int64))))
 
     def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
         """Return the posterior variance of ln T at each row."""
@@ -196,3 +380,14 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         variance += 2.0 * np.einsum("pi,pi->i", jacobian, crossed[:, classes])
         variance += np.diag(self.covariance_)[p:][classes]
         return np.maximum(variance, 0.0)
+
+
+def describe(nodes: Nodes) -> Any:
+    """Return the neighbourhoods of these nodes, described at most once."""
+    return nodes.once(describe_neighbourhoods)
+
+
+def _typical(covariates: FloatArray) -> FloatArray:
+    """Return the mean of each covariate over the rows where it is known; zero where it never is."""
+    known = ~np.isnan(covariates)
+    return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)

@@ -7,15 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import BOUND, RIDGE, SMALLEST_NORMAL, AffineCalibrator
+from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import Array, LearnedTable
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import log_losses, unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
+from gnncal.formulas.affine import log_odds, mixed_log_probabilities, structured
+from gnncal.formulas.methods import Portable, of_logits
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
 
 
 class StructuredScaling(AffineCalibrator):
@@ -52,12 +54,13 @@ class StructuredScaling(AffineCalibrator):
         logits, n_nodes = nodes.calibration_logits, nodes.calibration_nodes.size
         if nodes.n_classes == 2:
             self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
-            bounded = self._fit_quadratic(_log_odds(logits), nodes.labels)
+            bounded = self._fit_quadratic(log_odds(logits), nodes.labels)
         else:
             self.base_temperature_ = best_temperature(logits, nodes.labels)
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
             penalty, mu = self._penalty(nodes.n_classes) / n_nodes, nodes.n_classes / n_nodes
-            self._fit_affine(self._mixed_logs(logits), nodes.labels, penalty, mu)
+            x = mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
+            self._fit_affine(x, nodes.labels, penalty, mu)
             bounded = self.weight_
         loss = log_losses(self._probabilities(logits), nodes.labels).mean()
         is_free = nodes.n_classes == 2
@@ -75,15 +78,19 @@ class StructuredScaling(AffineCalibrator):
         return standardised
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        if len(self.bias_) > 1:
-            return unchecked_softmax(self._affine_scores(self._mixed_logs(logits)))
-        s, weight = _log_odds(logits), self.weight_.astype(logits.dtype)
-        score = self.bias_.astype(logits.dtype) + weight[0] * s + weight[1] * s**2
-        return unchecked_softmax(np.stack([np.zeros_like(score), score], axis=1))
+        weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
+        return structured(logits, self.base_temperature_, self.uniform_weight_, weight, bias)
 
-    def _mixed_logs(self, logits: FloatArray) -> FloatArray:
-        mixed = unchecked_softmax(logits, self.base_temperature_) * (1.0 - self.uniform_weight_)
-        return np.log(mixed + self.uniform_weight_ / logits.shape[1])
+    def _portable(self) -> Portable:
+        learned = {
+            "base_temperature": self.base_temperature_,
+            "uniform_weight": self.uniform_weight_,
+            "weight": self.weight_,
+            "bias": self.bias_,
+        }
+        return Portable(
+            of_logits(structured), learned, is_temperature=False, keeps_predictions=False
+        )
 
 
 class StructuredVectorScaling(StructuredScaling):
@@ -199,10 +206,3 @@ def quadratic_objective(s: FloatArray, labels: IntArray) -> Objective:
         return loss + RIDGE * float(theta @ theta), gradient
 
     return objective
-
-
-def _log_odds(logits: FloatArray) -> FloatArray:
-    """s = z_1 - z_0, shape (n,), as far as probabilities can be told from 0."""
-    limit = np.log(SMALLEST_NORMAL)
-    with np.errstate(over="ignore"):
-        return np.clip(logits[:, 1] - logits[:, 0], limit, -limit)

@@ -8,10 +8,11 @@ import numpy as np
 
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
+from gnncal.formulas.methods import Portable, one_temperature
+from gnncal.nodes import Nodes
 
 
 class TemperatureScaling(ParametricTemperature):
@@ -82,6 +83,9 @@ class TemperatureScaling(ParametricTemperature):
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[0] * covariates[:, 0], covariates
+
+    def _portable(self) -> Portable:
+        return Portable(one_temperature, {"base_temperature": self.base_temperature_})
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.0,)]

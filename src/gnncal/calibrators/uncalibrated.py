@@ -6,8 +6,9 @@ import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.losses import TemperatureLoss
+from gnncal.formulas.methods import Portable, one_temperature
+from gnncal.nodes import Nodes
 
 
 class Uncalibrated(TemperatureCalibrator):
@@ -46,3 +47,6 @@ class Uncalibrated(TemperatureCalibrator):
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return np.ones(nodes.n_nodes)
+
+    def _portable(self) -> Portable:
+        return Portable(one_temperature, {"base_temperature": 1.0})

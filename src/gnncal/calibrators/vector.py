@@ -10,10 +10,11 @@ from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_obj
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
+from gnncal.formulas.affine import vector
+from gnncal.formulas.methods import Portable, of_logits
+from gnncal.nodes import Nodes
 
 
 class VectorScaling(AffineCalibrator):
@@ -101,4 +102,8 @@ class VectorScaling(AffineCalibrator):
         return affine_objective(logits, labels, penalty, ridge, has_bias=self.bias)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
-        return unchecked_softmax(self._affine_scores(logits))
+        return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))
+
+    def _portable(self) -> Portable:
+        learned = {"weight": self.weight_, "bias": self.bias_}
+        return Portable(of_logits(vector), learned, is_temperature=False, keeps_predictions=False)

@@ -22,11 +22,11 @@ def evaluate(
 ) -> None:
     """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
     from gnncal.core.checks import warn_if_probabilities
-    from gnncal.core.probability import softmax
     from gnncal.files import read_bundle, read_probabilities
     from gnncal.metrics.evaluation import evaluate as measure
     from gnncal.metrics.evaluation import evaluation_table
     from gnncal.pipeline import judge
+    from gnncal.probability import softmax
 
     bundle = read_bundle(source)
     warn_if_probabilities(bundle.logits)

@@ -18,7 +18,6 @@ from gnncal.core.checks import check_probs
 from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
-from gnncal.core.nodes import check_graph
 from gnncal.core.tabular import Table, Tabular, count, text
 from gnncal.core.tabular import number as shown_number
 from gnncal.decisions.aps import APS
@@ -26,6 +25,7 @@ from gnncal.decisions.daps import DAPS
 from gnncal.decisions.outcomes import check_calibration
 from gnncal.decisions.raps import RAPS
 from gnncal.decisions.scores import ConformalScore
+from gnncal.nodes import check_graph
 
 SCORES: dict[str, type[ConformalScore]] = {"aps": APS, "raps": RAPS, "daps": DAPS}
 INTERVAL_LEVEL = 0.95

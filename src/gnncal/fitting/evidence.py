@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 
 LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
 SHOWN = 10  # classes that a message lists

@@ -19,8 +19,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.solvers import Solution, distinct_ends, newton
+from gnncal.formulas.structural import LOG_TEMPERATURE, limited, log_temperature
 
-LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
 STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
 WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
 SMALLEST_PRECISION = 1e-3  # of the posterior in any direction
@@ -58,7 +58,7 @@ class Law(NamedTuple):
 
     def log_temperature(self, rows: LawRows) -> FloatArray:
         """Compute ln T of each row, shape (n,), within the range of temperatures."""
-        return np.clip(self._unclipped(rows), -LOG_TEMPERATURE, LOG_TEMPERATURE)
+        return limited(self._unlimited(rows))
 
     def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
         """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,).
@@ -66,17 +66,16 @@ class Law(NamedTuple):
         The derivative by the offset of the predicted class is one. A temperature at the limit of
         its range does not move with the parameters.
         """
-        unclipped = self._unclipped(rows)
+        unlimited = self._unlimited(rows)
         share = np.exp(self.log_certain) * (1.0 - rows.entropy)
         share /= share + np.exp(self.log_uncertain) * rows.entropy
         jacobian = np.vstack([share, 1.0 - share, rows.covariates.T])
-        clipped = np.clip(unclipped, -LOG_TEMPERATURE, LOG_TEMPERATURE)
-        return clipped, jacobian, (clipped == unclipped).astype(np.float64)
+        within = limited(unlimited)
+        return within, jacobian, (within == unlimited).astype(np.float64)
 
-    def _unclipped(self, rows: LawRows) -> FloatArray:
+    def _unlimited(self, rows: LawRows) -> FloatArray:
         certain, uncertain = np.exp(self.log_certain), np.exp(self.log_uncertain)
-        base = np.log(certain * (1.0 - rows.entropy) + uncertain * rows.entropy)
-        return base + rows.covariates @ self.weights + self.offsets[rows.predictions]
+        return log_temperature(*rows, certain, uncertain, self.weights, self.offsets)
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,8 @@ def _posterior_derivatives(
     law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return the mean negative log posterior of a row, its gradient, and its Hessian."""
-    log_temperature, jacobian, moves = law.derivatives(rows)
-    temperature = np.exp(log_temperature)
+    log_T, jacobian, moves = law.derivatives(rows)
+    temperature = np.exp(log_T)
     value, by_temperature, curvature = loss.derivatives(temperature)
     slope = by_temperature * temperature * moves  # by ln T
     curvature = (curvature * temperature**2 * moves) + slope

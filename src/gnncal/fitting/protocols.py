@@ -11,9 +11,9 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import choice
 from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Objective, adam
 from gnncal.fitting.solvers import Solution
+from gnncal.nodes import Nodes
 
 Protocol = Literal["converged", "paper"]
 PROTOCOLS = choice("converged", "paper")  # what the parameter may be

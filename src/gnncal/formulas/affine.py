@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 from gnncal.backends import backend_of
 from gnncal.formulas.probability import softmax
 
+LOWEST_LOGARITHM = log(1.1754943508222875e-38)
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
 
 
@@ -22,11 +24,17 @@ def mixed_log_probabilities(z: Any, T: Any, uniform_weight: Any) -> Any:
     return xp.log(softmax(z, T) * (1.0 - uniform_weight) + uniform_weight / xp.width(z))
 
 
+def affine_scores(x: Any, weight: Any, bias: Any) -> Any:
+    """W x + b of each row, finite; a weight (K,) is the diagonal of W."""
+    xp = backend_of(x)
+    return xp.finite_(xp.product(x, weight) + bias)
+
+
 def log_odds(z: Any) -> Any:
     """s = z_1 - z_0 of two classes, within the range of logarithms of a float32."""
     xp = backend_of(z)
-    limit = 87.33654475055310
-    return xp.minimum(xp.maximum(z[:, 1] - z[:, 0], -limit), limit)
+    s = xp.shifted(z)  # whose difference cannot overflow
+    return xp.minimum(xp.maximum(s[:, 1] - s[:, 0], LOWEST_LOGARITHM), -LOWEST_LOGARITHM)
 
 
 def quadratic_score(s: Any, bias: Any, linear: Any, quadratic: Any) -> Any:
@@ -34,8 +42,32 @@ def quadratic_score(s: Any, bias: Any, linear: Any, quadratic: Any) -> Any:
     return bias + linear * s + quadratic * s**2
 
 
-def mixture(z: Any, T: Any, weights: Any) -> Any:
+def mixture(z: Any, base_temperature: Any, weights: Any) -> Any:
     """ETS: w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K, rows normalised."""
     xp = backend_of(z)
-    mixed = weights[0] * softmax(z, T) + weights[1] * softmax(z) + weights[2] / xp.width(z)
+    mixed = weights[0] * softmax(z, base_temperature) + weights[1] * softmax(z)
+    mixed = xp.add_(mixed, weights[2] / xp.width(z))
     return xp.divide_(mixed, xp.column(xp.total(mixed)))
+
+
+def vector(z: Any, weight: Any, bias: Any) -> Any:
+    """VS: softmax(w z + b)."""
+    return softmax(affine_scores(z, weight, bias))
+
+
+def dirichlet(z: Any, weight: Any, bias: Any) -> Any:
+    """Dirichlet calibration: softmax(W ln p + b)."""
+    return softmax(affine_scores(log_probabilities(z), weight, bias))
+
+
+def structured(z: Any, base_temperature: Any, uniform_weight: Any, weight: Any, bias: Any) -> Any:
+    """SVS and SMS: softmax(W x + b) of the mixed log-probabilities x.
+
+    With two classes sigma(b + w_1 s + w_2 s^2) of the log-odds s, for which b has one entry.
+    """
+    xp = backend_of(z)
+    if len(bias) > 1:
+        x = mixed_log_probabilities(z, base_temperature, uniform_weight)
+        return softmax(affine_scores(x, weight, bias))
+    score = quadratic_score(log_odds(z), bias, weight[0], weight[1])
+    return softmax(xp.matrix([0.0 * score, score]))

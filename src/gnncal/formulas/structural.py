@@ -7,6 +7,8 @@ r"""The structural law and what is built on it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from gnncal.backends import backend_of
@@ -27,6 +29,48 @@ SMALLEST_SUM = 1e-30  # of probabilities; a smaller one is none
 LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
 
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Every node's prediction and what its neighbours say about it."""
+
+    predictions: Any  # (n_nodes,)
+    entropy: Any  # (n_nodes,) normalised entropy of the node's own prediction
+    covariates: Any  # (n_nodes, 6) in the order of COVARIATES; four are NaN without neighbours
+    mean_probs: Any  # (n_nodes, n_classes) of the neighbours; uniform without neighbours
+
+
+def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
+    """Look at the senders and receivers of each node together.
+
+    One sparse product of size nodes x classes for each direction of the edges, and a pass over
+    the edges for two hops. An undirected graph has one direction.
+    """
+    xp, neighbours, n_classes = backend_of(nodes.logits), nodes.neighbours, nodes.n_classes
+    predictions, e = nodes.predictions, nodes.entropy
+    probs = softmax(nodes.logits)
+    confidence = xp.precise(xp.at_class(probs, predictions))
+    means = neighbours.mean(xp.beside(probs, [e, confidence]), "both")
+    del probs  # of size nodes x classes
+    is_alone = neighbours.counts("both") == 0
+    mean_probs = xp.fill_(means[:, :n_classes], is_alone, 1.0 / n_classes)
+    return Neighbourhood(
+        predictions,
+        e,
+        covariates(
+            support=xp.precise(xp.at_class(mean_probs, predictions)),
+            two_hop_support=neighbours.class_mean(mean_probs, predictions, "both"),
+            neighbour_entropy=xp.precise(means[:, n_classes]),
+            confidence=confidence,
+            neighbour_confidence=xp.precise(means[:, n_classes + 1]),
+            in_degree=neighbours.in_degree,
+            out_degree=neighbours.out_degree,
+            n_classes=n_classes,
+            is_alone=is_alone,
+        ),
+        mean_probs,
+    )
+
+
 def covariates(
     *,
     support: Any,
@@ -37,19 +81,28 @@ def covariates(
     in_degree: Any,
     out_degree: Any,
     n_classes: int,
+    is_alone: Any = None,
 ) -> Any:
-    """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees."""
+    """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees.
+
+    Where a node ``is_alone``, the four numbers about its neighbours are NaN. Tables have null there.
+    """
     xp = backend_of(support)
-    return xp.matrix(
-        [
-            normalised_homophily(support, n_classes),
-            normalised_homophily(two_hop_support, n_classes),
-            neighbour_entropy,
-            confidence - neighbour_confidence,
-            xp.log1p(in_degree) / DEGREE_SCALE,
-            xp.log1p(out_degree) / DEGREE_SCALE,
-        ]
-    )
+    of_neighbours = [
+        normalised_homophily(support, n_classes),
+        normalised_homophily(two_hop_support, n_classes),
+        neighbour_entropy,
+        confidence - neighbour_confidence,
+    ]
+    if is_alone is not None:
+        of_neighbours = [xp.where(is_alone, nan, values) for values in of_neighbours]
+    degrees = [xp.log1p(degree) / DEGREE_SCALE for degree in (in_degree, out_degree)]
+    return xp.matrix([*of_neighbours, *degrees])
+
+
+def centred(s: Any, centre: Any) -> Any:
+    """Return s less its typical values; a node without neighbours has a typical neighbourhood."""
+    return backend_of(s).nan_to_zero(s - centre)
 
 
 def log_temperature(
@@ -72,33 +125,51 @@ def log_neighbours(mean_probs: Any) -> Any:
     return backend_of(mean_probs).log(mean_probs + FLOOR)
 
 
-def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any, mean_probs: Any) -> Any:
-    """z / T + b + gamma ln(p̄ + delta), for logits of any size."""
+def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None) -> Any:
+    """z / T + b + gamma ln(p̄ + delta), for logits of any size; without p̄ the last term is left out."""
     xp = backend_of(z)
-    moved = xp.maximum_(shifted(z), LOWEST_LOGIT)
-    return xp.divide_(moved, xp.column(T)) + bias + neighbour_weight * log_neighbours(mean_probs)
+    scaled = xp.add_(scaled_logits(z, T), bias)
+    if mean_probs is None:
+        return scaled
+    return xp.add_(scaled, neighbour_weight * log_neighbours(mean_probs))
+
+
+def scaled_logits(z: Any, T: Any) -> Any:
+    """z / T with row maximum 0, finite for logits of any size."""
+    xp = backend_of(z)
+    return xp.divide_(xp.maximum_(shifted(z), LOWEST_LOGIT), xp.column(T))
 
 
 def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     r"""Give each predicted class its confidence c, and the others the rest, none of them more.
 
-    The others get min(lambda q, c), with q what ``probs`` gives them. The largest are at the
-    limit first, so lambda is the largest of (1 - c - m c) / (sum of all but the m largest q) over
-    m = 0, 1, ... Classes of probability zero share what no other class may take.
+    The others get min(lambda q, c), with q what ``probs`` gives them. Classes of probability zero
+    share what no other class may take.
     """
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
-    limit = xp.column(confidence)
-    tails, m = xp.tails(q), xp.numbered(q)
+    total = xp.total(q)
     # A sum that is only rounding leaves nothing to divide.
-    factor = (1.0 - limit - m * limit) / xp.maximum(tails, SMALLEST_SUM)
-    factor = xp.largest(xp.where(tails > SMALLEST_SUM, factor, 0.0 * factor))
-    share = xp.minimum(xp.column(xp.maximum(factor, 0.0)) * q, limit)
+    factor = xp.where(
+        total > SMALLEST_SUM, (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM), 0.0
+    )
+    is_short = factor * xp.largest(q) > confidence
+    factor = xp.where_needed(is_short, _factor_with_full_classes, [q, confidence], factor)
+    share = xp.minimum(xp.column(factor) * q, xp.column(confidence))
     empty = xp.with_class(xp.as_number(q <= 0.0, q), predictions, 0.0)
     missing = xp.maximum(1.0 - confidence - xp.total(share), 0.0)
-    share = share + empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0))
+    share = xp.add_(share, empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0)))
     share = xp.with_class(share, predictions, confidence)
     return xp.divide_(share, xp.column(xp.total(share)))
 
 
-__all__ = ["COVARIATES", "covariates", "limited", "log_temperature", "scores", "softmax"]
+def _factor_with_full_classes(q: Any, confidence: Any) -> Any:
+    """Return lambda for which the classes min(lambda q, c) sum to 1 - c.
+
+    The largest are at the limit first. If the m largest are, the others share 1 - c - m c, so
+    lambda is the largest of (1 - c - m c) / (sum of all but the m largest q) over m = 0, 1, ...
+    """
+    xp = backend_of(q)
+    tails, c = xp.tails(q), xp.column(confidence)
+    factors = (1.0 - c - xp.numbered(q) * c) / xp.maximum(tails, SMALLEST_SUM)
+    return xp.largest(xp.where(tails > SMALLEST_SUM, factors, 0.0))

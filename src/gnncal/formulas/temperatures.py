@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gnncal.backends import backend_of
-from gnncal.formulas.probability import concentration, normalised_homophily
+from gnncal.formulas.probability import normalised_homophily
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
 SMALLEST_TEMPERATURE = 0.006737946999085467  # e^-5: below, softmax saturates or ties
+FLOAT32_DIGITS = 5  # the same for sums of float32
 RATIO_DIGITS = 9  # of a ratio times the number of bins: sums in another order fall into one bin
 
 
@@ -36,13 +37,18 @@ def log_signal(h: Any, n_classes: int, epsilon: Any) -> Any:
     return xp.log(xp.absolute(normalised_homophily(h, n_classes)) + epsilon)
 
 
-def power_law(numerator: Any, log_signal: Any, base: Any, beta: Any, alpha: Any) -> Any:
-    """T = T_base + beta c / (|h~| + epsilon)^alpha, from c and ln(|h~| + epsilon).
+def power_ratio(numerator: Any, log_signal: Any, alpha: Any) -> Any:
+    """c / (|h~| + epsilon)^alpha, from c and ln(|h~| + epsilon).
 
     HoTS has c = sqrt(2 K ln K (1 - e)). Its ablations fix a part: c = 1 without the entropy,
     alpha = 0 without homophily, alpha = 1 in the first order of the theory.
     """
-    return base + beta * (numerator * backend_of(log_signal).exp(-alpha * log_signal))
+    return numerator * backend_of(log_signal).exp(-alpha * log_signal)
+
+
+def power_law(ratio: Any, base: Any, beta: Any) -> Any:
+    """HoTS: T = T_base + beta c / (|h~| + epsilon)^alpha, from the ratio."""
+    return base + beta * ratio
 
 
 def ratio_bin(ratio: Any, n_bins: int, digits: int = RATIO_DIGITS) -> Any:
@@ -50,14 +56,3 @@ def ratio_bin(ratio: Any, n_bins: int, digits: int = RATIO_DIGITS) -> Any:
     xp = backend_of(ratio)
     edge = xp.ceil(xp.rounded(ratio * n_bins, digits))
     return xp.minimum(xp.maximum(edge - 1, 0), n_bins - 1)
-
-
-__all__ = [
-    "concentration",
-    "entropy_temperature",
-    "log_entropy",
-    "log_entropy_temperature",
-    "log_signal",
-    "power_law",
-    "ratio_bin",
-]

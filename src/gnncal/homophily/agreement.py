@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice
 from gnncal.core.graph import Side
-from gnncal.core.nodes import Nodes
 from gnncal.homophily.base import HomophilyEstimator, Weights
 from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
-from gnncal.homophily.share import neighbour_class_share
+from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
 from gnncal.core.errors import InputError
 from gnncal.core.learned import LearnedTable
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 
 Weights = dict[str, npt.NDArray[Any]]
 

@@ -6,8 +6,8 @@ from gnncal.core.arrays import IntArray
 from gnncal.core.checks import check_known_labels
 from gnncal.core.errors import InputError
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
 from gnncal.homophily.base import Weights
+from gnncal.nodes import Nodes
 
 CLAMPED_LABELS = Array("nodes", low=-1, high="K-1", whole=True)
 

@@ -10,10 +10,10 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.learned import Array, check_recalled_nodes
-from gnncal.core.nodes import Nodes
 from gnncal.homophily.base import CannotLearnError, Weights
 from gnncal.homophily.network import Propagation
 from gnncal.homophily.predictor import TrainedPredictor, masked_targets
+from gnncal.nodes import Nodes
 
 FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
 from gnncal.homophily.base import HomophilyEstimator, Weights
+from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True, eq=False)

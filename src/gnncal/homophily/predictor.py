@@ -8,16 +8,16 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Checkpoint, adam
 from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
 from gnncal.homophily.network import Network, Propagation
-from gnncal.homophily.share import neighbour_class_share
+from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True, kw_only=True)

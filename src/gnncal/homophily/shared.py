@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.nodes import Nodes
 from gnncal.homophily.base import HomophilyEstimator, Weights
+from gnncal.nodes import Nodes
 
 
 @dataclass

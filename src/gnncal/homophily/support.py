@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice
 from gnncal.core.graph import Side
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
+from gnncal.formulas.probability import softmax
 from gnncal.homophily.base import HomophilyEstimator, Weights
 from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
-from gnncal.homophily.share import neighbour_class_share
+from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -
 
     A neighbour with a known label gives all of it to that class. NaN without neighbours.
     """
-    probs = unchecked_softmax(nodes.logits)
+    probs = softmax(nodes.logits)
 
     def column(c: int) -> FloatArray:
         if known_labels is None:

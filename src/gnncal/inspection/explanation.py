@@ -12,7 +12,7 @@ from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.structural_base import LawHolder
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.homophily.neighbourhood import Neighbourhood
+from gnncal.formulas.structural import Neighbourhood
 
 COVARIATE_TITLES = (
     "support among the neighbours",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
-from gnncal.homophily.share import neighbour_class_share
 
 HOMOPHILY_BINS = 20
 

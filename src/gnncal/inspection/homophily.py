@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.checks import check_logits
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.probability import softmax
 from gnncal.core.pyg import as_graph
-from gnncal.homophily.share import neighbour_class_share
 from gnncal.metrics.binning import (
     Cells,
     bin_edges,
@@ -22,6 +21,7 @@ from gnncal.metrics.binning import (
     confidence_and_correctness,
     fill_cells,
 )
+from gnncal.probability import softmax
 
 DEFAULT_GROUPS = 5
 

@@ -13,10 +13,8 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import softmax
 from gnncal.decisions import SetOutcome
-from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import Facts, describe_graph
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
@@ -32,7 +30,9 @@ from gnncal.inspection.temperature import TemperatureProfile, temperature_profil
 from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
 from gnncal.metrics import ReliabilityBins, reliability_bins
 from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate
+from gnncal.nodes import Nodes
 from gnncal.pipeline import Calibration, calibrate
+from gnncal.probability import softmax
 
 Progress = Callable[[str], None]
 

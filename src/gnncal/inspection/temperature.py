@@ -16,8 +16,8 @@ from gnncal.core.checks import check_logits, check_nodes
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.probability import normalised_entropy
 from gnncal.core.pyg import as_graph
+from gnncal.formulas.probability import normalised_entropy
 from gnncal.inspection.homophily import neighbour_support
 
 MAX_NODES = 4000  # more points hide one another

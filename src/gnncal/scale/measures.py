@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.probability import SMALLEST_PROBABILITY
+from gnncal.formulas.probability import SMALLEST_PROBABILITY
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import NoiseFloor

@@ -8,7 +8,7 @@ from math import log
 from operator import add, or_
 from typing import Any
 
-from gnncal.core.probability import LOWEST_SHIFTED_LOGIT
+from gnncal.formulas.probability import LOWEST_SHIFTED_LOGIT
 from gnncal.scale.columns import LIST_COLUMN, SPLITS, Layout
 
 REASONS = {  # why a row of the nodes cannot be used, in the order in which they are looked for

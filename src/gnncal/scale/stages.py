@@ -12,7 +12,7 @@ import numpy as np
 
 from gnncal.calibrators.catalogue import name_of
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 from gnncal.scale import bad_rows
 from gnncal.scale import edges as passes
 from gnncal.scale.bad_rows import BadRows

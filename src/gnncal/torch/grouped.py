@@ -11,9 +11,9 @@ from scipy import sparse
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import EDGES_PER_BLOCK, Graph, Side
-from gnncal.homophily.share import neighbour_class_share
 
 
 class GroupedEdges:

@@ -1,6 +1,6 @@
 """Softmax, entropy and their relatives on tensors of shape (n_nodes, n_classes).
 
-The same formulas as :mod:`gnncal.core.probability`, with gradients. Every tensor keeps the type
+The same formulas as :mod:`gnncal.probability`, with gradients. Every tensor keeps the type
 and the device of its input.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gnncal.core.probability import LOWEST_SHIFTED_LOGIT
+from gnncal.formulas.probability import LOWEST_SHIFTED_LOGIT
 
 
 class Rows(NamedTuple):

@@ -11,7 +11,7 @@ from gnncal.calibrators.structural import StructuralLaw
 from gnncal.calibrators.structural_base import LawHolder
 from gnncal.calibrators.structural_scores import FLOOR, LOWEST_LOGIT, StructuralScores
 from gnncal.fitting.law import LOG_TEMPERATURE
-from gnncal.homophily.neighbourhood import DEGREE_SCALE
+from gnncal.formulas.structural import DEGREE_SCALE
 from gnncal.torch.module import CalibratorModule, TemperatureModule
 from gnncal.torch.neighbours import Neighbours
 from gnncal.torch.probability import normalised_homophily, read_rows, shifted

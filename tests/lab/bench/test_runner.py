@@ -21,7 +21,6 @@ import gnncal
 from gnncal import metrics
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
 from gnncal.homophily import Predictor, Shared
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
@@ -40,6 +39,7 @@ from gnncal.lab.bench.provenance import note_run
 from gnncal.lab.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.lab.bench.runner import run_plan
 from gnncal.lab.bench.source import package_source
+from gnncal.nodes import Nodes
 from tests.lab.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]

@@ -15,10 +15,10 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.learned import LearnedTable
-from gnncal.core.nodes import Nodes
 from gnncal.fitting import protocols
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import TEMPERATURE_RANGE
+from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -23,7 +23,7 @@ from gnncal.core.arrays import IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

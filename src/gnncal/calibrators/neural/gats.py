@@ -19,8 +19,8 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, Array, check_recalled_nodes
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -178,7 +178,7 @@ class GATS(NeuralTemperature):
         z = bounded(nodes.logits[around.nodes])
         is_train = self._is_train(graph, nodes.known_labels)
         is_near = has_sender(graph, is_train) & ~is_train
-        confidence = unchecked_softmax(z).max(axis=1)
+        confidence = softmax(z).max(axis=1)
         surplus = confidence[around.own] * around.degree - around.sums(confidence)
         leaving = 1 + graph.neighbour_counts(side="out")[rows]
         surplus /= around.degree if self.relative_to == "in" else leaving

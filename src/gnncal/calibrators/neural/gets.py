@@ -25,8 +25,8 @@ from gnncal.core.constraints import FLAG, number, whole_number
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
-from gnncal.core.nodes import Nodes
-from gnncal.core.probability import unchecked_softmax
+from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -372,7 +372,7 @@ class GETS(NeuralCalibrator):
         self.fit_report_ = self._report(nodes, scores)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
-        return unchecked_softmax(self._all_scores(nodes))
+        return softmax(self._all_scores(nodes))
 
     def _all_scores(self, nodes: Nodes) -> FloatArray:
         torch = require("torch", extra="neural", purpose=type(self).__name__)

@@ -20,7 +20,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,8 +11,8 @@ import numpy as np
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray
-from gnncal.core.probability import concentration, normalised_entropy, softmax
 from gnncal.files.bundle import Bundle
+from gnncal.formulas.probability import concentration, normalised_entropy
 from gnncal.lab.bench.logits import LogitProvider
 from gnncal.lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.lab.bench.plan import Task
@@ -27,6 +27,7 @@ from gnncal.lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
+from gnncal.probability import softmax
 
 FILE = "diagnosis.jsonl"
 STRUCTURE_SEEDS = 5  # as in the paper

@@ -15,7 +15,7 @@ from scipy import sparse
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.probability import normalised_homophily
 
 DAMPING = 0.85  # of PageRank
 PAGERANK_TOLERANCE = 1e-12

@@ -185,8 +185,8 @@ def _contradicted(bundle: Bundle, calibrations: dict[str, Calibration]) -> Contr
     """Look at the nodes where keeping the prediction costs most."""
     import numpy as np
 
-    from gnncal.core.nodes import Nodes
-    from gnncal.homophily.neighbourhood import describe_neighbourhoods
+    from gnncal.formulas.structural import describe_neighbourhoods
+    from gnncal.nodes import Nodes
 
     seen = describe_neighbourhoods(Nodes(bundle.logits, bundle.graph))
     test = bundle.test_nodes

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 from gnncal.core.arrays import BoolArray, FloatArray, as_numpy
 from gnncal.core.errors import InputError
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.probability import normalised_homophily
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
-from gnncal.core.probability import softmax
+from gnncal.probability import softmax
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
 N_RESAMPLES = 1000

@@ -8,10 +8,10 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
 from gnncal.fitting.adam import adam
 from gnncal.lab.simulation.csbm import GraphSample
 from gnncal.lab.simulation.streams import stream
+from gnncal.probability import softmax
 
 EPOCHS, LEARNING_RATE = 500, 0.01  # of the paper's released code, without weight decay
 SMALLEST_PROBABILITY = 1e-300

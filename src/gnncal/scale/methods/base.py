@@ -10,7 +10,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import name_of
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 
 C = TypeVar("C", bound=Calibrator)

@@ -6,11 +6,11 @@ from typing import Any
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
+from gnncal.formulas.probability import normalised_homophily
 from gnncal.homophily import Agreement, Support, make_estimator
 from gnncal.homophily.agreement import agreement_of
-from gnncal.homophily.normalised import normalised_homophily
 from gnncal.homophily.support import support_of
+from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, concentration
 from gnncal.scale.nodes import names, probabilities

@@ -6,7 +6,7 @@ from typing import Any
 
 from gnncal.calibrators.ratio_binned import DIGITS, RatioBinnedScaling, same_class_ratio
 from gnncal.core.errors import InputError
-from gnncal.core.nodes import Nodes
+from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside
 from gnncal.scale.nodes import at_class, exact, names, probabilities

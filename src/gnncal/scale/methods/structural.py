@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.structural import StructuralLaw
-from gnncal.core.nodes import Nodes
 from gnncal.fitting.law import LOG_TEMPERATURE
-from gnncal.homophily.neighbourhood import (
+from gnncal.formulas.probability import normalised_homophily
+from gnncal.formulas.structural import (
     COVARIATES,
     DEGREE_SCALE,
     Neighbourhood,
     describe_neighbourhoods,
 )
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside
 from gnncal.scale.nodes import at_class, exact, names, probabilities, total

@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
 from gnncal.metrics import negative_log_likelihood
+from gnncal.probability import softmax
 from gnncal.testing.law import law
 from gnncal.testing.tasks import Family, Task
 

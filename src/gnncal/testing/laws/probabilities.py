@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
+from gnncal.probability import softmax
 from gnncal.testing.law import law, refused
 from gnncal.testing.tasks import Family, Task
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.probability import softmax
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.solvers import newton
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.probability import normalised_homophily
 from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.lab.simulation.streams import stream
+from gnncal.probability import softmax
 
 MODEL = CSBM(separation=1.0)
 LOWEST, HIGHEST = (

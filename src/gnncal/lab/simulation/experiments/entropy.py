@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.probability import concentration
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.probability import concentration, normalised_homophily
 from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import (
     Estimate,

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.calibrators.ablations import HomophilyOnly
 from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
 from gnncal.homophily import CrossFitted
-from gnncal.homophily.share import neighbour_class_share
 from gnncal.lab.simulation.csbm import CSBM, GraphSample
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
 from gnncal.lab.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
+from gnncal.probability import softmax
 
 MODEL = CSBM(separation=1.0)
 LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)  # the homophily of a node, each equally often

@@ -20,7 +20,6 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.core.probability import logits_from_probabilities, softmax
 from gnncal.fitting.law import LOG_TEMPERATURE
 from gnncal.homophily import Support
 from gnncal.lab.simulation.csbm import CSBM, GraphSample
@@ -31,6 +30,7 @@ from gnncal.lab.simulation.graph_posterior import graph_posterior
 from gnncal.lab.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import negative_log_likelihood
+from gnncal.probability import logits_from_probabilities, softmax
 
 RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change nothing more
 WHOLE = "the whole graph"

@@ -17,7 +17,6 @@ from scipy.stats import f_oneway
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
-from gnncal.core.probability import softmax
 from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.lab.simulation.neighbourhoods import (
@@ -34,6 +33,7 @@ from gnncal.lab.simulation.neighbourhoods import (
 )
 from gnncal.lab.simulation.streams import stream
 from gnncal.lab.simulation.symmetric_head import HeadRecord, symmetric_head
+from gnncal.probability import softmax
 
 MODEL = CSBM(separation=1.0)
 HOMOPHILY = (0.3, 0.5, 0.7, 0.9)

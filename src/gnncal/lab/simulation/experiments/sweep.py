@@ -9,7 +9,7 @@ import numpy as np
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import InputError
 from gnncal.fitting.parameters import TEMPERATURE_RANGE
-from gnncal.homophily.normalised import normalised_homophily
+from gnncal.formulas.probability import normalised_homophily
 from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
 from gnncal.lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
+from gnncal.backends.neighbours import GraphNeighbours
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
     check_apart,
@@ -20,8 +21,8 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.probability import normalised_entropy
 from gnncal.core.pyg import as_graph
+from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -252,6 +253,11 @@ class Nodes:
         if self.graph is None:
             raise InputError("there is no graph; pass that of these nodes.")
         return self.graph
+
+    @property
+    def neighbours(self) -> GraphNeighbours:
+        """The neighbours of every node, as formulas ask about them."""
+        return GraphNeighbours(self.required_graph)
 
     @property
     def calibration_logits(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Softmax, entropy and their relatives, over arrays of shape (n_nodes, n_classes).
+"""Probabilities as NumPy arrays: the public softmax, log losses, predictions kept to the bit.
 
 Everything keeps the precision of its input: float32 logits give float32 probabilities.
 """
@@ -12,9 +12,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_logits, check_probs
 from gnncal.core.errors import InputError
-
-SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
-LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 is not NaN
+from gnncal.formulas import probability as formula
+from gnncal.formulas.probability import SMALLEST_PROBABILITY
 
 
 def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
@@ -46,27 +45,19 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     (array([[0.88, 0.12]]), array([[0.73, 0.27]]))
 
     """
-    return unchecked_softmax(check_logits(logits), temperature)
-
-
-def unchecked_softmax(logits: FloatArray, temperature: FloatArray | float = 1.0) -> FloatArray:
-    """:func:`softmax` of logits that are checked already."""
-    scaled = _shifted(logits)
-    divisor = np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
-    if not (divisor > 0).all():
+    checked = check_logits(logits)
+    T = np.asarray(temperature, dtype=checked.dtype)
+    if not (T > 0).all():
         raise InputError("temperature has values that are not positive; pass numbers above 0.")
-    with np.errstate(over="ignore"):  # as in _shifted, -inf is right
-        scaled /= divisor
-    np.exp(scaled, out=scaled)
-    scaled /= scaled.sum(axis=1, keepdims=True)
-    return scaled
+    return formula.softmax(checked, T.reshape(-1))
 
 
 def scaled_probabilities(
     logits: FloatArray, temperature: FloatArray | float, predictions: IntArray
 ) -> FloatArray:
     """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
-    return keep_predictions(unchecked_softmax(logits, temperature), predictions)
+    T = np.asarray(temperature, dtype=logits.dtype)
+    return keep_predictions(formula.softmax(logits, T), predictions)
 
 
 def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
@@ -88,23 +79,6 @@ def log_losses(probs: FloatArray, labels: IntArray) -> FloatArray:
     """-ln p of each node's label in float64, with p clipped below at 1e-12; shape (n_nodes,)."""
     at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
     return -np.log(np.maximum(at_label, SMALLEST_PROBABILITY))
-
-
-def normalised_entropy(logits: FloatArray) -> FloatArray:
-    """e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]; shape (n_nodes,)."""
-    shifted = _shifted(logits)
-    np.maximum(shifted, LOWEST_SHIFTED_LOGIT, out=shifted)
-    weights = np.exp(shifted)
-    total = weights.sum(axis=1)
-    # H = ln sum_k e^{s_k} - sum_k p_k s_k needs no logarithm of a vanishing probability.
-    entropy = np.log(total) - np.einsum("ik,ik->i", weights, shifted) / total
-    return np.clip(entropy / np.log(logits.shape[1]), 0.0, 1.0)
-
-
-def concentration(entropy: FloatArray, n_classes: int, *, minimum: float = 0.0) -> FloatArray:
-    """sqrt(2 K ln K (1 - e)), the norm of the centred logits near the uniform distribution."""
-    certainty = np.maximum(1.0 - entropy, minimum)
-    return np.sqrt(2.0 * n_classes * np.log(n_classes) * certainty)
 
 
 def logits_from_probabilities(probs: Any) -> FloatArray:
@@ -129,9 +103,3 @@ def logits_from_probabilities(probs: Any) -> FloatArray:
     """
     checked = check_probs(probs)
     return np.log(np.maximum(checked, np.finfo(checked.dtype).tiny))
-
-
-def _shifted(logits: FloatArray) -> FloatArray:
-    """A fresh copy with row maximum 0: keeps exp from overflowing and cancels in the ratio."""
-    with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
-        return logits - logits.max(axis=1, keepdims=True)

@@ -1,0 +1,167 @@
+"""Fitted methods as functions of nodes and numbers, for arrays and tensors alike.
+
+``nodes`` has ``logits``, ``predictions``, ``entropy``, ``n_classes``, ``neighbours`` (a
+:class:`gnncal.backends.neighbours.Neighbours`) and ``once``, which computes a function of the nodes
+at most once. Functions called ``..._temperature`` return T (n,), the others probabilities (n, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gnncal.backends import backend_of
+from gnncal.core.graph import Side
+from gnncal.formulas import temperatures
+from gnncal.formulas.probability import concentration, softmax
+from gnncal.formulas.structural import (
+    centred,
+    describe_neighbourhoods,
+    divided_rest,
+    limited,
+    log_temperature,
+    scores,
+)
+
+
+@dataclass(frozen=True)
+class Portable:
+    """A fitted calibrator that any backend can run: a function of nodes, and what was learned."""
+
+    function: Callable[..., Any]  # of nodes, the arrays and the settings
+    arrays: Mapping[str, Any]  # numbers and arrays that were learned
+    settings: Mapping[str, Any] = field(default_factory=dict)  # plain values
+    is_temperature: bool = True  # whether the function gives T, and not probabilities
+    keeps_predictions: bool = True
+    hops: int = 0  # neighbours of how many hops a node depends on
+    side: Side = "both"  # which neighbours these are
+
+    def __call__(self, nodes: Any) -> Any:
+        """Return T or the probabilities of these nodes."""
+        return self.function(nodes, **self.arrays, **self.settings)
+
+
+def one_temperature(nodes: Any, base_temperature: Any) -> Any:
+    """TS: the same T for every node."""
+    return base_temperature * backend_of(nodes.logits).ones(nodes.logits)
+
+
+def hts_temperature(
+    nodes: Any, certain_temperature: Any, uncertain_temperature: Any, floor: Any = None
+) -> Any:
+    """HTS as the HoTS paper writes it."""
+    return temperatures.entropy_temperature(
+        nodes.entropy, certain_temperature, uncertain_temperature, floor
+    )
+
+
+def hts_log_temperature(nodes: Any, slope: Any, intercept: Any) -> Any:
+    """HTS as its authors define it."""
+    return temperatures.log_entropy_temperature(
+        temperatures.log_entropy(nodes.entropy), slope, intercept
+    )
+
+
+def hots_temperature(
+    nodes: Any,
+    base_temperature: Any,
+    beta: Any,
+    alpha: Any,
+    epsilon: Any,
+    minimum_certainty: Any,
+    isolated_homophily: Any,
+    *,
+    homophily: str | None,
+    side: Side,
+    uses_entropy: bool,
+    limits: tuple[float, float] | None,
+) -> Any:
+    """HoTS and its ablations, with the neighbours' support or agreement as homophily."""
+    xp, e, K = backend_of(nodes.logits), nodes.entropy, nodes.n_classes
+    numerator = concentration(e, K, minimum_certainty) if uses_entropy else 1.0 + 0.0 * e
+    if homophily is None:
+        signal = 0.0 * e
+    else:
+        values = softmax(nodes.logits)
+        if homophily == "agreement":
+            values = xp.with_class(0.0 * values, nodes.predictions, 1.0)
+        share = nodes.neighbours.class_mean(values, nodes.predictions, side)
+        is_alone = nodes.neighbours.counts(side) == 0
+        h = xp.where(is_alone, isolated_homophily, share)
+        signal = temperatures.log_signal(h, K, epsilon)
+    ratio = temperatures.power_ratio(numerator, signal, alpha)
+    T = temperatures.power_law(ratio, base_temperature, beta)
+    return T if limits is None else xp.minimum(xp.maximum(T, limits[0]), limits[1])
+
+
+def same_class_ratio(nodes: Any) -> Any:
+    """RBS: the mean probability (n,) that neighbours and self-loops give to the predicted class."""
+    xp, neighbours = backend_of(nodes.logits), nodes.neighbours
+    probs = softmax(nodes.logits)
+    own = xp.precise(xp.at_class(probs, nodes.predictions))
+    others = neighbours.class_mean(probs, nodes.predictions, "both") * neighbours.counts("both")
+    degree = neighbours.in_degree + neighbours.out_degree
+    sums = others + 2.0 * neighbours.self_loops * own
+    return xp.where(degree > 0, sums / xp.maximum(degree, 1), 1.0)
+
+
+def rbs_temperature(nodes: Any, bin_temperatures: Any) -> Any:
+    """RBS: the temperature of the bin in which the ratio lies."""
+    xp, ratio = backend_of(nodes.logits), same_class_ratio(nodes)
+    n_bins = len(bin_temperatures)
+    digits = temperatures.RATIO_DIGITS if xp.is_precise(ratio) else temperatures.FLOAT32_DIGITS
+    return xp.of_class(bin_temperatures, xp.whole(temperatures.ratio_bin(ratio, n_bins, digits)))
+
+
+def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of nodes that looks at their logits alone."""
+
+    def of_nodes(nodes: Any, **learned: Any) -> Any:
+        return function(nodes.logits, **learned)
+
+    return of_nodes
+
+
+def structural_temperature(
+    nodes: Any,
+    certain_temperature: Any,
+    uncertain_temperature: Any,
+    weights: Any,
+    class_offsets: Any,
+    centre: Any,
+) -> Any:
+    """The structural law."""
+    described = nodes.once(describe_neighbourhoods)
+    s = centred(described.covariates, centre)
+    log_T = log_temperature(
+        described.entropy,
+        s,
+        described.predictions,
+        certain_temperature,
+        uncertain_temperature,
+        weights,
+        class_offsets,
+    )
+    return backend_of(log_T).exp(limited(log_T))
+
+
+def structural_free(
+    nodes: Any, bias: Any, neighbour_weight: Any, *, uses_neighbours: bool = True, **law: Any
+) -> Any:
+    """The structural law with a bias for each class and what the neighbours say."""
+    xp = backend_of(nodes.logits)
+    T = xp.like(structural_temperature(nodes, **law), nodes.logits)
+    said = nodes.once(describe_neighbourhoods).mean_probs if uses_neighbours else None
+    return softmax(scores(nodes.logits, T, xp.like(bias, nodes.logits), neighbour_weight, said))
+
+
+def structural(nodes: Any, *, centre: Any, uses_neighbours: bool = True, **learned: Any) -> Any:
+    """The confidence of the law; the free method, with the prefix ``free_``, divides the rest."""
+    free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
+    law = {name: value for name, value in learned.items() if not name.startswith("free_")}
+    xp = backend_of(nodes.logits)
+    T = xp.like(structural_temperature(nodes, centre=centre, **law), nodes.logits)
+    confidence = xp.largest(softmax(nodes.logits, T))
+    q = structural_free(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
+    return divided_rest(q, nodes.predictions, confidence)
