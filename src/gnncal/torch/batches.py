@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gnncal.core.errors import InputError
 from gnncal.torch.module import CalibratorModule
-from gnncal.torch.neighbours import edge_index_of
+from gnncal.torch.edges import edge_index_of
 
 
 def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
