@@ -16,7 +16,14 @@ def export(
     calibrator: Annotated[
         Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
     ],
-    to: Annotated[str, typer.Option("--to", metavar="onnx|torch", help="Format of the file.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="onnx|torch",
+            help="Format of the file. Default: what the ending of --out says, .onnx or .pt2.",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
@@ -32,10 +39,14 @@ def export(
     from gnncal.calibrators.catalogue import name_of
     from gnncal.files.saved import load
     from gnncal.torch import export as write
-    from gnncal.torch.export import SUFFIXES
+    from gnncal.torch.export import SUFFIXES, format_of
 
-    if to not in SUFFIXES:
+    if to is None and file is None:
+        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
+    if to is not None and to not in SUFFIXES:
         raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
+    target = calibrator.with_suffix(SUFFIXES[to]) if file is None else file
+    format = format_of(target, to)
     fitted = load(calibrator)
     metadata = {
         "gnncal": __version__,
@@ -43,14 +54,13 @@ def export(
         "n_classes": len(fitted.classes_),
         "class_names": getattr(fitted, "class_names_", None),
     }
-    target = file or calibrator.with_suffix(SUFFIXES[to])
     with err.status(f"exporting {calibrator.name}"):
-        written = write(fitted.to_torch(), target, format=to, metadata=metadata)
+        written = write(fitted.to_torch(), target, format=format, metadata=metadata)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return
     inputs, name = ", ".join(written.inputs), metadata["calibrator"]
     out.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
     if written.difference is not None:
-        out.print(f"checked on another graph: differs by at most {written.difference:.1e}")
+        out.print(f"checked on other graphs: differs by at most {written.difference:.1e}")
     out.print(f"written to {target}", soft_wrap=True)
