@@ -17,20 +17,20 @@ from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
+from gnncal.calibrators.structural_base import centre_of
 from scipy.stats import rankdata
 
 from families import FAMILIES, for_each_task, options_for
-from gnncal.calibrators.structural_base import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.nodes import Nodes
-from gnncal.probability import normalised_entropy, softmax
 from gnncal.files import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
 from gnncal.formulas.probability import normalised_homophily
+from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
+from gnncal.nodes import Nodes
+from gnncal.probability import normalised_entropy, softmax
 
 SIZES = (30, 100, None)  # calibration nodes; None: all
 DEFAULT = COVARIATES

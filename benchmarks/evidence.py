@@ -23,7 +23,7 @@ TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs hav
 CLAIMED = ("ts", "entropy-only", "hts", "hots", "rbs", "cagcn", "gats", "wats")
 KEEPING = (*CLAIMED, "ets", "hts-log", "irm", "order-invariant")
 FREE = ("vs", "svs", "sms", "dirichlet", "gets")
-OURS = ("structural", "structural-remainder", "structural-vector", "structural-graph")
+OURS = ("structural", "structural-free", "structural-temperature", "structural-vector")
 MEASURED = ("nll", "brier", "ece", "degree_ece", "classwise_ece", "aurc", "accuracy")
 
 

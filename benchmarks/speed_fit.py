@@ -11,12 +11,12 @@ import numpy as np
 
 import gnncal
 from gnncal.core.arrays import IntArray
-from gnncal.nodes import Nodes
 from gnncal.fitting.adam import adam
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.protocols import PAPER_EPOCHS
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
+from gnncal.nodes import Nodes
 from speed_data import Floats, make_problem
 from speed_report import Record, Report, seconds_of
 

@@ -101,7 +101,7 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    names = ("uncalibrated", "ts", "hots", "structural", "structural-graph")  # those it speaks of
+    names = ("uncalibrated", "ts", "hots", "structural", "structural-free")  # those it speaks of
     few = {name: CALIBRATORS[name] for name in names}
     monkeypatch.setattr("gnncal.calibrators.catalogue.CALIBRATORS", few)
     result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")

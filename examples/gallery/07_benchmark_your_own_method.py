@@ -62,7 +62,7 @@ def mine(bundle):
 # The others
 # ----------
 
-rivals = ["uncalibrated", "ts", "vs", "hts", "hots", "structural", "structural-graph"]
+rivals = ["uncalibrated", "ts", "vs", "hts", "hots", "structural", "structural-free"]
 
 
 def calibrated(bundle, method):

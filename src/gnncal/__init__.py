@@ -8,7 +8,7 @@ Examples
 >>> import gnncal
 >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
 >>> logits, labels, graph = 3 * sample.graph.features[:, :3], sample.labels, sample.graph
->>> calibrator = gnncal.StructuralLaw().fit(logits, labels, graph, nodes=range(200))
+>>> calibrator = gnncal.Structural().fit(logits, labels, graph, nodes=range(200))
 >>> calibrator.predict_proba(logits, graph).shape
 (400, 3)
 

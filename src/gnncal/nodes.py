@@ -74,11 +74,11 @@ class Nodes:
     Two methods on the same nodes: the arrays are checked once, the entropy is computed once.
 
     >>> import numpy as np
-    >>> from gnncal import EntropyOnly, EntropyScaling, Nodes
+    >>> from gnncal import EntropyScaling, LogEntropyScaling, Nodes
     >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> nodes = Nodes(logits)
-    >>> for method in EntropyOnly(), EntropyScaling():
+    >>> for method in EntropyScaling(), LogEntropyScaling():
     ...     probs = method.fit(nodes, labels, nodes=range(200)).predict_proba(nodes)
     >>> nodes
     Nodes(n_nodes=300, n_classes=3)

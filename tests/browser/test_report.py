@@ -25,7 +25,7 @@ def page_file(tmp_path_factory):
     made = gnncal.report(
         *data,
         **splits,
-        methods=["ts", "hots", "structural", "structural-graph"],
+        methods=["ts", "hots", "structural", "structural-free"],
         class_names=HOSTILE,
         node_ids=ids,
         focus=[ids[7]],
@@ -164,7 +164,7 @@ def test_the_page_of_a_run_at_scale_opens_draws_and_fits(visit, tmp_path):
 def plain_page(tmp_path_factory):
     data, splits = task(400, n_classes=3)
     made = gnncal.report(
-        *data, **splits, methods=["structural-graph"], class_names=["same", "same", "other"]
+        *data, **splits, methods=["structural-free"], class_names=["same", "same", "other"]
     )
     return made, made.save(tmp_path_factory.mktemp("plain") / "report.html")
 
@@ -180,19 +180,17 @@ def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
     rows = visit(path).page.locator("#group-table tbody tr").all()
     shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
     gaps = {}
-    for name in ("uncalibrated", "structural-graph"):
+    for name in ("uncalibrated", "structural-free"):
         found = next(g for g in made.inspection.methods[name].groups if g.name == "class")
         values = zip(found.group.tolist(), found.confidence - found.accuracy, strict=True)
         gaps[name] = {group: f"{100 * gap:+.1f}".replace("-", "−") for group, gap in values}
-    expected = {
-        (gaps["structural-graph"][group], gaps["uncalibrated"][group]) for group in range(3)
-    }
+    expected = {(gaps["structural-free"][group], gaps["uncalibrated"][group]) for group in range(3)}
     assert {(row[5], row[6]) for row in shown if row[1] == "predicted class"} == expected
 
 
 def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, plain_page):
     made, path = plain_page
-    profile = made.inspection.methods["structural-graph"].temperature
+    profile = made.inspection.methods["structural-free"].temperature
     assert profile.n_without > 0
     note = visit(path).page.text_content("#temperature-note")
     assert f"{profile.n_without} of 400 nodes are not drawn" in note

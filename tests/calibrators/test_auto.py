@@ -23,7 +23,7 @@ def test_where_the_degree_matters_the_law_is_chosen():
     logits = honest * factor[:, None]
     auto = gnncal.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
     assert auto.chosen_ == "structural"
-    alone = gnncal.StructuralLaw().fit(logits, labels, graph, nodes=np.arange(2000))
+    alone = gnncal.Structural(without="remainder").fit(logits, labels, graph, nodes=np.arange(2000))
     np.testing.assert_array_equal(
         auto.predict_proba(logits, graph), alone.predict_proba(logits, graph)
     )

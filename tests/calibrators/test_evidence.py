@@ -13,7 +13,7 @@ from gnncal.probability import normalised_entropy
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
 ERASING = {
     *("vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "gets"),
-    *("structural-vector", "structural-graph", "structural-remainder"),
+    *("structural-vector", "structural-free", "structural"),
 }
 UNDETERMINED = "is not determined by the calibration labels"
 

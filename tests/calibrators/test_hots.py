@@ -251,7 +251,7 @@ def test_without_any_neighbour_hots_is_entropy_only():
     logits, labels = 3 * generator.normal(size=(200, 3)), generator.integers(0, 3, 200)
     graph = gnncal.Graph(np.zeros((2, 0), int), 200)
     found = gnncal.HoTS().fit(logits, labels, graph, nodes=np.arange(200))
-    expected = gnncal.EntropyOnly().fit(logits, labels)
+    expected = gnncal.HoTS(without="homophily").fit(logits, labels)
     np.testing.assert_array_equal(found.homophily_, 1.0)
     np.testing.assert_allclose(
         found.predict_proba(logits, graph), expected.predict_proba(logits), atol=2e-3

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
+from gnncal.calibrators.structural_remainder import divide_rest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
-from gnncal.calibrators.structural_remainder import divide_rest
 from gnncal.fitting.law import (
     Law,
     LawPrior,
@@ -52,7 +52,7 @@ def test_temperatures_of_the_fit_are_those_of_a_prediction_to_the_bit():
         alone = gnncal.Graph(np.zeros((2, 0), dtype=int), 12)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
-            law = gnncal.StructuralLaw().fit(logits, labels, alone, nodes=range(6))
+            law = gnncal.Structural(without="remainder").fit(logits, labels, alone, nodes=range(6))
         np.testing.assert_array_equal(law.predict_temperature(logits, alone), law.temperature_)
 
 
@@ -142,7 +142,7 @@ def test_a_planted_law_is_recovered():
     graph, honest, labels, _ = planted_graph(n=20_000)
     sharp = 2.0 * honest
     # The law is written in the entropy of the sharp logits; a constant factor is one temperature.
-    law = gnncal.StructuralLaw().fit(sharp, labels, graph, nodes=np.arange(20_000))
+    law = gnncal.Structural(without="remainder").fit(sharp, labels, graph, nodes=np.arange(20_000))
     assert np.median(law.temperature_) == pytest.approx(2.0, rel=0.03)
     assert np.abs(np.log(law.temperature_ / 2.0)).max() < 0.2
 
@@ -151,7 +151,7 @@ def test_degree_in_the_temperature_is_found():
     graph, honest, labels, _ = planted_graph(n=20_000)
     slope = 1.5
     factor = np.exp(slope * (np.log1p(graph.in_degree) / 4 - 0.55))
-    law = gnncal.StructuralLaw().fit(
+    law = gnncal.Structural(without="remainder").fit(
         honest * factor[:, None], labels, graph, nodes=np.arange(20_000)
     )
     by_degree = law.weights_[4] + law.weights_[5]  # in- and out-degree are the same here
@@ -162,7 +162,9 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
     held = []
     for seed in range(30):
         graph, honest, labels, _ = planted_graph(seed=seed, n=600)
-        law = gnncal.StructuralLaw().fit(1.6 * honest, labels, graph, nodes=np.arange(300))
+        law = gnncal.Structural(without="remainder").fit(
+            1.6 * honest, labels, graph, nodes=np.arange(300)
+        )
         interval = law.predict_interval(1.6 * honest, graph, level=0.8)
         inside = (interval.temperature_low < 1.6) & (interval.temperature_high > 1.6)
         held.append(inside[300:].mean())
@@ -171,7 +173,7 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
 
 def test_confidence_intervals_contain_the_confidence():
     graph, honest, labels, _ = planted_graph(n=400)
-    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=np.arange(200))
+    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=np.arange(200))
     interval, probs = law.predict_interval(honest, graph), law.predict_proba(honest, graph)
     confidence = probs.max(axis=1)
     assert (interval.confidence_low <= confidence).all()
@@ -184,13 +186,13 @@ def test_one_calibration_node_moves_temperatures_little():
     graph, honest, labels, _ = planted_graph(n=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=[7])
+        law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=[7])
     assert ((law.temperature_ > 0.3) & (law.temperature_ < 4.0)).all()
 
 
 def test_a_fitted_law_serves_a_graph_it_has_not_seen():
     graph, honest, labels, _ = planted_graph(n=500)
-    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=np.arange(250))
+    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=np.arange(250))
     half = graph.edge_index[:, (graph.edge_index < 250).all(axis=0)]
     part = gnncal.Graph(half, 250)
     assert law.predict_temperature(honest[:250], part).shape == (250,)
@@ -199,7 +201,9 @@ def test_a_fitted_law_serves_a_graph_it_has_not_seen():
 def test_the_bias_of_a_neglected_class_is_found():
     graph, honest, labels, _ = planted_graph(n=5000)
     biased = honest - np.array([1.0, 0.0, 0.0, 0.0])
-    vector = gnncal.StructuralVector().fit(biased, labels, graph, nodes=np.arange(5000))
+    vector = gnncal.Structural(keep_predictions=False, without="neighbours").fit(
+        biased, labels, graph, nodes=np.arange(5000)
+    )
     bias = vector.bias_ - vector.bias_[1:].mean()
     assert bias[0] == pytest.approx(1.0, abs=0.1)
 
@@ -213,7 +217,7 @@ def test_neighbours_are_listened_to_where_they_know_more():
     graph = gnncal.Graph(np.concatenate([*pairs, *pairs[:, ::-1]], axis=1), n)
     nodes = rng.permutation(n)[: n // 2]
     test = np.setdiff1d(np.arange(n), nodes)
-    fitted = gnncal.StructuralGraph().fit(logits, labels, graph, nodes=nodes)
+    fitted = gnncal.Structural(keep_predictions=False).fit(logits, labels, graph, nodes=nodes)
     assert fitted.neighbour_weight_ > 0.5
     assert fitted.score(logits, labels, graph, nodes=test) > 0.95
     assert (logits.argmax(axis=1) == labels)[test].mean() < 0.8
@@ -230,8 +234,8 @@ def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
 def test_the_remainder_keeps_the_confidence_of_the_law():
     graph, honest, labels, _ = planted_graph(n=600)
     nodes = np.arange(300)
-    law = gnncal.StructuralLaw().fit(honest, labels, graph, nodes=nodes)
-    remainder = gnncal.StructuralRemainder().fit(honest, labels, graph, nodes=nodes)
+    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=nodes)
+    remainder = gnncal.Structural().fit(honest, labels, graph, nodes=nodes)
     np.testing.assert_allclose(
         remainder.predict_proba(honest, graph).max(axis=1),
         law.predict_proba(honest, graph).max(axis=1),

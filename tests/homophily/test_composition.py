@@ -83,7 +83,7 @@ def test_a_shared_estimator_learns_once_for_all_calibrators_of_a_task(task, monk
     monkeypatch.setattr(Predictor, "train", lambda *a: trained.append(1) or train(*a))
     alone = fit(gnncal.HoTS(homophily=Predictor()), task)
     shared = Shared(Predictor())
-    both = [fit(kind(homophily=shared), task) for kind in (gnncal.HoTS, gnncal.HomophilyOnly)]
+    both = [fit(gnncal.HoTS(homophily=shared, without=part), task) for part in (None, "entropy")]
     fit(clone(both[0]), task)
     assert len(trained) == 2  # alone, and once for the three others
     for name in ("base_temperature_", "beta_", "alpha_"):

@@ -18,7 +18,7 @@ from .tasks import task
 @pytest.fixture(scope="module")
 def found():
     data, splits = task()
-    methods = ["ts", "hots", "structural", "structural-graph"]
+    methods = ["ts", "hots", "structural", "structural-free"]
     return data, splits, inspect(make_subject(*data, **splits, methods=methods, focus=[5]))
 
 
@@ -29,7 +29,7 @@ def test_every_method_is_judged_as_calibrate_judges_it(found):
         "ts",
         "hots",
         "structural",
-        "structural-graph",
+        "structural-free",
     ]
     for name, method in inspection.methods.items():
         plain = gnncal.calibrate(logits, labels, graph, **splits, method=name)

@@ -33,7 +33,7 @@ def expected_of(method, inputs):
     return fitted(method).predict_proba(inputs[0], graph)
 
 
-@pytest.mark.parametrize("method", ["sms", "hots", "structural-remainder"])
+@pytest.mark.parametrize("method", ["sms", "hots", "structural"])
 def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

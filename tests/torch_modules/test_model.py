@@ -19,7 +19,7 @@ from gnncal.torch import CalibratedModel  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
 N_NODES, N_CLASSES = 90, 3
-METHODS = ("ts", "vs", "hots", "rbs", "structural", "structural-remainder")
+METHODS = ("ts", "vs", "hots", "rbs", "structural-temperature", "structural")
 
 
 def make_data():

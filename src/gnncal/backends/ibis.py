@@ -190,6 +190,11 @@ def as_number(condition: Any, like: Any) -> Any:
     return condition.cast("float64")
 
 
+def precise(values: Any) -> Any:
+    """Return values as they are: tables compute in float64."""
+    return values
+
+
 def nan_to_zero(values: Any) -> Any:
     """Return values with 0 in place of null."""
     return values.each(nan_to_zero) if isinstance(values, Columns) else values.fill_null(0.0)

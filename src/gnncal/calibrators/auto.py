@@ -14,6 +14,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
+from gnncal.formulas.methods import Portable
 from gnncal.formulas.probability import normalised_entropy
 from gnncal.nodes import Nodes
 from gnncal.probability import log_losses
@@ -112,6 +113,9 @@ class Auto(Calibrator):
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self._restored()._predict(nodes)
+
+    def _portable(self) -> Portable:
+        return self.chosen()._portable()
 
     def chosen(self) -> Calibrator:
         """Return the chosen calibrator, fitted.

@@ -12,6 +12,7 @@ from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import NONE, Constraint, choice, number, number_range
 from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.graph import Side
 from gnncal.core.learned import TEXT, LearnedTable
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
@@ -425,15 +426,16 @@ class HoTS(ParametricTemperature):
     def _three(self, theta: FloatArray) -> tuple[Any, Any, Any]:
         """Return T_base, beta and alpha, fitted or fixed."""
         fixed = FORMS[self.without].fixed_alpha
-        return tuple(theta) if fixed is None else (*theta, fixed)  # type: ignore[return-value]
+        return tuple(theta) if fixed is None else (*theta, fixed)
 
     def _portable(self) -> Portable:
         base, beta, alpha = self._three(self._theta())
         learned = {"base_temperature": base, "beta": beta, "alpha": alpha}
         estimator = portable_estimator(self) if self.needs_graph else None
+        side: Side = "in" if estimator is None else estimator.side
         settings = {
             "homophily": None if estimator is None else self.homophily_method_,
-            "side": "in" if estimator is None else estimator.side,
+            "side": side,
             "uses_entropy": self.without != "entropy",
             "limits": self.temperature_range,
         }
@@ -447,7 +449,7 @@ class HoTS(ParametricTemperature):
             },
             settings,
             hops=0 if estimator is None else 1,
-            side=settings["side"],
+            side=side,
         )
 
     def _starts(self) -> list[tuple[float, ...]]:

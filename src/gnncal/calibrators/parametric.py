@@ -56,7 +56,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "parameters" in vars(cls):
+        if isinstance(vars(cls).get("parameters"), tuple):
             found = {f"{p.name}_": p.constraint for p in cls.parameters}
             cls.learned = {**found, **cls.also_learned}
 

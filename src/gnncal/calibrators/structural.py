@@ -225,8 +225,9 @@ class Structural(HasTemperature, Calibrator):
         if self.without != "remainder":
             self._fit_scores(nodes, FREE if self.keep_predictions else "")
         self.temperature_ = self._temperature(nodes)
-        probs = self._predict(nodes)[nodes.calibration_nodes]
-        self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
+        if self.without != "remainder":
+            probs = self._predict(nodes)[nodes.calibration_nodes]
+            self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
 
     def _fit_law(self, nodes: Nodes) -> None:
         rows = self._rows(nodes).take(nodes.calibration_nodes)
@@ -235,6 +236,7 @@ class Structural(HasTemperature, Calibrator):
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         warn_unless_converged(self, fit.solution)
+        self.fit_report_ = FitReport.of(nodes, fit.loss)
 
     def _fit_scores(self, nodes: Nodes, prefix: str) -> None:
         fitted, solution = fit_scores(
@@ -295,6 +297,7 @@ class Structural(HasTemperature, Calibrator):
             {"uses_neighbours": self.without != "neighbours"},
             is_temperature=False,
             keeps_predictions=self.keep_predictions,
+            temperature=structural_temperature,
             hops=2,
         )
 

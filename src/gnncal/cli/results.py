@@ -34,12 +34,12 @@ def write_results(
     with_calibrator: bool,
 ) -> dict[str, Any]:
     """Write probabilities, summary and perhaps the calibrator; return the summary."""
-    from gnncal.calibrators.base import TemperatureCalibrator
+    from gnncal.calibrators.base import HasTemperature
     from gnncal.files import write_probabilities
 
     calibrator = result.calibrator
     temperature = None
-    if isinstance(calibrator, TemperatureCalibrator):
+    if isinstance(calibrator, HasTemperature):
         temperature = (
             calibrator.temperature_
             if with_calibrator  # fitted on this very graph

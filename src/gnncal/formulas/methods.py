@@ -34,6 +34,7 @@ class Portable:
     settings: Mapping[str, Any] = field(default_factory=dict)  # plain values
     is_temperature: bool = True  # whether the function gives T, and not probabilities
     keeps_predictions: bool = True
+    temperature: Callable[..., Any] | None = None  # gives T of the arrays, if the function does not
     hops: int = 0  # neighbours of how many hops a node depends on
     side: Side = "both"  # which neighbours these are
 
@@ -130,8 +131,9 @@ def structural_temperature(
     weights: Any,
     class_offsets: Any,
     centre: Any,
+    **_: Any,
 ) -> Any:
-    """The structural law."""
+    """The structural law; other numbers of a method are ignored."""
     described = nodes.once(describe_neighbourhoods)
     s = centred(described.covariates, centre)
     log_T = log_temperature(

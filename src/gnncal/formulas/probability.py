@@ -40,7 +40,7 @@ def entropy_of_sums(mass: Any, energy: Any, n_classes: int) -> Any:
     s are the logits with row maximum 0. No logarithm of a vanishing probability is needed.
     """
     xp = backend_of(mass)
-    e = (xp.log(mass) - energy / mass) / log(n_classes)
+    e = xp.precise(xp.log(mass) - energy / mass) / log(n_classes)
     return xp.minimum(xp.maximum(e, 0.0), 1.0)
 
 

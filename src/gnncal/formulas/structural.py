@@ -85,7 +85,7 @@ def covariates(
 ) -> Any:
     """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees.
 
-    Where a node ``is_alone``, the four numbers about its neighbours are NaN. Tables have null there.
+    Where a node ``is_alone``, the four numbers about its neighbours are NaN; tables have null.
     """
     xp = backend_of(support)
     of_neighbours = [
@@ -126,7 +126,7 @@ def log_neighbours(mean_probs: Any) -> Any:
 
 
 def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None) -> Any:
-    """z / T + b + gamma ln(p̄ + delta), for logits of any size; without p̄ the last term is left out."""
+    """z / T + b + gamma ln(p̄ + delta), for logits of any size; without p̄ only z / T + b."""
     xp = backend_of(z)
     scaled = xp.add_(scaled_logits(z, T), bias)
     if mean_probs is None:
@@ -150,9 +150,8 @@ def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     q = xp.with_class(probs, predictions, 0.0)
     total = xp.total(q)
     # A sum that is only rounding leaves nothing to divide.
-    factor = xp.where(
-        total > SMALLEST_SUM, (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM), 0.0
-    )
+    factor = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
+    factor = xp.where(total > SMALLEST_SUM, factor, 0.0)
     is_short = factor * xp.largest(q) > confidence
     factor = xp.where_needed(is_short, _factor_with_full_classes, [q, confidence], factor)
     share = xp.minimum(xp.column(factor) * q, xp.column(confidence))

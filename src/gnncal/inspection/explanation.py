@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.homophily_temperature import HomophilyTemperature
-from gnncal.calibrators.structural_base import LawHolder
+from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.formulas.structural import Neighbourhood
+from gnncal.formulas.structural import Neighbourhood, centred
+from gnncal.formulas.temperatures import entropy_temperature
 
 COVARIATE_TITLES = (
     "support among the neighbours",
@@ -54,13 +55,14 @@ def _one_for_all(
 
 
 def _structural(
-    calibrator: LawHolder, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: Structural, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation:
     entropy = seen.entropy[nodes]
     certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
-    level = certain * (1.0 - entropy) + uncertain * entropy
-    centred = np.nan_to_num(seen.covariates[nodes] - calibrator.centre_, nan=0.0)
-    neighbourhood = np.exp(centred * calibrator.weights_)
+    level = entropy_temperature(entropy, certain, uncertain)
+    neighbourhood = np.exp(
+        centred(seen.covariates[nodes], calibrator.centre_) * calibrator.weights_
+    )
     offset = np.exp(calibrator.class_offsets_[seen.predictions[nodes]])
     return Explanation(
         ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
@@ -71,7 +73,7 @@ def _structural(
 
 
 def _homophily(
-    calibrator: HomophilyTemperature, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: HoTS, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation:
     base = calibrator.base_temperature_
     return Explanation(
@@ -83,7 +85,7 @@ def _homophily(
 
 
 _LAWS: dict[type, Callable[..., Explanation]] = {
-    LawHolder: _structural,
-    HomophilyTemperature: _homophily,
+    Structural: _structural,
+    HoTS: _homophily,
     TemperatureScaling: _one_for_all,
 }

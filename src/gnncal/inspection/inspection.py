@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
+from gnncal.calibrators.base import Calibrator, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.decisions import SetOutcome
@@ -148,7 +148,7 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)
     if isinstance(calibrator, Auto):
         used = calibrator.chosen()
-        if isinstance(used, TemperatureCalibrator):
+        if isinstance(used, HasTemperature):
             temperature = used.predict_temperature(subject.logits, subject.graph)
     return _Run(
         calibrator,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
-from gnncal.calibrators.homophily_temperature import HomophilyTemperature
+from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_logits, check_nodes
 from gnncal.core.constraints import whole_number
@@ -193,7 +193,7 @@ def temperature_profile(
         by_homophily,
         by_entropy,
         has_law,
-        not isinstance(calibrator, TemperatureCalibrator),
+        not isinstance(calibrator, HasTemperature),
         name,
         int(candidates.size),
         int((~known).sum()),
@@ -233,7 +233,7 @@ def _homophily(
     """Return the homophily that the method uses, or else the support of the neighbours."""
     if graph is None:
         return np.full(len(logits), np.nan), "homophily (no graph)"
-    if isinstance(calibrator, HomophilyTemperature):
+    if isinstance(calibrator, HoTS) and calibrator.needs_graph:
         method = calibrator.homophily_method_
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
         return calibrator.predict_homophily(logits, graph), name
@@ -248,7 +248,7 @@ def _temperatures(
     probabilities: Any,
 ) -> FloatArray:
     """Return the temperature of each of ``nodes``; NaN where there is none."""
-    if isinstance(calibrator, TemperatureCalibrator):
+    if isinstance(calibrator, HasTemperature):
         return calibrator.predict_temperature(logits, graph)[nodes]
     if probabilities is None:
         if calibrator is None:
@@ -267,7 +267,7 @@ def _curves(
 ) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
     """Return the curves against homophily and against entropy, and whether they are a law."""
     known = np.isfinite(homophily)
-    law = calibrator.temperature_at if isinstance(calibrator, TemperatureCalibrator) else None
+    law = calibrator.temperature_at if isinstance(calibrator, HasTemperature) else None
     if law is None or law(0.5, 0.5) is None:
         medians = (
             _running_median(homophily[known], temperature[known]),

@@ -23,7 +23,7 @@ UNSEEN = (
 DISAGREEMENT = (
     "The two measures disagree: confidence now separates right from wrong predictions better, but "
     "on average it fits the accuracy worse. Where a prediction is nearly always wrong, no "
-    "temperature can say so; a method that may change predictions, such as structural-graph, can."
+    "temperature can say so; a method that may change predictions, such as structural-free, can."
 )
 
 

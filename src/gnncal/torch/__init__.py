@@ -8,9 +8,8 @@ from gnncal.core.errors import require
 
 require("torch", extra="neural", purpose="gnncal.torch")  # before anything here imports it
 
-from gnncal.torch.catalogue import to_module  # noqa: E402
 from gnncal.torch.export import export  # noqa: E402
 from gnncal.torch.model import CalibratedModel  # noqa: E402
-from gnncal.torch.module import CalibratorModule, TemperatureModule  # noqa: E402
+from gnncal.torch.module import CalibratorModule, to_module  # noqa: E402
 
-__all__ = ["CalibratedModel", "CalibratorModule", "TemperatureModule", "export", "to_module"]
+__all__ = ["CalibratedModel", "CalibratorModule", "export", "to_module"]

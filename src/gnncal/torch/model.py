@@ -17,9 +17,8 @@ from gnncal.core.errors import InputError
 from gnncal.files.atomic import write_atomically
 from gnncal.files.saved import load as load_calibrator
 from gnncal.torch.batches import check_batch
-from gnncal.torch.catalogue import to_module
 from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of
-from gnncal.torch.module import CalibratorModule
+from gnncal.torch.module import CalibratorModule, to_module
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
 Forward = Callable[[nn.Module, Any], Any]  # the model and the data in, logits out

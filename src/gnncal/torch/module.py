@@ -1,19 +1,47 @@
-"""What every calibrator module is: logits and edges in, probabilities out."""
+"""A fitted calibrator as a module: its numbers as buffers, its formula, logits and edges in."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gnncal.backends.neighbours import Neighbours
+from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Side
+from gnncal.formulas.methods import Portable
+from gnncal.formulas.probability import normalised_entropy, softmax
 from gnncal.torch.logits import blank_rows_that_are_not_finite, check_finite, check_form
-from gnncal.torch.neighbours import Neighbours, neighbours_of
-from gnncal.torch.probability import scaled_probabilities
+from gnncal.torch.neighbours import neighbours_of
+
+
+class TensorNodes:
+    """The nodes of one call of a module, as formulas see them."""
+
+    def __init__(self, logits: Tensor, neighbours: Neighbours | None) -> None:
+        self.logits, self.neighbours = logits, neighbours
+        self.n_nodes, self.n_classes = logits.shape
+        self.predictions = logits.argmax(dim=1)
+        self._results: dict[Any, Any] = {}
+
+    @property
+    def entropy(self) -> Tensor:
+        """Normalised entropy (n_nodes,) of softmax(logits), in [0, 1]."""
+        return self.once(_entropy)
+
+    def once(self, function: Callable[[Any], Any]) -> Any:
+        """Return ``function(nodes)``, computed at most once."""
+        if function not in self._results:
+            self._results[function] = function(self)
+        return self._results[function]
+
+
+def _entropy(nodes: TensorNodes) -> Tensor:
+    return normalised_entropy(nodes.logits)
 
 
 class CalibratorModule(nn.Module):
@@ -26,8 +54,10 @@ class CalibratorModule(nn.Module):
     ----------
     n_classes : int
         Number of columns of the logits.
-    **learned : array_like
-        Name and value of each buffer.
+    portable : Portable
+        The formula and what was learned.
+    name : str
+        Name of the calibrator's class.
 
     Attributes
     ----------
@@ -54,16 +84,16 @@ class CalibratorModule(nn.Module):
 
     """
 
-    hops: ClassVar[int] = 0
-    side: Side = "both"
     checks_values: bool = True
 
-    def __init__(self, n_classes: int, **learned: Any) -> None:
+    def __init__(self, n_classes: int, portable: Portable, name: str) -> None:
         super().__init__()
-        self.n_classes = n_classes
-        for name, value in learned.items():
+        self.n_classes, self.name, self._portable = n_classes, name, portable
+        self.hops: int = portable.hops
+        self.side: Side = portable.side
+        for key, value in portable.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
-            self.register_buffer(name, tensor)
+            self.register_buffer(key, tensor)
 
     def forward(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the calibrated probabilities of every node.
@@ -88,68 +118,14 @@ class CalibratorModule(nn.Module):
             be used.
 
         """
-        return self._probabilities(*self._checked(logits, edge_index))
-
-    @abstractmethod
-    def _probabilities(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor: ...
-
-    def extra_repr(self) -> str:
-        """Return what stands inside the parentheses of the module's repr.
-
-        Returns
-        -------
-        str
-            Number of classes and hops.
-
-        """
-        return f"n_classes={self.n_classes}, hops={self.hops}"
-
-    def _checked(self, logits: Tensor, edge_index: Any) -> tuple[Tensor, Neighbours | None]:
-        """Return the logits as they are computed with, and the neighbours where hops is not 0."""
-        check_form(logits, self.n_classes)
-        if self.hops and edge_index is None:
-            raise InputError(
-                f"{type(self).__name__} looks at neighbours; pass module(logits, edge_index)."
-            )
-        # Half precision cannot hold a temperature to three digits.
-        logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-        has_values = not (torch.compiler.is_compiling() or logits.is_meta)
-        checks_values = self.checks_values and has_values
-        if checks_values:
-            check_finite(logits)
+        nodes = self._checked(logits, edge_index)
+        portable = self._portable
+        if portable.is_temperature:
+            T = self._run(portable.function, portable.settings, nodes)
+            probs = softmax(nodes.logits, T)
         else:
-            logits = blank_rows_that_are_not_finite(logits)
-        if self.hops == 0:
-            return logits, None
-        return logits, neighbours_of(edge_index, logits, checks_values=checks_values)
-
-    def _like(self, logits: Tensor, name: str) -> Tensor:
-        """Return a buffer in the precision of the logits."""
-        return self.get_buffer(name).to(logits.dtype)
-
-
-class TemperatureModule(CalibratorModule):
-    """A module that divides each node's logits by a positive number, so predictions stay.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of columns of the logits.
-    **learned : array_like
-        Name and value of each buffer.
-
-    Examples
-    --------
-    >>> import torch, gnncal
-    >>> from gnncal.torch import TemperatureModule
-    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
-    >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
-    >>> isinstance(module, TemperatureModule)
-    True
-    >>> module.temperature(torch.tensor([[2.0, 0.0]])).round(decimals=2)
-    tensor([1.8200])
-
-    """
+            probs = self._run(portable.function, portable.settings, nodes)
+        return keep_predictions(probs, nodes.predictions) if portable.keeps_predictions else probs
 
     def temperature(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the temperature of each node.
@@ -166,11 +142,103 @@ class TemperatureModule(CalibratorModule):
         torch.Tensor of shape (n_nodes,)
             Positive numbers that the logits are divided by.
 
+        Raises
+        ------
+        InputError
+            If the method has no temperature of each node, or logits or edges cannot be read.
+
         """
-        return self._temperature(*self._checked(logits, edge_index))
+        portable = self._portable
+        if portable.is_temperature:
+            function, settings = portable.function, portable.settings
+        elif portable.temperature is not None:
+            function, settings = portable.temperature, {}
+        else:
+            raise InputError(f"{self.name} has no temperature of each node; call the module.")
+        return self._run(function, settings, self._checked(logits, edge_index))
 
-    def _probabilities(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
-        return scaled_probabilities(logits, self._temperature(logits, neighbours))
+    def _run(self, function: Callable[..., Any], settings: Any, nodes: TensorNodes) -> Tensor:
+        """Return what a formula gives, with the buffers in the precision of the logits."""
+        dtype = nodes.logits.dtype
+        learned = {name: value.to(dtype) for name, value in self.named_buffers(recurse=False)}
+        return function(nodes, **learned, **settings)
 
-    @abstractmethod
-    def _temperature(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor: ...
+    def extra_repr(self) -> str:
+        """Return what stands inside the parentheses of the module's repr.
+
+        Returns
+        -------
+        str
+            Name of the calibrator, number of classes and hops.
+
+        """
+        counted = self._portable.settings.get("homophily")
+        more = "" if counted is None else f", homophily={counted!r}, side={self.side!r}"
+        return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}{more}"
+
+    def _checked(self, logits: Tensor, edge_index: Any) -> TensorNodes:
+        """Return the logits as they are computed with, with their neighbours if hops is not 0."""
+        check_form(logits, self.n_classes)
+        if self.hops and edge_index is None:
+            raise InputError(f"{self.name} looks at neighbours; pass module(logits, edge_index).")
+        # Half precision cannot hold a temperature to three digits.
+        logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        has_values = not (torch.compiler.is_compiling() or logits.is_meta)
+        checks_values = self.checks_values and has_values
+        if checks_values:
+            check_finite(logits)
+        else:
+            logits = blank_rows_that_are_not_finite(logits)
+        if self.hops == 0:
+            return TensorNodes(logits, None)
+        neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
+        return TensorNodes(logits, neighbours)
+
+
+def to_module(calibrator: Calibrator) -> CalibratorModule:
+    """Return the module of a fitted calibrator, which is what ``calibrator.to_torch()`` calls.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted calibrator.
+
+    Returns
+    -------
+    CalibratorModule
+        A module whose buffers hold what was learned.
+
+    Raises
+    ------
+    InputError
+        If the method needs more than logits and edges.
+
+    Examples
+    --------
+    >>> from gnncal import TemperatureScaling
+    >>> from gnncal.torch import to_module
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> to_module(TemperatureScaling().fit(logits, labels))
+    CalibratorModule(TemperatureScaling, n_classes=2, hops=0)
+
+    """
+    return CalibratorModule(
+        len(calibrator.classes_), calibrator._portable(), type(calibrator).__name__
+    )
+
+
+def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:
+    """Raise the predicted class by one unit in the last place where rounding tied it.
+
+    Anything larger than a tie is left alone.
+    """
+    largest, found = probs.max(dim=1)
+    lost = found != predictions
+    is_free_to_look = probs.device.type == "cpu" and not torch.compiler.is_compiling()
+    if is_free_to_look and not lost.any():
+        return probs
+    column = predictions[:, None]
+    at_prediction = probs.gather(1, column)
+    tied = lost[:, None] & (at_prediction == largest[:, None])
+    raised = at_prediction * (1.0 + torch.finfo(probs.dtype).eps)
+    return probs.scatter(1, column, torch.where(tied, raised, at_prediction))

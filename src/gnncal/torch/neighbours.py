@@ -8,47 +8,20 @@ of every order. Both live for one call: nothing about edges is remembered betwee
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
+from gnncal.backends.neighbours import Neighbours
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.torch.edges import check_nodes, edge_index_of, set_apart
 from gnncal.torch.grouped import ConstantProduct, GroupedEdges
 
 EDGES_PER_BLOCK = 1 << 20  # bounds the memory for gathered rows
-
-
-class Neighbours(Protocol):
-    """What a module can ask about the neighbours of every node.
-
-    Multi-edges count as often as they are listed; a node is never its own neighbour.
-    """
-
-    @property
-    def in_degree(self) -> Tensor:
-        """Number of edges to each node with self-loops, (n_nodes,), as precise as the logits."""
-
-    @property
-    def out_degree(self) -> Tensor:
-        """Number of edges from each node with self-loops, (n_nodes,)."""
-
-    @property
-    def self_loops(self) -> Tensor:
-        """Number of self-loops of each node, (n_nodes,)."""
-
-    def counts(self, side: Side) -> Tensor:
-        """Return how many neighbours each node has, (n_nodes,)."""
-
-    def mean(self, values: Tensor, side: Side) -> Tensor:
-        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-
-    def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
-        """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
 
 
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:

@@ -485,7 +485,7 @@ def test_limit_the_law_knows_more_than_the_homophily_of_a_node(records):
     for world in records["limit"].worlds.values():
         assert world.closed["structural"].value > 1.5
         assert world.closed["structural"].value > world.closed["hots, support of senders"].value
-        assert world.reached["structural-graph"].value > 0.4
+        assert world.reached["structural-free"].value > 0.4
 
 
 def test_limit_both_sides_are_one_on_undirected_graphs(records):

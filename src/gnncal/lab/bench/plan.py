@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators
-from gnncal.calibrators.homophily_temperature import HomophilyTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
 from gnncal.core.names import plain_name, suggestion
@@ -173,7 +172,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
-    if cell.protocol == "paper" and issubclass(kind, HomophilyTemperature):
+    if cell.protocol == "paper" and get_calibrator(method).needs_graph and "homophily" in allowed:
         parameters["homophily"] = "predictor"
     parameters |= {} if variant is None else variant.parameters
     fixed = {"protocol": cell.protocol, "random_state": cell.seed}

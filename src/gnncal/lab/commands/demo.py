@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
 TRAIN_SHARE, CALIBRATION_SHARE = 0.04, 0.12
 SHOWN, REFERENCE = "structural", "ts"  # whose results are written, and what it is held against
-FREE = "structural-graph"  # the same with predictions that may change
+FREE = "structural-free"  # the same with predictions that may change
 CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
 REPORT = "report.html"

@@ -120,7 +120,7 @@ EXPERIMENT = Experiment(
         "temperature scaling to the best temperature that any knowledge of features and edges "
         "allows. Methods that may change predictions have far more to gain, because a third of "
         "the predictions is wrong and most of the mistakes can be seen from the graph: "
-        "structural-graph goes nearly 80 % and about two thirds of the way to the posterior. It "
+        "structural-free goes nearly 80 % and about two thirds of the way to the posterior. It "
         "hears the neighbours before their own mistakes are corrected; fitted once more, to its "
         "own result, it closes more than a third of what is left. The law is "
         "even below the best temperature given one step, because logits carry features from "

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gnncal.backends.class_share import neighbour_class_share
-from gnncal.calibrators.ablations import HomophilyOnly
 from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
@@ -129,7 +128,7 @@ def _oracles(h: FloatArray, seed: int) -> Methods:
     noise = stream("noise", seed).normal(size=h.size)
     noisy = {f"hots, h ± {sd}": np.clip(h + sd * noise, 0.0, 1.0) for sd in NOISE}
     return {
-        "homophily-only, true h": HomophilyOnly(homophily=h),
+        "homophily-only, true h": HoTS(homophily=h, without="entropy"),
         "hots, true h": HoTS(homophily=h),
         **{name: HoTS(homophily=values) for name, values in noisy.items()},
     }

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from gnncal.calibrators.ablations import EntropyOnly
 from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
@@ -108,7 +107,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
     methods: dict[str, TemperatureCalibrator] = {
         "ts": TemperatureScaling(),
-        "entropy-only": EntropyOnly(),
+        "entropy-only": HoTS(without="homophily"),
         **{f"hots, {name}": HoTS(homophily=_estimator(name, seed)) for name in ESTIMATORS},
         "hots, true h": HoTS(homophily=homophily),
     }

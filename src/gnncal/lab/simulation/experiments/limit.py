@@ -10,17 +10,14 @@ from scipy.special import entr
 from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
-from gnncal.calibrators.structural import StructuralLaw
-from gnncal.calibrators.structural_graph import StructuralGraph
-from gnncal.calibrators.structural_remainder import StructuralRemainder
-from gnncal.calibrators.structural_vector import StructuralVector
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.fitting.law import LOG_TEMPERATURE
+from gnncal.formulas.structural import LOG_TEMPERATURE
 from gnncal.homophily import Support
 from gnncal.lab.simulation.csbm import CSBM, GraphSample
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
@@ -36,19 +33,19 @@ RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change n
 WHOLE = "the whole graph"
 TEMPERATURE, POSTERIOR = "best temperature given ", "posterior given "
 BY_LEVEL = "best temperature by true h"
-TWICE = "structural-graph, twice"
+TWICE = "structural-free, twice"
 SCALED: dict[str, Calibrator] = {  # one temperature for each node
     "ts": TemperatureScaling(),
     "hots, support of senders": HoTS(homophily="support"),
     "hots, support of both sides": HoTS(homophily=Support(side="both")),
     "rbs": RatioBinnedScaling(),
-    "structural": StructuralLaw(),
+    "structural-temperature": get_calibrator("structural-temperature"),
 }
 FREE: dict[str, Calibrator] = {  # other probabilities too
-    "structural-remainder": StructuralRemainder(),
-    "structural-vector": StructuralVector(),
-    "structural-graph": StructuralGraph(),
-    TWICE: StructuralGraph(),  # on the logarithms of what structural-graph says
+    "structural": get_calibrator("structural"),
+    "structural-vector": get_calibrator("structural-vector"),
+    "structural-free": get_calibrator("structural-free"),
+    TWICE: get_calibrator("structural-free"),  # on the logarithms of what it says
 }
 
 Losses = dict[str, tuple[float, float]]  # log loss and accuracy
@@ -161,7 +158,7 @@ def _losses_of(
     labels, rows = sample.labels[test], logits[test]
     fitted: dict[str, FloatArray] = {}
     for name, method in {**SCALED, **FREE}.items():
-        first = logits_from_probabilities(fitted["structural-graph"]) if name == TWICE else logits
+        first = logits_from_probabilities(fitted["structural-free"]) if name == TWICE else logits
         fitted[name] = _fitted_probs(method, first, sample, split)
     probs = {name: p[test] for name, p in fitted.items()}
     probs[BY_LEVEL] = softmax(rows, best_by_level(rows, labels, sample.homophily[test]))
