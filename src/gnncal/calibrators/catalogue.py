@@ -98,6 +98,13 @@ PRESETS: dict[str, Preset] = {
 }
 NO_PRESET: Mapping[str, Any] = {}
 
+# What files of format 2 and records of schema 2, and those before them, call these methods.
+OLDER_NAMES = {
+    "structural": "structural-temperature",
+    "structural-remainder": "structural",
+    "structural-graph": "structural-free",
+}
+
 _FITTING = {
     "closed form": "in closed form",
     "convex": "convex and solved to its one minimum",

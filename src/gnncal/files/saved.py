@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import (
+    OLDER_NAMES,
     class_of,
     find_class,
     get_calibrator,
@@ -30,7 +31,8 @@ from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
 ReadTensor = Callable[[str], np.ndarray[Any, Any]]
-FORMAT_VERSION = 2  # 1 had no checksum
+FORMAT_VERSION = 3  # 1 had no checksum; 2 had older names of the structural methods
+FIRST_WITH_TODAYS_NAMES = 3
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
 NO_CHECKSUM = "0" * 64  # stands in the file while its checksum is computed
 UNREADABLE = (
@@ -152,6 +154,9 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
         )
     if version > 1 and header["checksum"] != _checksum(content, header["checksum"]):
         raise InputError("its checksum does not match its content; it is damaged, so save again.")
+    if version < FIRST_WITH_TODAYS_NAMES:
+        name = header["calibrator"]
+        header["calibrator"] = OLDER_NAMES.get(name, name)
     # A file names a calibrator, never a module: only what is installed here is ever imported.
     if find_class(header["calibrator"]) is None:
         raise InputError(

@@ -60,9 +60,8 @@ def _structural(
     entropy = seen.entropy[nodes]
     certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
     level = entropy_temperature(entropy, certain, uncertain)
-    neighbourhood = np.exp(
-        centred(seen.covariates[nodes], calibrator.centre_) * calibrator.weights_
-    )
+    s = centred(seen.covariates[nodes], calibrator.centre_)
+    neighbourhood = np.exp(s * calibrator.weights_)
     offset = np.exp(calibrator.class_offsets_[seen.predictions[nodes]])
     return Explanation(
         ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),

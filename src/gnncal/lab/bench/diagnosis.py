@@ -17,7 +17,7 @@ from gnncal.lab.bench.logits import LogitProvider
 from gnncal.lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.lab.bench.plan import Task
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import SCHEMA, append_lines, read_lines
+from gnncal.lab.bench.records import FIRST_IN_ORDER_OF_IDS, SCHEMA, append_lines, read_lines
 from gnncal.lab.bench.structure import (
     STATISTICS,
     ResidualMoments,
@@ -78,7 +78,9 @@ def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, t
 
 def _is_current(entry: dict[str, Any] | None, seeds: Sequence[int]) -> bool:
     """Return whether an entry was made from these seeds and by today's definitions."""
-    return entry is not None and (entry["seeds"], entry.get("schema")) == ([*seeds], SCHEMA)
+    if entry is None or entry.get("schema", 1) < FIRST_IN_ORDER_OF_IDS:
+        return False
+    return bool(entry["seeds"] == [*seeds])
 
 
 def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:

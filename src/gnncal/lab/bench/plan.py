@@ -8,8 +8,7 @@ from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators
-from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators, preset_of
 from gnncal.core.errors import InputError
 from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
@@ -139,7 +138,9 @@ def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     method, wanted = _recipe(cell)
     kind = class_of(method)
     upgraded, _ = kind.upgraded(parameters, {})
-    return as_json(upgraded) == constructor_parameters(kind(**wanted))
+    # A parameter that an older version did not have is at its default.
+    defaults = constructor_parameters(kind(**preset_of(method)))
+    return {**defaults, **as_json(upgraded)} == constructor_parameters(kind(**wanted))
 
 
 def predictor_of(cell: Cell) -> TrainedPredictor | None:
@@ -172,8 +173,13 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
-    if cell.protocol == "paper" and get_calibrator(method).needs_graph and "homophily" in allowed:
+    if (
+        cell.protocol == "paper"
+        and kind(**preset_of(method)).needs_graph
+        and "homophily" in allowed
+    ):
         parameters["homophily"] = "predictor"
+    parameters = {**preset_of(method), **parameters}
     parameters |= {} if variant is None else variant.parameters
     fixed = {"protocol": cell.protocol, "random_state": cell.seed}
     parameters |= {name: value for name, value in fixed.items() if name in allowed}

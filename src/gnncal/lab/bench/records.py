@@ -9,7 +9,9 @@ not have is NaN. ``schema`` says what the numbers mean where that changed:
 
 1. (records without a number) test nodes in the shuffled order of the split;
 2. test nodes in the order of their ids. Degree-stratified ECE and the homophily split break ties
-   by that order.
+   by that order;
+3. the structural methods have today's names: what was called structural is structural-temperature,
+   -remainder is structural, -graph is structural-free.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from gnncal.calibrators.catalogue import OLDER_NAMES
 from gnncal.lab.bench.plan import Cell, Protocol
 
-SCHEMA = 2  # of new records; see above
+SCHEMA = 3  # of new records; see above
+FIRST_IN_ORDER_OF_IDS, FIRST_WITH_TODAYS_NAMES = 2, 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,10 @@ class Record:
         if not required <= entry.keys():
             return None
         values = {name: value for name, value in entry.items() if name in known}
-        return cls(**{"schema": 1, **values})
+        record = cls(**{"schema": 1, **values})
+        if record.schema >= FIRST_WITH_TODAYS_NAMES:
+            return record
+        return replace(record, method=OLDER_NAMES.get(record.method, record.method))
 
 
 def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
