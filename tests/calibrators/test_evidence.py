@@ -8,7 +8,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.fitting.evidence import temperature_error
-from gnncal.probability import normalised_entropy
+from gnncal.formulas.probability import normalised_entropy
 
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
 ERASING = {

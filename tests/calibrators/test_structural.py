@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from gnncal.calibrators.structural_remainder import divide_rest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
@@ -20,8 +19,9 @@ from gnncal.fitting.law import (
     student_penalty,
 )
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.structural import describe_neighbourhoods
-from gnncal.probability import normalised_entropy, softmax
+from gnncal.formulas.probability import normalised_entropy
+from gnncal.formulas.structural import describe_neighbourhoods, divided_rest
+from gnncal.probability import softmax
 
 
 def random_rows(n=60, n_classes=3, m=2, seed=0):
@@ -225,7 +225,7 @@ def test_neighbours_are_listened_to_where_they_know_more():
 
 def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
     probs = np.array([[0.2, 0.6, 0.2], [0.5, 0.3, 0.2]])
-    divided = divide_rest(probs, np.array([0, 0]), np.array([0.4, 0.6]))
+    divided = divided_rest(probs, np.array([0, 0]), np.array([0.4, 0.6]))
     # 0.6 is left: 3 : 1 would give 0.45 and 0.15, but class 1 may not pass 0.4.
     np.testing.assert_allclose(divided[0], [0.4, 0.4, 0.2])
     np.testing.assert_allclose(divided[1], [0.6, 0.24, 0.16])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core import probability
+from gnncal import probability
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_logits
 from gnncal.core.errors import InputError

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 import gnncal
 from gnncal.backends.class_share import neighbour_class_share
+from gnncal.formulas.probability import normalised_entropy
 from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
 from gnncal.lab.simulation import CSBM
 from gnncal.lab.simulation.experiments.attenuation import power_law_exponent
@@ -20,7 +21,6 @@ from gnncal.lab.simulation.experiments.kl import kl, shared_inputs, unit_kl
 from gnncal.lab.simulation.experiments.leak import auc
 from gnncal.lab.simulation.experiments.necessity import homophily_given_scores, necessity, solve_tau
 from gnncal.lab.simulation.experiments.sweep import sweep
-from gnncal.probability import normalised_entropy
 from tests.lab.simulation.html import Balance
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators, preset_of
+from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
 from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
@@ -173,11 +174,8 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
-    if (
-        cell.protocol == "paper"
-        and kind(**preset_of(method)).needs_graph
-        and "homophily" in allowed
-    ):
+    uses_homophily = kind is HoTS and kind(**preset_of(method)).needs_graph
+    if cell.protocol == "paper" and uses_homophily:
         parameters["homophily"] = "predictor"
     parameters = {**preset_of(method), **parameters}
     parameters |= {} if variant is None else variant.parameters
