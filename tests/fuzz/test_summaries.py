@@ -38,7 +38,8 @@ def outcomes(document, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gnncal.rendering.page._packed_plotly", lambda: "")
         return [
-            (name, place, outcome_of(path, changed)) for name, place, changed in changes_of(document)
+            (name, place, outcome_of(path, changed))
+            for name, place, changed in changes_of(document)
         ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal import metrics
 from gnncal.bench.plan import Cell, constructor_parameters, make_calibrator
-from gnncal.bench.records import Record
+from gnncal.bench.records import COVERAGES, Record
 from gnncal.bundles.bundle import Bundle
 from gnncal.calibrators.base import Calibrator, fit_quietly
 from gnncal.core.arrays import FloatArray, IntArray
@@ -18,10 +18,7 @@ from gnncal.homophily import HomophilyEstimator, Shared
 from gnncal.homophily.predictor import TrainedPredictor
 from gnncal.metrics.catalogue import measure as measure_all
 
-COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 POOLED_BINS = 10  # of reliability diagrams over all seeds
-
-
 Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters
 
 

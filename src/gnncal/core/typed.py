@@ -48,6 +48,7 @@ T = TypeVar("T")
 Reader = Callable[[Any], Any]  # gives the value of its kind, or raises a Mismatch
 DEEPEST = 16  # lists and objects within each other, where any value may stand
 LARGEST_COUNT = 2**63 - 1
+LARGEST_NUMBER = 1e30  # nothing that is measured gets near it, and products of two are finite
 
 ROUNDING = 1e-6  # by which a share that is a sum of many numbers may leave its range
 
@@ -74,6 +75,7 @@ class Mismatch(Exception):  # noqa: N818 - it never leaves this file
 
     @classmethod
     def of(cls, value: Any, expected: str) -> Mismatch:
+        """Return the mismatch of a value with what was expected."""
         return cls(f"is {_short(value)}; expected {expected}")
 
     def within(self, place: str) -> Mismatch:
@@ -183,6 +185,8 @@ def _record(kind: Any) -> Reader:
             if field.default is MISSING and field.default_factory is MISSING
         }
 
+    places = {name: f".{name}" for name in readers}
+
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise Mismatch.of(value, "an object")
@@ -190,7 +194,7 @@ def _record(kind: Any) -> Reader:
             if name in required and name not in value:
                 raise Mismatch("is missing").within(f".{name}")
         return kind(
-            **{n: _within(f".{n}", each, value[n]) for n, each in readers.items() if n in value}
+            **{n: _within(places[n], each, value[n]) for n, each in readers.items() if n in value}
         )
 
     return read
@@ -200,7 +204,10 @@ def _list(read: Reader, kind: type) -> Reader:
     def read_all(value: Any) -> Any:
         if not isinstance(value, list):
             raise Mismatch.of(value, "a list")
-        return kind(_within(f"[{i}]", read, entry) for i, entry in enumerate(value))
+        try:
+            return kind(map(read, value))
+        except Mismatch:  # which is rare, so only then is the place looked for
+            return kind(_within(f"[{i}]", read, entry) for i, entry in enumerate(value))
 
     return read_all
 
@@ -248,8 +255,8 @@ def _number(value: Any) -> float:
         return math.nan
     if type(value) is int and abs(value) <= LARGEST_COUNT:
         return float(value)
-    if type(value) is not float or not math.isfinite(value):
-        raise Mismatch.of(value, "a finite number")
+    if type(value) is not float or not abs(value) <= LARGEST_NUMBER:
+        raise Mismatch.of(value, "a number of ordinary size")
     return value
 
 
@@ -265,7 +272,11 @@ def _anything(value: Any, depth: int = 0) -> Any:
         return _text(value)
     if value is None or isinstance(value, bool):
         return value
-    return _whole(value) if type(value) is int else _number(value)
+    if type(value) is int:
+        return _whole(value)
+    if type(value) is not float or not math.isfinite(value):
+        raise Mismatch.of(value, "a finite number")
+    return value
 
 
 def _short(value: Any) -> str:

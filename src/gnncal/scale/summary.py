@@ -292,7 +292,7 @@ def _check_consistency(summary: ScaleSummary) -> None:
 
 
 def _check_cells(name: str, cells: Cells) -> None:
-    """Raise unless bins or blocks have one entry for each cell, and shares where there are nodes."""
+    """Raise unless each column has one entry for each bin or block, within its range."""
     columns = {key: value for key, value in vars(cells).items() if isinstance(value, np.ndarray)}
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1 or not 0 < len(cells.count) <= MOST_CELLS:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gnncal.bench import published
-from gnncal.bench.measure import COVERAGES
 from gnncal.bench.plan import ABLATIONS, PAPER_METHODS
+from gnncal.bench.records import COVERAGES
 from gnncal.bench.results import POOLED, Results
 from gnncal.bench.summary import average_present, mean_ranks
 from gnncal.bench.tables.entries import (
