@@ -102,7 +102,7 @@ def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
     if reason is not None:
         _refuse(what, reason)
         return None
-    return kind  # type: ignore[no-any-return]
+    return kind
 
 
 def why_unusable(kind: object) -> str | None:
