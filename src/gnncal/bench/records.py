@@ -143,9 +143,9 @@ def read_entries(path: Path, kind: type[T], **defaults: Any) -> list[T]:
         except InputError as error:
             wrong.append(f"line {line}: {error}")
     if wrong:
-        count = "a line" if len(wrong) == 1 else f"{len(wrong)} lines"
+        count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
         warnings.warn(
-            f"{path} has {count} that no run of gnncal writes, which count as absent ({wrong[0]})",
+            f"{path} has {count} that no run of gnncal writes; passed over ({wrong[0]})",
             GnncalWarning,
             stacklevel=3,
         )
