@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.evaluation import Difference
-from gnncal.rendering.calibration import summary as rendering
+from gnncal.inspection.page import summary as rendering
+from gnncal.metrics.evaluation import Difference
 from gnncal.scale.summary import FILE, FORMAT, Measured, ScaleSummary, read_summary
 from tests.fuzz.documents import ODD, changes_of, get
 from tests.rendering.test_summary import made_up_summary

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.bench.plan import VARIANTS, choose_methods, list_methods
 from gnncal.calibrators import plugins
 from gnncal.calibrators.catalogue import CALIBRATORS, class_of
-from tests.bench.graphs import frozen_bundle, write_bundle
+from gnncal.lab.bench.plan import VARIANTS, choose_methods, list_methods
+from tests.lab.bench.graphs import frozen_bundle, write_bundle
 from tests.plugins.packages import SOURCE, install
 
 GOOD = """
