@@ -269,9 +269,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         if self.needs_graph and data.graph is not None:
             warn_if_one_way(data.graph, stacklevel=2)
-        self._fit(data)
+        self._fit(replace(data, logits=self._guarded(data.logits)))
         self._conclude(data)
         return self
+
+    def _guarded(self, logits: FloatArray) -> FloatArray:
+        """Return logits that a class of another package cannot change in the caller's array.
+
+        A view that cannot be written to costs nothing. PyTorch does not heed that, so classes
+        that need it get a copy. gnncal's own classes keep the law by themselves.
+        """
+        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return logits
+        guarded = logits.copy() if self.needs_torch else logits.view()
+        guarded.flags.writeable = self.needs_torch
+        return guarded
 
     def _conclude(self, data: FitData) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
@@ -508,9 +520,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
             )
+        guarded = self._guarded(checked)
         if known_labels is None:
-            return checked, graph, None
-        return checked, graph, check_known_labels(known_labels, n_nodes, n_classes)
+            return guarded, graph, None
+        return guarded, graph, check_known_labels(known_labels, n_nodes, n_classes)
 
 
 class TemperatureCalibrator(Calibrator):

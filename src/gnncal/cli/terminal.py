@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from gnncal.cli.json_output import json_target, only_json_on_stdout
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
 
@@ -37,7 +38,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), only_json_on_stdout(bool(kwargs.get("json"))):
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
@@ -88,7 +89,7 @@ def print_written(folder: Path, files: list[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    print(to_json(value))
+    print(to_json(value), file=json_target(), flush=True)
 
 
 def to_json(value: Any) -> str:

@@ -15,13 +15,10 @@ from gnncal.files.bundle import Bundle
 from gnncal.homophily import HomophilyEstimator, Shared
 from gnncal.homophily.predictor import TrainedPredictor
 from gnncal.lab.bench.plan import Cell, constructor_parameters, make_calibrator
-from gnncal.lab.bench.records import Record
+from gnncal.lab.bench.records import COVERAGES, Record
 from gnncal.metrics.table import measure as measure_all
 
-COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 POOLED_BINS = 10  # of reliability diagrams over all seeds
-
-
 Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters
 
 

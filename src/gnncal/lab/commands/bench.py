@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gnncal.cli.terminal import err, friendly, note, out, page_target, print_json
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.names import plain_name, suggestion
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gnncal.lab.bench.plan import Task
     from gnncal.lab.bench.results import Selection
     from gnncal.lab.bench.runner import Outcome, Watch
+
+MOST_SEEDS = 1000  # in one command; a plan lists all of its cells
 
 app = typer.Typer(
     no_args_is_help=True, help="Run the paper's experiments; make tables and figures."
@@ -355,12 +357,17 @@ def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
     text = "10" if text is None else text
     first, _, last = text.rpartition(":")
     try:
-        seeds = list(range(int(first or 0), int(last)))
+        seeds = range(int(first or 0), int(last))
     except ValueError:
-        seeds = []
+        seeds = range(0)
     if not seeds or seeds[0] < 0:
-        raise InputError(f"--seeds is {text!r}; expected a number such as 10 or a range 3:10.")
-    return seeds
+        raise InputError(f"--seeds is {shown(text)}; expected a number such as 10 or a range 3:10.")
+    if seeds[-1] - seeds[0] >= MOST_SEEDS or seeds[-1] >= 2**32:
+        raise InputError(
+            f"--seeds is {shown(text)}; expected at most {MOST_SEEDS:,} seeds below 2**32; run "
+            "one range after the other if there must be more."
+        )
+    return list(seeds)
 
 
 @contextmanager
