@@ -17,6 +17,7 @@ from gnncal.bench.records import read_lines, read_records
 from gnncal.classifiers.settings import SETTINGS, TrainingSettings
 from gnncal.cli.main import app
 from gnncal.core.graph import Graph
+from gnncal.core.markers import MARKER
 from gnncal.datasets import Dataset
 from tests.bench.graphs import frozen_bundle, write_bundles
 
@@ -142,7 +143,7 @@ def test_tables_and_figures_are_written(folder):
     out = folder / "out"
     assert run("diagnose", out, "--bundles", folder / "bundles").exit_code == 0
     found = json.loads(run("tables", out, "--reference", "ts", "--json").stdout)
-    assert {path.name for path in (out / "tables").iterdir()} == set(found["files"])
+    assert {path.name for path in (out / "tables").iterdir()} == {MARKER, *found["files"]}
     for name in ("main_ece-paper.md", "against_ts_ece-converged.csv", "structure.tex"):
         assert name in found["files"]
     text = (out / "tables" / "README.md").read_text()

@@ -13,7 +13,7 @@ from gnncal.bench.logits import LogitProvider
 from gnncal.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.bench.plan import Task
 from gnncal.bench.provenance import note_run
-from gnncal.bench.records import SCHEMA, append_lines, read_lines
+from gnncal.bench.records import SCHEMA, append_lines, check_records_file, read_lines
 from gnncal.bench.structure import (
     STATISTICS,
     ResidualMoments,
@@ -43,6 +43,7 @@ def diagnose(
     watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
     """Diagnose each dataset without a current entry for its seeds; returns their names."""
+    check_records_file(folder / FILE)
     known = read_diagnosis(folder).get(backbone, {})
     todo = [d for d in seeds if not _is_current(known.get(d), seeds[d])]
     run = note_run(folder, command) if todo else ""

@@ -15,6 +15,7 @@ from gnncal.bench.plan import Task
 from gnncal.bench.source import training_source
 from gnncal.bundles import read_bundle
 from gnncal.bundles.bundle import Bundle
+from gnncal.core.archives import read_npz
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.files import write_atomically
@@ -78,13 +79,14 @@ class TrainedLogits(LogitProvider):
         """Train the classifier and cache its logits."""
         from gnncal.classifiers import train_classifier
 
+        self._check_place(task)
         dataset = load_dataset(task.dataset, self.root)
         split = random_split(dataset.graph.n_nodes, task.seed)
         classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
         buffer = io.BytesIO()
         key = np.array(_key(task.backbone, dataset))
         np.savez_compressed(buffer, logits=classifier.logits(), key=key)
-        write_atomically(self._path(task), buffer.getvalue())
+        write_atomically(self._path(task), buffer.getvalue(), replace=True)
 
     def load(self, task: Task) -> Bundle:
         """Read logits from the cache; train the classifier first if they are not there."""
@@ -106,6 +108,14 @@ class TrainedLogits(LogitProvider):
 
     def _path(self, task: Task) -> Path:
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
+
+    def _check_place(self, task: Task) -> None:
+        """Refuse to replace a file that is no cache of ours, whatever its key."""
+        path = self._path(task)
+        if path.exists() and "key" not in read_npz(path, ())[1]:
+            raise InputError(
+                f"{path} is there already and was not written by gnncal; move it away."
+            )
 
     def _read(self, task: Task) -> FloatArray | None:
         try:

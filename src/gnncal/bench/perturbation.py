@@ -19,7 +19,7 @@ from gnncal.bench.logits import load_dataset
 from gnncal.bench.measure import fit_bundle, measure
 from gnncal.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal.bench.provenance import note_run
-from gnncal.bench.records import SCHEMA, append_lines, read_lines
+from gnncal.bench.records import SCHEMA, append_lines, check_records_file, read_lines
 from gnncal.bench.runner import DIED, Outcome, reason
 from gnncal.bench.structure import undirected
 from gnncal.bundles.bundle import Bundle
@@ -74,6 +74,7 @@ def run_perturbation(
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
     """Append the entries of every task that lacks some; a task that fails stops no other."""
+    check_records_file(folder / FILE)
     recorded = Counter(key[:3] for key in _entries(folder))
     whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
     todo = [task for task in tasks if recorded[task] < whole]

@@ -26,8 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from gnncal.bench.plan import Cell, Protocol
+from gnncal.core.errors import InputError
 
 SCHEMA = 2  # of new records; see above
+CHECKSUM = b',"checksum":"'  # how the end of each line begins
+LONGEST_START = 1 << 20  # bytes that are looked at to know a file
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Record:
 
 def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
     """Add entries to a file, in one write, on disk before this returns."""
+    check_records_file(path)
     payload = "".join(_line(entry) for entry in entries).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
@@ -79,6 +83,22 @@ def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
         file.write(payload)
         file.flush()
         os.fsync(file.fileno())
+
+
+def check_records_file(path: Path) -> None:
+    """Refuse to add lines to a file that does not look as if this program had written it."""
+    if not path.exists():
+        return
+    if path.is_file():
+        with path.open("rb") as file:
+            start = file.read(LONGEST_START)
+        cut_off = start.startswith(b"{") and b"\n" not in start  # by the end of a killed run
+        if not start or cut_off or CHECKSUM in start:
+            return
+    raise InputError(
+        f"{path} is there already and has no record of gnncal, so nothing is added to it; choose "
+        "another folder, or move it away."
+    )
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -134,7 +154,7 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    body, _, rest = line.rpartition(b',"checksum":"')
+    body, _, rest = line.rpartition(CHECKSUM)
     if rest != b'%08x"}' % zlib.crc32(body):
         return None
     return dict(json.loads(body + b"}"))

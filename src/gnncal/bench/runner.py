@@ -18,7 +18,13 @@ from gnncal.bench.logits import LogitProvider
 from gnncal.bench.measure import Predictors, run_cell
 from gnncal.bench.plan import Cell, Plan, Task, is_current, predictor_of
 from gnncal.bench.provenance import note_run
-from gnncal.bench.records import Record, append_records, read_records
+from gnncal.bench.records import (
+    Record,
+    append_records,
+    check_records_file,
+    read_records,
+    record_file,
+)
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
 UNKNOWN_SECONDS = 2.0  # of a cell that is unlike any measured one, when work is dealt out
@@ -71,6 +77,8 @@ def run_plan(
     cells = list(plan.cells())
     pending = cells if again else _without_record(cells, folder)
     recorded = len(cells) - len(pending)
+    for path in {record_file(folder, cell.dataset, cell.backbone) for cell in pending}:
+        check_records_file(path)
     if not pending:
         return Outcome("", 0, 0, recorded)
     with workers(jobs, engine) as each:

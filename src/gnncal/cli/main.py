@@ -18,9 +18,10 @@ from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
+from gnncal.cli.streams import Program
 from gnncal.cli.terminal import friendly
 
-app = typer.Typer(
+app = Program(
     name="gnncal",
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
