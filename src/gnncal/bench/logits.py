@@ -22,6 +22,7 @@ from gnncal.core.files import write_atomically
 from gnncal.datasets import FACTS, Dataset, load, random_split
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
+FIRST_MEMBER = b"logits.npy"  # how a cached file begins, after a few bytes of the archive
 
 
 class LogitProvider(ABC):
@@ -110,12 +111,17 @@ class TrainedLogits(LogitProvider):
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
 
     def _check_place(self, task: Task) -> None:
-        """Refuse to replace a file that is no cache of ours, whatever its key."""
+        """Refuse to replace a file that is no cache of ours, not even a broken or outdated one."""
         path = self._path(task)
-        if path.exists() and "key" not in read_npz(path, ())[1]:
-            raise InputError(
-                f"{path} is there already and was not written by gnncal; move it away."
-            )
+        if not path.exists():
+            return
+        try:
+            ours = "key" in read_npz(path, ())[1]
+        except InputError:
+            with path.open("rb") as file:
+                ours = FIRST_MEMBER in file.read(100)
+        if not ours:
+            raise InputError(f"{path} is there already and is no file of gnncal; move it away.")
 
     def _read(self, task: Task) -> FloatArray | None:
         try:
