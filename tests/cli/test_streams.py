@@ -70,8 +70,8 @@ def test_a_reader_that_leaves_ends_the_program_quietly(text, source, tmp_path):
     ("text", "shown"),
     [
         ("evaluate INPUT", "------"),
-        ("csbm necessity --quick --seeds 2 --out OUT", "+-"),
-        ("decide INPUT --method ts --target 0.6 --out OUT", "naive fish"),
+        ("csbm attenuation --quick --seeds 2 --out OUT", "tau"),
+        ("decide INPUT --method ts --target 0.3 --confidence-level 0.5 --out OUT", "naive fish"),
     ],
 )
 def test_an_ascii_terminal_gets_plain_signs(text, shown, setting, source, tmp_path):

@@ -76,13 +76,15 @@ def test_links_pipes_and_empty_folders_are_never_ours(tmp_path):
 
 def test_what_comes_into_a_folder_during_a_run_is_kept(tmp_path):
     write(tmp_path / "out", "old")
-    with (
-        pytest.warns(GnncalWarning, match=r"mine\.txt came into"),
-        replaced_folder(tmp_path / "out") as work,
-    ):
-        (work / "result").mkdir()
-        (work / "result" / "metrics.json").write_text("new")
-        (tmp_path / "out" / "mine.txt").write_text("mine")
+
+    def write_and_interfere():
+        with replaced_folder(tmp_path / "out") as work:
+            (work / "result").mkdir()
+            (work / "result" / "metrics.json").write_text("new")
+            (tmp_path / "out" / "mine.txt").write_text("mine")
+
+    with pytest.warns(GnncalWarning, match=r"mine\.txt came into"):
+        write_and_interfere()
     assert (tmp_path / "out" / "metrics.json").read_text() == "new"
     (kept,) = tmp_path.glob("out.earlier-*")
     assert (kept / "mine.txt").read_text() == "mine"

@@ -18,7 +18,7 @@ from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
-from gnncal.cli.streams import Program
+from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
 
 app = Program(
@@ -35,7 +35,8 @@ app.add_typer(bench.app, name="bench")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        with until_the_reader_leaves():
+            print(__version__)
         raise typer.Exit
 
 

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
@@ -38,15 +40,14 @@ class Program(typer.Typer):
                 stream.reconfigure(errors=write_plainly.__name__)
         # Rich would end with 1, for the help too, which is printed by a console of Typer's own.
         Console.on_broken_pipe = lambda console: end_quietly()  # type: ignore[method-assign]
-        try:
-            return super().__call__(*args, **kwargs)
-        finally:
-            flush()
+        return super().__call__(*args, **kwargs)
 
 
-def flush() -> None:
-    """Write out what was printed, while it can still be said that nobody reads it."""
+@contextmanager
+def until_the_reader_leaves() -> Iterator[None]:
+    """End quietly if what the block prints cannot be read any more, nor at the end of Python."""
     try:
+        yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from gnncal.cli.streams import end_quietly, flush
+from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.files import check_file, is_stdout
 from gnncal.core.folders import check_folder, extended_folder
@@ -42,11 +42,8 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                result = verb(*args, **kwargs)
-                flush()
-                return result
-            except BrokenPipeError:
-                end_quietly()
+                with until_the_reader_leaves():
+                    return verb(*args, **kwargs)
             except (InputError, MissingExtraError, OSError) as error:
                 _print_line("error", _plain_text(error))
         raise typer.Exit(2)
