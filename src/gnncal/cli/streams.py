@@ -39,8 +39,12 @@ class Program(typer.Typer):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors=write_plainly.__name__)
         # Rich would end with 1, for the help too, which is printed by a console of Typer's own.
-        Console.on_broken_pipe = lambda console: end_quietly()  # type: ignore[method-assign]
+        Console.on_broken_pipe = _leave  # type: ignore[method-assign]
         return super().__call__(*args, **kwargs)
+
+
+def _leave(console: Console) -> None:
+    end_quietly()
 
 
 @contextmanager
