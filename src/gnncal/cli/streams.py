@@ -43,7 +43,7 @@ class Program(typer.Typer):
         return super().__call__(*args, **kwargs)
 
 
-def _leave(console: Console) -> None:
+def _leave(self: Console) -> None:
     end_quietly()
 
 
