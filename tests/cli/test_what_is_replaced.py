@@ -13,14 +13,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gnncal.bench import logits as logits_module
-from gnncal.bench import perturbation
+from gnncal.__main__ import app
 from gnncal.cli import demo
-from gnncal.cli.main import app
-from gnncal.datasets import Dataset
+from gnncal.lab.bench import logits as logits_module
+from gnncal.lab.bench import perturbation
+from gnncal.lab.datasets import Dataset
+from gnncal.lab.pages.csbm.experiment import Experiment
 from gnncal.plotting import reliability
-from gnncal.rendering.csbm.experiment import Experiment
-from tests.bench.graphs import frozen_bundle, write_bundles
+from tests.lab.bench.graphs import frozen_bundle, write_bundles
 from tests.test_bundles import write_npz
 
 pytest.importorskip("torch", reason="pip install 'gnncal[neural]' to test all verbs")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.bundles import write_probabilities
-from gnncal.core.files import SIGN, write_atomically
-from tests.bench.graphs import frozen_bundle
+from gnncal.files import write_probabilities
+from gnncal.files.atomic import SIGN, write_atomically
+from tests.lab.bench.graphs import frozen_bundle
 
 OURS = SIGN.encode()
 

@@ -10,7 +10,7 @@ import typer
 from gnncal import __version__
 from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
-from gnncal.core.files import check_file
+from gnncal.files.atomic import check_file
 
 
 def export(
@@ -31,7 +31,7 @@ def export(
     """
     require("torch", extra="neural", purpose="gnncal export")
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.calibrators.persistence import load
+    from gnncal.files.saved import load
     from gnncal.torch import export as write
     from gnncal.torch.export import SUFFIXES
 

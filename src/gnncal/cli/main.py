@@ -10,9 +10,7 @@ from gnncal import __version__
 from gnncal.cli import bench
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
-from gnncal.cli.csbm import csbm
 from gnncal.cli.decide import decide
-from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
 from gnncal.cli.methods import methods
@@ -20,6 +18,8 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
+from gnncal.lab.commands.csbm import csbm
+from gnncal.lab.commands.demo import demo
 
 app = Program(
     name="gnncal",

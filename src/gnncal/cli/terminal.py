@@ -20,9 +20,9 @@ from rich.progress import track
 
 from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
-from gnncal.core.files import check_file, is_stdout
 from gnncal.core.folders import check_folder, extended_folder
 from gnncal.core.plain import plain
+from gnncal.files.atomic import check_file, is_stdout
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.files import check_tilde
 from gnncal.core.markers import MARKER, Made, describe, foreign_files, marked, marker_text
+from gnncal.files.atomic import check_tilde
 
 WORK = ".gnncal-"  # how the names of work folders begin; the rest is random
 LOCK = "lock"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gnncal.core.errors import require
-from gnncal.core.files import SIGN, write_atomically
+from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.metrics import (
     DEFAULT_BINS,
     METRICS,
