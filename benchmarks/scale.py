@@ -88,7 +88,7 @@ def run_scale(folder: Path, method: str, memory_limit: str, engine: str) -> None
 def run_query(folder: Path, memory_limit: str) -> None:
     import duckdb
 
-    work = folder / ".out.partial"
+    work = folder / ".gnncal-query"
     work.mkdir()
     settings = {"memory_limit": memory_limit, "temp_directory": str(work)}
     connection = duckdb.connect(config={**settings, "preserve_insertion_order": False})
@@ -193,18 +193,20 @@ def measure(name: str, method: str, folder: Path, n_edges: int, limit: str) -> R
     """Run one contender in a process of its own and watch it."""
     command = [sys.executable, __file__, "--child", name, "--folder", str(folder)]
     command += ["--methods", method, "--memory-limit", limit]
-    work, memory, disk = folder / ".out.partial", 0, 0
+    memory, disk = 0, 0
     shutil.rmtree(folder / "out", ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            memory, disk = max(memory, resident(process.pid)), max(disk, size_of(work))
+            taken = sum(size_of(work) for work in folder.glob(".gnncal-*"))
+            memory, disk = max(memory, resident(process.pid)), max(disk, taken)
             time.sleep(SECONDS_BETWEEN_LOOKS)
         printed = process.stdout.read() if process.stdout else ""
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    shutil.rmtree(work, ignore_errors=True)
+    for work in folder.glob(".gnncal-*"):
+        shutil.rmtree(work, ignore_errors=True)
     record = {
         "contender": name,
         "method": method if name in ("duckdb", "spark") else "support",

@@ -30,6 +30,7 @@ def test_it_prints_the_metrics_and_writes_three_things(files, tmp_path):
     assert "if perfectly calibrated" in found.stdout
     assert "joining the edges" in found.stderr
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        ".gnncal.json",
         "calibrator.safetensors",
         "metrics.json",
         "probabilities",

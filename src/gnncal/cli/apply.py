@@ -38,7 +38,12 @@ def apply(
 
     fitted = load(calibrator)
     with (
-        staged_folder(folder, replaces=(*PROBABILITY_FILES, *DECISION_FILES)) as staging,
+        staged_folder(
+            folder,
+            writes=("summary.json",),
+            removes=(*PROBABILITY_FILES, *DECISION_FILES),
+            inputs=[source],
+        ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)

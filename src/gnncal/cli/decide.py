@@ -83,7 +83,12 @@ def decide(
         raise InputError("--probabilities are calibrated already; leave --method and --param out.")
     _check_folder(folder)
     with (
-        staged_folder(folder, replaces=(*DECISION_FILES, "calibrator.safetensors")) as staging,
+        staged_folder(
+            folder,
+            writes=("summary.json",),
+            removes=(*DECISION_FILES, "calibrator.safetensors"),
+            inputs=[source],
+        ) as staging,
         err.status("deciding"),
     ):
         bundle = read_bundle(source)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli.terminal import err, out, print_json
+from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
+from gnncal.files.atomic import check_file
 
 
 def export(
@@ -44,13 +45,15 @@ def export(
         "class_names": getattr(fitted, "class_names_", None),
     }
     target = file or calibrator.with_suffix(SUFFIXES[to])
+    check_file(target, inputs=[calibrator])
     with err.status(f"exporting {calibrator.name}"):
         written = write(fitted.to_torch(), target, format=to, metadata=metadata)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return
     inputs, name = ", ".join(written.inputs), metadata["calibrator"]
-    out.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
+    say = console_beside(target)
+    say.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
     if written.difference is not None:
-        out.print(f"checked on another graph: differs by at most {written.difference:.1e}")
-    out.print(f"written to {target}", soft_wrap=True)
+        say.print(f"checked on another graph: differs by at most {written.difference:.1e}")
+    say.print(f"written to {target}", soft_wrap=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import sys
 import threading
@@ -15,15 +13,17 @@ from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
-from uuid import uuid4
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
 from gnncal.cli.json_output import json_target, only_json_on_stdout
+from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
+from gnncal.files.atomic import check_file, is_stdout
+from gnncal.files.folders import check_folder, extended_folder
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
@@ -43,11 +43,8 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                return verb(*args, **kwargs)
-            except (
-                BrokenPipeError
-            ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
-                raise
+                with until_the_reader_leaves():
+                    return verb(*args, **kwargs)
             except (InputError, MissingExtraError, OSError) as error:
                 _print_line("error", _plain_text(error))
         raise typer.Exit(2)
@@ -97,48 +94,37 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
-def page_target(path: Path) -> Path:
+def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:
     """Check before any work that a page can be written to this path."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
+    check_file(path, inputs=inputs)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
     return path
 
 
+def console_beside(page: Path) -> Console:
+    """Return where to speak of a page: not on stdout if the page itself goes there."""
+    return err if is_stdout(page) else out
+
+
 @contextmanager
-def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
+def staged_folder(
+    target: Path,
+    *,
+    writes: Collection[str] = (),
+    removes: Collection[str] = (),
+    inputs: Iterable[Path] = (),
+) -> Iterator[Path]:
     """Give a temporary folder whose files move to ``target`` only if the block succeeds.
 
-    Files of ``target`` with the names ``replaces`` are of an earlier result and are then removed.
+    Nothing that this program did not write is replaced or removed: see
+    :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
     """
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file; --out expects a folder.")
-    parent = target.absolute().parent
-    if not parent.is_dir():
-        raise InputError(f"there is no folder {parent}; create it or choose another --out.")
-    # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
-    staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
-    with ending_on_sigterm():
-        try:
-            staging.mkdir()
-            yield staging
-            if target.is_dir():
-                for name in replaces:
-                    (target / name).unlink(missing_ok=True)
-                for file in sorted(staging.iterdir()):
-                    os.replace(file, target / file.name)
-            else:
-                os.replace(staging, target)
-        except OSError as error:
-            if error.filename is None or staging.name not in str(error.filename):
-                raise
-            # The staging folder means nothing to a user.
-            parts = Path(error.filename).parts
-            place = target.joinpath(*parts[parts.index(staging.name) + 1 :])
-            raise OSError(error.errno, error.strerror, str(place)) from error
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    real = check_folder(target, inputs=inputs)
+    with ending_on_sigterm(), extended_folder(real, writes=writes, removes=removes) as staging:
+        yield staging
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
 from gnncal.files.archives import check_expansion
-from gnncal.files.atomic import write_atomically
+from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle, rows_of
 
 SPLITS = ("train", "val", "test")
@@ -92,9 +92,10 @@ def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
 def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    table = pa.table(columns)
+    about = {SIGN: ""}
     if bundle.class_names is not None:
-        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
+        about["class_names"] = json.dumps(bundle.class_names)
+    table = pa.table(columns).replace_schema_metadata(about)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     write_atomically(path, sink.getvalue().to_pybytes())

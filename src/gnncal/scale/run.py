@@ -46,9 +46,10 @@ def calibrate(
         A Parquet file, folder or glob with the columns src and dst, which name ids. Messages
         flow from src to dst.
     out : str or Path
-        Folder for the result. It appears when everything is written, and replaces an earlier
-        result of this function. Beside ``metrics.json`` it has ``calibrator.safetensors`` and the
-        folder ``probabilities`` with the columns id, prediction, confidence and temperature.
+        Folder for the result. It appears when everything is written. It replaces an earlier
+        result of this function, but never a folder that has anything else in it. It has
+        ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities`` with the
+        columns id, prediction, confidence and temperature.
     method : str or Calibrator, default="structural"
         One of ts, hts, entropy-only, hots, structural and rbs, or one of these calibrators with
         parameters. It is fitted to the nodes of the split val.
@@ -103,7 +104,7 @@ def calibrate(
     chosen = _calibrator(method, calibrator)
     how = method_for(chosen)
     sources = check_source(str(nodes), "nodes"), check_source(str(edges), "edges")
-    with staged_result(Path(out)) as work:
+    with staged_result(Path(out), sources=(str(nodes), str(edges))) as work:
         (work / "temp").mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads

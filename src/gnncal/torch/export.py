@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
-from uuid import uuid4
 
 import numpy as np
 import torch
@@ -155,16 +154,13 @@ def _write_onnx(
             verbose=False,
         )
     program.model.metadata_props["gnncal"] = metadata
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{uuid4().hex}.onnx")
-    try:
+    with TemporaryDirectory(prefix="gnncal-") as place:
+        temporary = Path(place) / "model.onnx"
         program.save(temporary)
         other = Example.of(module, n_nodes=31, n_edges=97)
         found = _run_onnx(temporary, other)
         difference = None if found is None else _difference(module, other, found)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        write_atomically(path, temporary.read_bytes())
     return difference
 
 

@@ -210,7 +210,8 @@ class CalibratedModel(nn.Module):
         from safetensors.torch import save
 
         weights = self.model.state_dict()
-        content = save({name: tensor.clone().contiguous() for name, tensor in weights.items()})
+        tensors = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
+        content = save(tensors, metadata={"gnncal": "weights of a calibrated model"})
         write_atomically(Path(folder) / MODEL_FILE, content)
         self.fitted.save(Path(folder) / CALIBRATOR_FILE)
 

@@ -26,6 +26,7 @@ from gnncal.lab.bench.records import (
     Seed,
     Value,
     append_lines,
+    check_records_file,
     has_length,
     read_entries,
 )
@@ -99,6 +100,7 @@ def diagnose(
     watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
     """Diagnose each dataset without a current entry for its seeds; returns their names."""
+    check_records_file(folder / FILE)
     known = read_diagnosis(folder).get(backbone, {})
     todo = [d for d in seeds if not _is_current(known.get(d), seeds[d])]
     run = note_run(folder, command) if todo else ""

@@ -26,7 +26,15 @@ from gnncal.lab.bench.logits import load_dataset
 from gnncal.lab.bench.measure import fit_bundle, measure
 from gnncal.lab.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import SCHEMA, Name, Seed, Value, append_lines, read_entries
+from gnncal.lab.bench.records import (
+    SCHEMA,
+    Name,
+    Seed,
+    Value,
+    append_lines,
+    check_records_file,
+    read_entries,
+)
 from gnncal.lab.bench.runner import DIED, Outcome, reason
 from gnncal.lab.bench.structure import undirected
 from gnncal.lab.datasets import random_split
@@ -96,6 +104,7 @@ def run_perturbation(
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
     """Append the entries of every task that lacks some; a task that fails stops no other."""
+    check_records_file(folder / FILE)
     recorded = Counter(key[:3] for key in _entries(folder))
     whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
     todo = [task for task in tasks if recorded[task] < whole]

@@ -34,6 +34,8 @@ from gnncal.lab.bench.plan import Cell, Protocol
 from gnncal.metrics.table import METRICS
 
 SCHEMA = 2  # of new records; see above
+CHECKSUM = b',"checksum":"'  # how the end of each line begins
+LONGEST_START = 1 << 20  # bytes that are looked at to know a file
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)  # of the selective accuracy in records
 LONGEST_NAME = 200  # characters
 LONGEST_LINE = 1 << 22  # bytes; that of a diagnosis, the longest, has 20 thousand
@@ -115,6 +117,7 @@ class Record:
 
 def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
     """Add entries to a file, in one write, on disk before this returns."""
+    check_records_file(path)
     payload = "".join(_line(entry) for entry in entries).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
@@ -123,6 +126,22 @@ def append_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
         file.write(payload)
         file.flush()
         os.fsync(file.fileno())
+
+
+def check_records_file(path: Path) -> None:
+    """Refuse to add lines to a file that does not look as if this program had written it."""
+    if not path.exists():
+        return
+    if path.is_file():
+        with path.open("rb") as file:
+            start = file.read(LONGEST_START)
+        cut_off = start.startswith(b"{") and b"\n" not in start  # by the end of a killed run
+        if not start or cut_off or CHECKSUM in start:
+            return
+    raise InputError(
+        f"{path} is there already and has no record of gnncal, so nothing is added to it; choose "
+        "another folder, or move it away."
+    )
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -209,7 +228,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    body, _, rest = line.rpartition(b',"checksum":"')
+    body, _, rest = line.rpartition(CHECKSUM)
     if rest != b'%08x"}' % zlib.crc32(body):
         return None
     try:

@@ -18,7 +18,13 @@ from gnncal.lab.bench.logits import LogitProvider
 from gnncal.lab.bench.measure import Predictors, run_cell
 from gnncal.lab.bench.plan import Cell, Plan, Task, is_current, predictor_of
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import Record, append_records, read_records
+from gnncal.lab.bench.records import (
+    Record,
+    append_records,
+    check_records_file,
+    read_records,
+    record_file,
+)
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
 UNKNOWN_SECONDS = 2.0  # of a cell that is unlike any measured one, when work is dealt out
@@ -72,6 +78,8 @@ def run_plan(
     records = read_records(folder)
     pending = cells if again else _without_record(cells, records)
     recorded = len(cells) - len(pending)
+    for path in {record_file(folder, cell.dataset, cell.backbone) for cell in pending}:
+        check_records_file(path)
     if not pending:
         return Outcome("", 0, 0, recorded)
     with workers(jobs, engine) as each:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import err, friendly, note, out, page_target, print_json
+from gnncal.cli.terminal import console_beside, err, friendly, note, out, page_target, print_json
 from gnncal.core.errors import InputError, shown
 from gnncal.core.names import plain_name, suggestion
+from gnncal.files.folders import check_folder
 
 if TYPE_CHECKING:
     from gnncal.lab.bench.logits import BundledLogits
@@ -78,8 +79,7 @@ def run(
     from gnncal.lab.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.lab.bench.runner import run_plan
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; --out expects a folder.")
+    check_folder(folder, inputs=[] if bundles is None else [bundles])
     bundled = None if bundles is None else BundledLogits(bundles)
     provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
@@ -138,6 +138,7 @@ def tables(
     from gnncal.lab.pages.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
+    check_folder(place, inputs=[folder])
     wanted = _selection(datasets, backbones, methods, seeds)
     found = list(all_tables(folder, plain_name(reference), wanted))
     files = write_tables(found, place)
@@ -202,6 +203,7 @@ def perturb(
     from gnncal.lab.bench.perturbation import DATASETS, run_perturbation
     from gnncal.lab.bench.plan import Task
 
+    check_folder(folder)
     names = _datasets(datasets, None) if datasets else list(DATASETS)
     tasks = [Task(name, backbone, seed) for name in names for seed in _seeds(seeds)]
     with err.status("perturbing") as status:
@@ -267,7 +269,7 @@ def report(
     if json:
         print_json({"page": str(page), "methods": board.methods, "records": n_records})
         return
-    out.print(
+    console_beside(page).print(
         f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}; "
         f"written to {page}",
         soft_wrap=True,

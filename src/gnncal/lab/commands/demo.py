@@ -40,6 +40,14 @@ FREE = "structural-graph"  # the same with predictions that may change
 CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
 REPORT = "report.html"
+FILES = (
+    "bundle.npz",
+    "calibrator.safetensors",
+    "probabilities.npz",
+    "reliability.png",
+    REPORT,
+    "results.json",
+)
 REPORTED = (REFERENCE, "hots", SHOWN, FREE)  # methods of the report
 
 
@@ -90,7 +98,7 @@ def demo(
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with staged_folder(folder) as staging:
+    with staged_folder(folder, writes=FILES) as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.errors import InputError, require
-from gnncal.files.atomic import write_atomically
+from gnncal.files.folders import extended_folder
 from gnncal.lab.bench.diagnosis import DiagnosisEntry, read_diagnosis
 from gnncal.lab.bench.published import BACKBONES
 from gnncal.lab.bench.records import ReliabilitySums
@@ -43,11 +42,11 @@ def save_figures(folder: Path) -> list[str]:
             drawn[f"homophily_split-{n_groups}-{backbone}"] = homophily_grid(*shown, n_groups)
         for colour in ("homophily", "certainty"):
             drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(*shown, colour)
-    for name, figure in drawn.items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110)
-        write_atomically(folder / "figures" / f"{name}.png", buffer.getvalue())
-    return [f"{name}.png" for name in drawn]
+    files = [f"{name}.png" for name in drawn]
+    with extended_folder(folder / "figures", writes=files) as staging:
+        for file, figure in zip(files, drawn.values(), strict=True):
+            figure.savefig(staging / file, dpi=110)
+    return files
 
 
 def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> ReliabilityBins:
