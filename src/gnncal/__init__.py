@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from gnncal.calibrators.neural.gets import GETS as GETS
     from gnncal.calibrators.neural.wats import WATS as WATS
     from gnncal.calibrators.order_invariant import OrderInvariant as OrderInvariant
-    from gnncal.calibrators.persistence import load as load
     from gnncal.calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
     from gnncal.calibrators.settings import settings_for as settings_for
     from gnncal.calibrators.spline import SplineCalibration as SplineCalibration
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
     from gnncal.interop import from_networkx as from_networkx
     from gnncal.interop import from_pyg as from_pyg
     from gnncal.interop import from_scipy as from_scipy
+    from gnncal.loading import load as load
     from gnncal.pipeline import Calibration as Calibration
     from gnncal.pipeline import calibrate as calibrate
     from gnncal.rendering.calibration.report import Report as Report
@@ -119,7 +119,6 @@ _HOME = {
     "IsotonicCalibration": "calibrators.isotonic",
     "MultiClassIsotonic": "calibrators.isotonic",
     "OrderInvariant": "calibrators.order_invariant",
-    "load": "calibrators.persistence",
     "RatioBinnedScaling": "calibrators.ratio_binned",
     "SplineCalibration": "calibrators.spline",
     "StructuralLaw": "calibrators.structural",
@@ -148,6 +147,7 @@ _HOME = {
     "from_networkx": "interop",
     "from_pyg": "interop",
     "from_scipy": "interop",
+    "load": "loading",
     "Calibration": "pipeline",
     "calibrate": "pipeline",
     "Report": "rendering.calibration.report",
