@@ -84,7 +84,6 @@ class Calibration(Tabular):
         sides = {"before": self.before, "after": self.after}
         return [evaluation_table(sides), *self.comparison._tables(), fit]
 
-
     def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
         """Put the names of the classes beside the number of nodes of each."""
         if self.class_names is None or row[0].value != "nodes_per_class":

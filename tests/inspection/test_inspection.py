@@ -140,10 +140,18 @@ def test_bad_input_is_refused_in_one_sentence(changed, message):
     assert message in str(error.value)
 
 
-def test_without_a_graph_there_is_no_report():
-    (logits, labels, _), splits = task()
-    with pytest.raises(InputError, match=r"graph is None; expected a gnncal\.Graph"):
-        make_subject(logits, labels, None, **splits)
+def test_without_a_graph_what_needs_neighbours_is_left_out():
+    (logits, labels, _), splits = task(300)
+    found = inspect(make_subject(logits, labels, None, **splits))
+    assert list(found.methods) == ["uncalibrated", "ts", "svs", "hts"]
+    assert found.facts.structure is None
+    assert found.facts.n_nodes == 300
+    assert list(found.groupings) == ["class"]
+    assert list(found.methods["hts"].sets) == ["aps"]
+    assert found.methods["hts"].evaluation.degree_ece is None
+    assert all(around.n_neighbours == 0 for around in found.surroundings)
+    with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
+        make_subject(logits, labels, None, **splits, methods=["hots"])
 
 
 def test_very_long_names_are_cut():

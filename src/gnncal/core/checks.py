@@ -139,7 +139,7 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
 
 
 def _fits_int64(array: npt.NDArray[Any]) -> bool:
-    return -(2**63) <= array.min() and float(array.max()) < 2**63
+    return array.min() >= -(2**63) and float(array.max()) < 2**63
 
 
 def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,7 +45,7 @@ def write_saved(path: Any, header: dict[str, Any], tensors: Tensors) -> None:
 
 
 def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) -> T:
-    """Return what ``rebuild`` makes of a file's header and tensors, or say what is wrong with it."""
+    """Return what ``rebuild`` makes of a header and its tensors, or say what is wrong with them."""
     place = as_path(path)
     if not place.is_file():
         raise InputError(f"there is no file {place}; pass one that save() has written.")

@@ -89,7 +89,9 @@ def _as_array(ids: Any) -> npt.NDArray[Any]:
         values = array.tolist()
         if array.ndim == 1 and all(isinstance(value, str) for value in values):
             return array.astype(str)
-        if array.ndim == 1 and all(type(value) is int and -(2**63) <= value < 2**64 for value in values):
+        if array.ndim == 1 and all(
+            type(value) is int and -(2**63) <= value < 2**64 for value in values
+        ):
             return np.array([value % 2**64 for value in values], dtype=np.uint64)
     raise InputError(
         f"ids has dtype {array.dtype}; expected whole numbers or texts, one for each row."

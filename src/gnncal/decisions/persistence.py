@@ -1,4 +1,4 @@
-"""Saved decisions: a threshold with its guarantee, or sets of classes, in a file like a calibrator's.
+"""Saved decisions: a certified threshold, or sets of classes, in a file like a calibrator's.
 
 A class that can be saved derives from :class:`Saved` and is listed in ``kinds()`` by name. It says
 in ``_facts`` which numbers make up its fit, and ``_restore`` checks them and sets its attributes.

@@ -159,8 +159,8 @@ class SelectiveClassifier(Saved):
 
     The guarantee is for all decided nodes together, not for each class, each region of the
     graph or each node. Fitted on the calibration nodes of one predicted class (``nodes=``), it is
-    for nodes of that predicted class: pass only those to ``decide``. It is about the chance of a right decision: among few decided nodes the
-    share of right ones still varies by luck.
+    for nodes of that predicted class: pass only those to ``decide``. It is about the chance of a
+    right decision: among few decided nodes the share of right ones still varies by luck.
 
     Parameters
     ----------

@@ -145,8 +145,8 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     if not possible.all():
         bad = degree[~possible]
         raise InputError(
-            f"in_degree has {bad.size} entries that are negative or not finite, such as {shown(bad[0])}; "
-            "a degree is the number of edges that enter a node, 0 without any."
+            f"in_degree has {bad.size} entries that are negative or not finite, such as "
+            f"{shown(bad[0])}; a degree is the number of edges that enter a node, 0 without any."
         )
     whole_number(at_least=1).check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)
