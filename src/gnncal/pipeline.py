@@ -177,8 +177,11 @@ def apply(
     graph = as_graph(graph)
     probs = calibrator.predict_proba(logits, graph)
     test = check_nodes([] if test_nodes is None else test_nodes, len(probs), name="test_nodes")
-    judged = (None,) * 3 if test.size == 0 else judge(logits, labels, graph, probs, test)
-    return Calibration(calibrator, probs, *judged, getattr(calibrator, "class_names_", None))
+    names = getattr(calibrator, "class_names_", None)
+    if test.size == 0:
+        return Calibration(calibrator, probs, None, None, None, names)
+    before, after, comparison = judge(logits, labels, graph, probs, test)
+    return Calibration(calibrator, probs, before, after, comparison, names)
 
 
 def judge(

@@ -292,6 +292,9 @@ def test_a_single_node_cannot_be_split():
         hold_out([])
     with pytest.raises(InputError, match="share is 1"):
         hold_out([1, 2], share=1)
+    for nodes in (None, {}, "x", [0.5, 1.5], [[1], [2, 3]], object()):
+        with pytest.raises(InputError):
+            hold_out(nodes)
 
 
 def test_a_pytorch_geometric_graph_gives_the_same_sets():
@@ -303,7 +306,9 @@ def test_a_pytorch_geometric_graph_gives_the_same_sets():
     labels = generator.integers(3, size=60)
     data = pyg.Data(edge_index=torch.as_tensor(edges), num_nodes=60)
     sets = [
-        ConformalClassifier(score="daps").fit(probs, labels, graph).predict_set(probs, graph)
+        ConformalClassifier(score="daps")
+        .fit(probs, labels, graph, nodes=range(30))
+        .predict_set(probs, graph)
         for graph in (Graph(edges, 60), data)
     ]
     np.testing.assert_array_equal(*sets)

@@ -6,7 +6,6 @@ from scipy import stats
 
 from gnncal import Graph, InputError
 from gnncal.decisions import APS, ConformalClassifier
-from gnncal.decisions.node_numbers import numbers_by_id, numbers_by_row
 
 
 def draw(generator, n, *, tied):
@@ -95,6 +94,8 @@ def test_calibration_rows_and_ids_share_no_number():
 
 
 def test_numbers_are_uniform_and_those_of_neighbours_and_of_seeds_have_nothing_in_common():
+    from gnncal.decisions.node_numbers import numbers_by_id, numbers_by_row
+
     numbers = np.array([numbers_by_row(20_000, seed) for seed in range(4)])
     for row in numbers:
         assert stats.kstest(row, "uniform").pvalue > 1e-4

@@ -128,7 +128,7 @@ def test_methods_may_be_calibrators_under_names_of_ones_own():
         ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
         ({"methods": []}, "methods is empty"),
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
-        ({"class_names": ["a"]}, "class_names has 1 entries but logits has 4 columns"),
+        ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
         ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
         ({"focus": ["nobody"]}, "there is no node 'nobody'"),
     ],
