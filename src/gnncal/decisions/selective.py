@@ -62,7 +62,8 @@ class SelectiveReport(Tabular):
         Lower Clopper-Pearson limit of it at the confidence level, or NaN.
     best_target : float
         The target itself if it is certified. Otherwise the highest target, in steps of 0.001,
-        that these labels certify; 0 if there is none.
+        that these labels certify; 0 if there is none. It is chosen by the labels, so if it is
+        certified on the same labels it is missed more often than the level says.
 
     Examples
     --------
