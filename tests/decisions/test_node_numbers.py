@@ -28,16 +28,17 @@ def one_at_a_time(conformal, probs, **ids):
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("named", [False, True])
 def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_seed(tied, named):
-    # With one number for all calls, the share for a seed was anything from 0.4 to 1.
+    # With one number for all calls, the share for a seed was anything from 0.4 to 1. These seeds
+    # are unlucky: a generator's first number lies near 0 or 1.
     generator = np.random.default_rng(0)
     probs, labels = draw(generator, 2000, tied=tied)
-    new, truth = draw(generator, 250, tied=tied)
-    ids = {"ids": [f"node {i}" for i in range(250)]} if named else {}
-    for seed in range(8):
+    new, truth = draw(generator, 400, tied=tied)
+    ids = {"ids": [f"node {i}" for i in range(400)]} if named else {}
+    for seed in (25, 33, 154, 159):
         conformal = ConformalClassifier(coverage=0.8, nonempty=False, random_state=seed)
         sets = one_at_a_time(conformal.fit(probs, labels), new, **ids)
-        covered = sets[np.arange(250), truth].sum()
-        assert stats.binomtest(int(covered), 250, 0.8).pvalue > 1e-5
+        covered = sets[np.arange(400), truth].sum()
+        assert stats.binomtest(int(covered), 400, 0.8).pvalue > 1e-7
 
 
 def test_some_rows_have_the_sets_that_all_rows_have():
