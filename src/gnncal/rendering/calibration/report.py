@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gnncal.core.files import write_atomically
+from gnncal.core.files import as_path, write_atomically
 from gnncal.inspection.inspection import Inspection, Progress, inspect
 from gnncal.inspection.subject import DEFAULT_METHODS, Methods, make_subject
 from gnncal.rendering.calibration.contents import render
@@ -60,7 +60,7 @@ class Report:
             The path of the file.
 
         """
-        place = Path(path)
+        place = as_path(path)
         write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
         return place
 
