@@ -125,23 +125,6 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
-    """Say what works for labels with one column for each class."""
-    if labels.ndim != 2 or labels.dtype.kind not in "iubf" or not np.isin(labels, (0, 1)).all():
-        return ""
-    if labels.size and (labels.sum(axis=1) == 1).all():
-        return " These are one-hot: pass labels.argmax(axis=1)."
-    return (
-        " A node with several labels (multi-label) is calibrated one column at a time, without a "
-        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='hts'."
-    )
-
-
-def _fits_int64(array: npt.NDArray[Any]) -> bool:
-    return array.min() >= -(2**63) and float(array.max()) < 2**63
-
-
 def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:
     """Return the labels of ``nodes``, all of them in 0..K-1."""
     used = labels[nodes]
@@ -252,3 +235,20 @@ def _is_finite(array: FloatArray) -> bool:
 
 def _bad_rows(array: FloatArray) -> int:
     return int((~np.isfinite(array)).any(axis=1).sum())
+
+
+def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
+    """Say what works for labels with one column for each class."""
+    if labels.ndim != 2 or labels.dtype.kind not in "iubf" or not np.isin(labels, (0, 1)).all():
+        return ""
+    if labels.size and (labels.sum(axis=1) == 1).all():
+        return " These are one-hot: pass labels.argmax(axis=1)."
+    return (
+        " A node with several labels (multi-label) is calibrated one column at a time, without a "
+        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
+        "labels[:, c] as labels and method='hts'."
+    )
+
+
+def _fits_int64(array: npt.NDArray[Any]) -> bool:
+    return array.min() >= -(2**63) and float(array.max()) < 2**63

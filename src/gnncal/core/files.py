@@ -12,7 +12,7 @@ from gnncal.core.errors import InputError, shown
 
 def as_path(path: Any, *, name: str = "path") -> Path:
     """Return a path that a user has passed, or say that it is none."""
-    if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
+    if not isinstance(path, str | os.PathLike):
         raise InputError(f"{name} is {shown(path)}; pass the name of a file, as text or a Path.")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
