@@ -11,8 +11,8 @@ from safetensors.numpy import save as to_bytes
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.calibrators.persistence import load as load_calibrator
 from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, SelectiveClassifier
+from gnncal.files.saved import load as load_calibrator
 from tests.test_persistence import refused, signed
 
 GENERATOR = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from safetensors.numpy import save as to_bytes
 
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError, MissingExtraError, shown
-from gnncal.core.files import as_path, write_atomically
+from gnncal.files.atomic import as_path, write_atomically
 
 T = TypeVar("T")
 ReadTensor = Callable[[str], np.ndarray[Any, Any]]
