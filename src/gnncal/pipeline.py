@@ -13,13 +13,19 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_class_names,
+    check_labels,
+    check_logits,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.data import check_graph
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
-from gnncal.core.pyg import as_graph
-from gnncal.core.tabular import Table, Tabular
+from gnncal.core.pyg import as_graph, class_names_of
+from gnncal.core.tabular import Cell, Table, Tabular, listed
 from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
 
 DEFAULT_METHOD = "structural"
@@ -43,6 +49,8 @@ class Calibration(Tabular):
         Metrics of the probabilities on the same nodes.
     comparison : Comparison or None
         Paired comparison of the two on the same nodes.
+    class_names : list of str or None
+        A name for each class, if they are known. ``calibrator.save`` keeps them.
 
     Examples
     --------
@@ -63,17 +71,25 @@ class Calibration(Tabular):
     before: Evaluation | None
     after: Evaluation | None
     comparison: Comparison | None
+    class_names: list[str] | None = None
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
         title = f"{type(self.calibrator).__name__}: {fit.title}"
         if isinstance(self.calibrator, Auto):
             title = f"{title}. {self.calibrator.reason_}"
-        fit = replace(fit, title=title)
+        fit = replace(fit, title=title, rows=[self._named(row) for row in fit.rows])
         if self.before is None or self.after is None or self.comparison is None:
             return [fit]
         sides = {"before": self.before, "after": self.after}
         return [evaluation_table(sides), *self.comparison._tables(), fit]
+
+    def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
+        """Put the names of the classes beside the number of nodes of each."""
+        if self.class_names is None or row[0].value != "nodes_per_class":
+            return row
+        pairs = zip(self.class_names, row[1].value, strict=True)
+        return [row[0], Cell(row[1].value, listed([f"{name}: {n}" for name, n in pairs]).text)]
 
 
 def calibrate(
@@ -85,6 +101,7 @@ def calibrate(
     train_nodes: Any = None,
     test_nodes: Any = None,
     method: str | Calibrator = DEFAULT_METHOD,
+    class_names: Sequence[str] | None = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
@@ -107,6 +124,9 @@ def calibrate(
     method : str or Calibrator, default="structural"
         A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied and
         not changed.
+    class_names : sequence of str, optional
+        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
+        ``class_names``. The result shows them, and the calibrator is saved with them.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -133,11 +153,15 @@ def calibrate(
     (1.22, 0.75)
 
     """
+    names = class_names_of(graph) if class_names is None else class_names
     graph = as_graph(graph)
     calibrator = _new_calibrator(method, params)
+    names = check_class_names(names, check_logits(logits).shape[1])
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(logits, labels, graph, test_nodes, **splits)
     calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+    if names is not None:
+        calibrator.class_names_ = names
     return apply(calibrator, logits, graph, labels=labels, test_nodes=test)
 
 
@@ -153,9 +177,11 @@ def apply(
     graph = as_graph(graph)
     probs = calibrator.predict_proba(logits, graph)
     test = check_nodes([] if test_nodes is None else test_nodes, len(probs), name="test_nodes")
+    names = getattr(calibrator, "class_names_", None)
     if test.size == 0:
-        return Calibration(calibrator, probs, None, None, None)
-    return Calibration(calibrator, probs, *judge(logits, labels, graph, probs, test))
+        return Calibration(calibrator, probs, None, None, None, names)
+    before, after, comparison = judge(logits, labels, graph, probs, test)
+    return Calibration(calibrator, probs, before, after, comparison, names)
 
 
 def judge(

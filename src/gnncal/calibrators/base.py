@@ -19,11 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
+    UNKNOWN,
     check_known_labels,
     check_labels,
     check_logits,
     check_nodes,
     check_used_labels,
+    look_like_probabilities,
     warn_if_probabilities,
 )
 from gnncal.core.constraints import Constraint
@@ -175,6 +177,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
+    class_names_ : list of str
+        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
     Examples
     --------
@@ -206,6 +210,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     classes_: IntArray
     fit_report_: FitReport
+    class_names_: list[str]
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
@@ -265,12 +270,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         data = check_fit_data(logits, labels, graph, nodes, train_nodes)
         if self.needs_graph and graph is None:
             raise InputError(
-                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
+                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
+                "or choose a method that needs none, such as 'hts'."
             )
         if self.needs_graph and data.graph is not None:
             warn_if_one_way(data.graph, stacklevel=2)
         self._fit(replace(data, logits=self._guarded(data.logits)))
         self._conclude(data)
+        # Whoever fits and predicts with the same kind of scores is told once.
+        self._fitted_to_probabilities = look_like_probabilities(data.logits)
         return self
 
     def _guarded(self, logits: FloatArray) -> FloatArray:
@@ -435,9 +443,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         predictions = self.predict(logits, graph, known_labels=known_labels)
         n_nodes, n_classes = len(predictions), len(self.classes_)
         truth = check_labels(y if labels is None else labels, n_nodes)
-        chosen = check_nodes(truth >= 0 if nodes is None else nodes, n_nodes)
+        chosen = check_nodes(truth != UNKNOWN if nodes is None else nodes, n_nodes)
         if chosen.size == 0:
-            raise InputError("there is no node to score; pass at least one with a label >= 0.")
+            raise InputError("there is no node to score; pass at least one with a label.")
         hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
         if sample_weight is None:
             return float(hits.mean())
@@ -455,7 +463,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         # By name: files know every calibrator, so their folder lies above this one.
-        import_module("gnncal.files.saved").save(self, path, class_names=class_names)
+        import_module("gnncal.files.saved_calibrators").save(self, path, class_names=class_names)
 
     def to_torch(self) -> Any:
         """Return the fitted calibrator as a PyTorch module.
@@ -514,7 +522,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         n_nodes, n_classes = checked.shape
         if n_nodes == 0:
             raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
-        warn_if_probabilities(checked)
+        if not getattr(self, "_fitted_to_probabilities", False):
+            warn_if_probabilities(checked)
         graph = check_graph(graph, n_nodes)
         if self.needs_graph and graph is None:
             raise InputError(

@@ -33,7 +33,7 @@ def apply(
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
     """
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
-    from gnncal.files.saved import load
+    from gnncal.files.saved_calibrators import load
     from gnncal.pipeline import apply as run
 
     fitted = load(calibrator)

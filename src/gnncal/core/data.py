@@ -9,6 +9,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
+    UNKNOWN,
     check_labels,
     check_logits,
     check_nodes,
@@ -71,7 +72,7 @@ def check_fit_data(logits: Any, labels: Any, graph: Any, nodes: Any, train_nodes
     all_labels = check_labels(labels, n_nodes)
     train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
     if nodes is None:
-        eligible = all_labels >= 0
+        eligible = all_labels != UNKNOWN
         if graph is not None and eligible.all():
             raise InputError(
                 "nodes is missing and every node of the graph has a label, so the labels of test "
@@ -82,7 +83,7 @@ def check_fit_data(logits: Any, labels: Any, graph: Any, nodes: Any, train_nodes
         chosen: IntArray = np.flatnonzero(eligible)
         if chosen.size == 0:
             raise InputError(
-                "no node outside train_nodes has a label >= 0; calibration needs labelled nodes "
+                "no node outside train_nodes has a label; calibration needs labelled nodes "
                 "that the model was not trained on."
             )
     else:
@@ -111,6 +112,7 @@ def check_graph(graph: Any, n_nodes: int) -> Graph | None:
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph."
+            "of every node of this very graph. Logits of edges (link prediction) have a row for "
+            "each edge: leave graph out, pass a label for each edge and method='hts'."
         )
     return checked

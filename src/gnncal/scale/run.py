@@ -9,7 +9,7 @@ from sklearn.base import clone
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, require
-from gnncal.files.saved import load
+from gnncal.files.saved_calibrators import load
 from gnncal.pipeline import DEFAULT_METHOD
 from gnncal.scale.columns import check_source
 from gnncal.scale.engines import open_engine

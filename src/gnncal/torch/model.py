@@ -17,7 +17,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, shown
 from gnncal.files.atomic import write_atomically
-from gnncal.files.saved import load as load_calibrator
+from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.torch.batches import check_batch
 from gnncal.torch.catalogue import to_module
 from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of
