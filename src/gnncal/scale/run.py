@@ -110,7 +110,7 @@ def calibrate(
         )
         try:
             run = Run(opened, how, progress or Silent(), skip_bad)
-            run.read(*sources)
+            run.read(*sources, fits=calibrator is None)
             run.describe()
             if calibrator is None:
                 run.fit()
