@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
 
@@ -42,7 +41,8 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                return verb(*args, **kwargs)
+                with stopped_in_one_line():
+                    return verb(*args, **kwargs)
             except (
                 BrokenPipeError
             ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
@@ -118,7 +118,7 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
         raise InputError(f"there is no folder {parent}; create it or choose another --out.")
     # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
     staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
-    with ending_on_sigterm():
+    with ending_on_signals():
         try:
             staging.mkdir()
             yield staging
@@ -138,20 +138,3 @@ def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[P
             raise OSError(error.errno, error.strerror, str(place)) from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program like an exception, so that unfinished files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -11,13 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from gnncal.core.errors import InputError, MissingExtraError, require
+from gnncal.core.errors import InputError, MissingExtraError, require, shown
 from gnncal.scale.columns import is_remote
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
 SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
+MOST_THREADS = 1024  # each takes memory before it does anything
 
 
 class Engine(ABC):
@@ -185,6 +187,10 @@ def _plain_errors() -> Iterator[None]:
         ) from error
     except duckdb.Error as error:
         raise InputError(f"DuckDB stopped: {_first_line(error)}") from error
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from error  # which it was; DuckDB makes a RuntimeError of it
 
 
 def open_engine(
@@ -204,6 +210,7 @@ def open_engine(
         raise InputError(f"engine is {name!r}; expected one of {', '.join(engines)}.")
     if name != "spark" and master is not None:
         raise InputError("--master is the address of a Spark cluster; add --engine spark.")
+    _check_settings(memory_limit, threads)
     return engines[name]()
 
 
@@ -217,11 +224,34 @@ def check_java() -> None:
         )
 
 
+def _check_settings(memory_limit: str | None, threads: int | None) -> None:
+    """Look at sizes before an engine does: DuckDB would try to start any number of threads."""
+    if memory_limit is not None:
+        size = size_of(memory_limit)
+        if not SMALLEST_LIMIT <= size <= LARGEST_LIMIT:
+            less = "less than 1MB" if size < SMALLEST_LIMIT else "more than 1024TiB"
+            raise InputError(
+                f"the memory limit is {shown(memory_limit)}, {less}; expected the memory that may "
+                "be used, such as 4GiB."
+            )
+    if threads is None:
+        return
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise InputError(f"threads is {shown(threads)}; expected a whole number.")
+    if not 1 <= threads <= MOST_THREADS:
+        raise InputError(
+            f"the number of threads is {shown(threads)}; expected 1 to {MOST_THREADS:,} (this "
+            f"machine has {os.cpu_count()} cores)."
+        )
+
+
 def size_of(text: str) -> int:
     """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
-    found = SIZE.fullmatch(text)
+    found = SIZE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(f"the memory limit is {text!r}; expected a size such as 4GiB or 500MB.")
+        raise InputError(
+            f"the memory limit is {shown(text)}; expected a size such as 4GiB or 500MB."
+        )
     number, unit, binary = found.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
