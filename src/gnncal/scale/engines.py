@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from gnncal.core.errors import InputError, MissingExtraError, require, shown
-from gnncal.scale.columns import is_remote
+from gnncal.scale.columns import is_remote, local_files
+from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
@@ -130,7 +132,7 @@ class Spark(Engine):
         pyspark = require("pyspark", extra="spark", purpose="--engine spark")
         ibis = require("ibis", extra="spark", purpose="--engine spark")
         check_java()
-        self.work = work
+        self.work, self.has_uuids = work, False
         builder = (
             pyspark.sql.SparkSession.builder.appName("gnncal scale")
             .config("spark.sql.ansi.enabled", "false")
@@ -147,12 +149,24 @@ class Spark(Engine):
 
     def read(self, source: str) -> Any:
         """Read a folder with its partitions, or a glob, as Spark does."""
+        import pyarrow.parquet as pq
+
         try:
+            schema = None if is_remote(source) else pq.read_schema(local_files(source)[0])
+            if schema is not None and (uuids := uuid_columns(schema)):
+                self.has_uuids |= "id" in uuids
+                rows = self.session.read.schema(spark_schema(schema)).parquet(source)
+                return self._as_table(as_text(rows, uuids))
             return self.connection.read_parquet(source)
         except Exception as error:  # Spark wraps Java's exceptions in its own
             raise InputError(
                 f"{source} cannot be read as Parquet ({_first_line(error)})."
             ) from error
+
+    def _as_table(self, rows: Any) -> Any:
+        name = f"gnncal_{uuid4().hex}"
+        rows.createOrReplaceTempView(name)
+        return self.connection.table(name)
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table as a folder of Parquet files."""
@@ -166,6 +180,8 @@ class Spark(Engine):
         self.connection.to_parquet_dir(expression, str(folder))
         for stray in [*folder.glob(".*"), *folder.glob("_*")]:
             stray.unlink()  # checksums and markers of Spark's own
+        if self.has_uuids:
+            restore_uuids(folder, "id")
 
     def close(self) -> None:
         """Stop the session, unless it was there before."""
