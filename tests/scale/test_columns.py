@@ -39,46 +39,46 @@ def refusal(folder, *, method="ts", skip_bad=False, **changes):
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    {
-        "no split": ({"split": None}, "no column split, so nothing can be fitted.*--calibrator"),
-        "no label": ({"label": None}, "no column label, so nothing can be fitted"),
-        "neither": ({"label": None, "split": None}, "no column label and no column split"),
-        "one class": ({"z1": None, "z2": None, "z3": None}, "one logit each.*write 0 as z0"),
-        "one class in lists": (WITHOUT_Z | {"logits": [[1.0]] * 200}, "one logit each, so one"),
-        "lists of lists": (
-            WITHOUT_Z | {"logits": [[row] for row in LISTS]},
-            "logits is of type array<array<float64>>; expected a list of K numbers",
-        ),
-        "lists of text": (
-            WITHOUT_Z | {"logits": [list(map(str, row)) for row in LISTS]},
-            "logits is of type array<string>; expected a list of K numbers",
-        ),
-        "lists of booleans": (
-            WITHOUT_Z | {"logits": [[x > 0 for x in row] for row in LISTS]},
-            "logits is of type array<boolean>; expected a list of K numbers",
-        ),
-        "empty lists": (
-            WITHOUT_Z | {"logits": pa.array([[]] * 199 + [None], pa.list_(pa.float64()))},
-            "lists of logits are empty or null in all rows",
-        ),
-        "a text logit": ({"z1": ["abc"] * 200}, "column z1 of the nodes is of type string; logits"),
-        "a numeric text": ({"z1": ["1.5"] * 200}, "column z1 of the nodes is of type string"),
-        "a boolean logit": ({"z1": EXAMPLE.logits[:, 1] > 0}, "z1 of the nodes is of type boolean"),
-        "a date": ({"z1": pa.array([0] * 200, pa.date32())}, "z1 of the nodes is of type date"),
-        "boolean labels": ({"label": EXAMPLE.labels > 1}, "boolean but there are 4 classes"),
-        "lists as labels": ({"label": [[0]] * 200}, "label is of type array<int64>; use whole"),
-        "numbers as split": ({"split": np.zeros(200, int)}, "split is of type int64; expected the"),
-        "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
-        "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
-        "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),
-        "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "columns but no rows"),
-        "skipping all": ({"z1": np.full(200, np.nan), "skip_bad": True}, "no row of the nodes is"),
-    }.values(),
-    ids=str,
-)
-def test_each_column_that_cannot_be_used_has_its_own_sentence(changes, message, tmp_path):
+REFUSED = {
+    "no split": ({"split": None}, "no column split, so nothing can be fitted.*--calibrator"),
+    "no label": ({"label": None}, "no column label, so nothing can be fitted"),
+    "neither": ({"label": None, "split": None}, "no column label and no column split"),
+    "one class": ({"z1": None, "z2": None, "z3": None}, "one logit each.*write 0 as z0"),
+    "one class in lists": (WITHOUT_Z | {"logits": [[1.0]] * 200}, "one logit each, so one"),
+    "lists of lists": (
+        WITHOUT_Z | {"logits": [[row] for row in LISTS]},
+        "logits is of type array<array<float64>>; expected a list of K numbers",
+    ),
+    "lists of text": (
+        WITHOUT_Z | {"logits": [list(map(str, row)) for row in LISTS]},
+        "logits is of type array<string>; expected a list of K numbers",
+    ),
+    "lists of booleans": (
+        WITHOUT_Z | {"logits": [[x > 0 for x in row] for row in LISTS]},
+        "logits is of type array<boolean>; expected a list of K numbers",
+    ),
+    "empty lists": (
+        WITHOUT_Z | {"logits": pa.array([[]] * 199 + [None], pa.list_(pa.float64()))},
+        "lists of logits are empty or null in all rows",
+    ),
+    "a text logit": ({"z1": ["abc"] * 200}, "column z1 of the nodes is of type string; logits"),
+    "a numeric text": ({"z1": ["1.5"] * 200}, "column z1 of the nodes is of type string"),
+    "a boolean logit": ({"z1": EXAMPLE.logits[:, 1] > 0}, "z1 of the nodes is of type boolean"),
+    "a date": ({"z1": pa.array([0] * 200, pa.date32())}, "z1 of the nodes is of type date"),
+    "boolean labels": ({"label": EXAMPLE.labels > 1}, "boolean but there are 4 classes"),
+    "lists as labels": ({"label": [[0]] * 200}, "label is of type array<int64>; use whole"),
+    "numbers as split": ({"split": np.zeros(200, int)}, "split is of type int64; expected the"),
+    "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
+    "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
+    "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),
+    "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "columns but no rows"),
+    "skipping all": ({"z1": np.full(200, np.nan), "skip_bad": True}, "no row of the nodes is"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_each_column_that_cannot_be_used_has_its_own_sentence(case, tmp_path):
+    changes, message = REFUSED[case]
     said = refusal(tmp_path, **changes)
     assert re.search(message, said), said
     assert "\n" not in said

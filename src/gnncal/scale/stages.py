@@ -211,9 +211,7 @@ class Run:
         return self.engine.fetch(totals).to_pylist()[0]
 
 
-def _layout(
-    engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bool
-) -> Layout:
+def _layout(engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bool) -> Layout:
     """Find out how the nodes' table is laid out; most rows decide the length of a list column."""
     kinds = raw.schema()
     logits = check_nodes(raw, fits=fits)
