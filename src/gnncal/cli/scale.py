@@ -62,7 +62,8 @@ def scale(
     """Calibrate NODES and EDGES, which may be larger than memory.
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
-    --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets probabilities/, calibrator.safetensors and metrics.json.
+    --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
+    probabilities/, calibrator.safetensors and metrics.json.
     """
     from gnncal.core.errors import InputError
     from gnncal.pipeline import DEFAULT_METHOD
