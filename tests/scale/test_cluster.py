@@ -95,19 +95,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(pyspark, tmp_path):
     """A cluster that is gone after the test, whatever happens in it."""
-    if os.environ.get("GNNCAL_ENGINES") == "required":
-        import pyspark
-    else:
-        from gnncal.core.errors import MissingExtraError
-        from gnncal.scale.engines import check_java
-
-        pyspark = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
-        try:
-            check_java()
-        except MissingExtraError as error:
-            pytest.skip(str(error))
     folder = tmp_path / "cluster"
     folder.mkdir()
     made = Cluster(folder, Path(pyspark.__file__).parent)

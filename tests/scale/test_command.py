@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -84,6 +85,21 @@ def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypa
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(gnncal.MissingExtraError, match="needs Java 17"):
         calibrate(*files, tmp_path / "out", engine="spark")
+
+
+def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatch):
+    class Builder:
+        def __getattr__(self, name):
+            if name == "getOrCreate":
+                raise RuntimeError("[JAVA_GATEWAY_EXITED] Java ended.\n" + "at java.base\n" * 30)
+            return lambda *_: self
+
+    session = SimpleNamespace(builder=Builder(), getActiveSession=lambda: None)
+    fake = SimpleNamespace(sql=SimpleNamespace(SparkSession=session))
+    monkeypatch.setattr(engines, "require", lambda *_, **__: fake)
+    monkeypatch.setattr(engines, "check_java", lambda: None)
+    with pytest.raises(gnncal.InputError, match="Spark did not start .*Java ended.*check --master"):
+        calibrate(*files, tmp_path / "out", engine="spark", master="local[1]")
 
 
 @pytest.mark.parametrize(

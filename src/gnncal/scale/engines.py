@@ -144,7 +144,13 @@ class Spark(Engine):
         if memory_limit is not None:
             builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
-        self.session = builder.getOrCreate()
+        try:
+            self.session = builder.getOrCreate()
+        except Exception as error:  # whatever Java, the network or the settings raise
+            raise InputError(
+                f"Spark did not start ({_first_line(error)}); check --master, --memory-limit and "
+                "what Java says above."
+            ) from error
         self.connection = ibis.pyspark.connect(self.session)
 
     def read(self, source: str) -> Any:
