@@ -98,7 +98,9 @@ def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatc
     fake = SimpleNamespace(sql=SimpleNamespace(SparkSession=session))
     monkeypatch.setattr(engines, "require", lambda *_, **__: fake)
     monkeypatch.setattr(engines, "check_java", lambda: None)
-    with pytest.raises(gnncal.InputError, match="Spark did not start .*Java ended.*check --master"):
+    with pytest.raises(
+        gnncal.InputError, match=r"Spark did not start .*Java ended.*check --master"
+    ):
         calibrate(*files, tmp_path / "out", engine="spark", master="local[1]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -41,6 +42,7 @@ def ending_on_signals() -> Iterator[list[signal.Signals]]:
 
     def end(number: int, frame: object) -> None:
         came.append(signal.Signals(number))
+        logging.disable()  # libraries log the exception on its way up: Spark's has 40 lines
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     is_main = threading.current_thread() is threading.main_thread()  # others may not set handlers
@@ -53,3 +55,5 @@ def ending_on_signals() -> Iterator[list[signal.Signals]]:
     finally:
         for number in taken:
             signal.signal(number, before[number])
+        if came:
+            logging.disable(logging.NOTSET)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -145,7 +147,8 @@ class Spark(Engine):
             builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
         try:
-            self.session = builder.getOrCreate()
+            with _own_handler():
+                self.session = builder.getOrCreate()
         except Exception as error:  # whatever Java, the network or the settings raise
             raise InputError(
                 f"Spark did not start ({_first_line(error)}); check --master, --memory-limit and "
@@ -193,6 +196,15 @@ class Spark(Engine):
         """Stop the session, unless it was there before."""
         if not self.was_running:
             self.session.stop()
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Put back what Ctrl-C did before: Spark's handler talks to Java amid another conversation."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
