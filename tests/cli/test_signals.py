@@ -68,7 +68,7 @@ def test_handlers_are_put_back_and_those_of_others_stay():
 
 SCALE = """
 import os, signal, sys, threading
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from gnncal.scale.engines import DuckDB
 
 number = int(sys.argv.pop())
