@@ -9,19 +9,26 @@ pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test this")
 
 
 @pytest.fixture(scope="session")
-def spark():
-    """A local session that every test of Spark shares."""
+def pyspark():
+    """The package; tests that need it are skipped without it or Java, unless they are required."""
     if os.environ.get("GNNCAL_ENGINES") == "required":
         import pyspark
-    else:
-        from gnncal.core.errors import MissingExtraError
-        from gnncal.scale.engines import check_java
 
-        pyspark = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
-        try:
-            check_java()
-        except MissingExtraError as error:
-            pytest.skip(str(error))
+        return pyspark
+    from gnncal.core.errors import MissingExtraError
+    from gnncal.scale.engines import check_java
+
+    found = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
+    try:
+        check_java()
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark(pyspark):
+    """A local session that every test of Spark shares."""
     settings = {
         "spark.sql.shuffle.partitions": "2",
         # Compiling code for each query takes longer than a few hundred rows.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import ending_on_sigterm, err, note, out, print_json, print_written
+from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
     from gnncal.scale import ScaleSummary
@@ -61,8 +61,9 @@ def scale(
 ) -> None:
     """Calibrate NODES and EDGES, which may be larger than memory.
 
-    NODES has the columns id, label, split and z0, z1, ... (or one list column logits); EDGES has
-    src and dst. The folder gets probabilities/, calibrator.safetensors and metrics.json.
+    NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
+    --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
+    probabilities/, calibrator.safetensors and metrics.json.
     """
     from gnncal.core.errors import InputError
     from gnncal.pipeline import DEFAULT_METHOD
@@ -70,21 +71,20 @@ def scale(
 
     if method is not None and calibrator is not None:
         raise InputError("--method fits and --calibrator only applies; pass one of the two.")
-    with ending_on_sigterm():
-        summary = calibrate(
-            nodes,
-            edges,
-            folder,
-            method=method or DEFAULT_METHOD,
-            calibrator=calibrator,
-            engine=engine,
-            master=master,
-            memory_limit=memory_limit,
-            threads=threads,
-            all_probabilities=probabilities,
-            skip_bad=skip_bad,
-            progress=_listener(),
-        )
+    summary = calibrate(
+        nodes,
+        edges,
+        folder,
+        method=method or DEFAULT_METHOD,
+        calibrator=calibrator,
+        engine=engine,
+        master=master,
+        memory_limit=memory_limit,
+        threads=threads,
+        all_probabilities=probabilities,
+        skip_bad=skip_bad,
+        progress=_listener(),
+    )
     _print(folder, summary, as_json=json)
 
 

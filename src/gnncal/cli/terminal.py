@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 
 from gnncal.cli.json_output import json_target, only_json_on_stdout
+from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
 from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
@@ -43,7 +42,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                with until_the_reader_leaves():
+                with stopped_in_one_line(), until_the_reader_leaves():
                     return verb(*args, **kwargs)
             except (InputError, MissingExtraError, OSError) as error:
                 _print_line("error", _plain_text(error))
@@ -123,22 +122,5 @@ def staged_folder(
     :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
     """
     real = check_folder(target, inputs=inputs)
-    with ending_on_sigterm(), extended_folder(real, writes=writes, removes=removes) as staging:
+    with ending_on_signals(), extended_folder(real, writes=writes, removes=removes) as staging:
         yield staging
-
-
-@contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program like an exception, so that unfinished files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,8 +1,8 @@
 """Bundles as a folder of Parquet files.
 
-``nodes.parquet`` has the columns id, label (null or -1 where unknown), split (train, val, test or
-null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in the
-schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
+``nodes.parquet`` has the columns id, label (null, NaN or -1 where unknown), split (train, val, test
+or null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in
+the schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
 names.
 """
 
@@ -22,6 +22,7 @@ from gnncal.core.graph import Graph
 from gnncal.files.archives import check_expansion
 from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle, rows_of
+from gnncal.files.numbered import number_of, numbered_columns
 
 SPLITS = ("train", "val", "test")
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
@@ -124,7 +125,7 @@ def _read_table(path: Path, required: list[str]) -> Any:
 
 
 def _is_of_use(name: str) -> bool:
-    return name in COLUMNS or (name[:1] in ("z", "p") and name[1:].isdigit())
+    return name in COLUMNS or any(number_of(name, prefix) is not None for prefix in "zp")
 
 
 def _check_names(names: list[str], required: list[str], path: Path) -> None:
@@ -152,16 +153,13 @@ def _check_types(schema: Any, names: list[str], path: Path) -> None:
 
 
 def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
-    names = [
-        n for n in table.column_names if n[: len(prefix)] == prefix and n[len(prefix) :].isdigit()
-    ]
-    expected = [f"{prefix}{c}" for c in range(len(names))]
-    if not names or sorted(names) != sorted(expected):
+    names = numbered_columns(table.column_names, prefix, f"{path}")
+    if not names:
         raise InputError(
             f"{path} needs the columns {prefix}0, {prefix}1, ... without gaps; it has "
             f"{', '.join(table.column_names)}."
         )
-    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in expected], axis=1)
+    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in names], axis=1)
 
 
 def _column(table: Any, name: str) -> npt.NDArray[Any]:
@@ -198,7 +196,8 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
             f"the column label is of type {table['label'].type}; use integers or class names."
         )
     if not any(isinstance(value, str) for value in column):
-        return np.array([-1 if value is None else value for value in column])
+        # NaN, which is not itself, is what pandas has where a number is missing.
+        return np.array([-1 if value is None or value != value else value for value in column])
     if names is None:
         raise InputError(
             f"labels in {folder / 'nodes.parquet'} are names but the file does not say which z "

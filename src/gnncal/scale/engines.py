@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
-from gnncal.core.errors import InputError, MissingExtraError, require
-from gnncal.scale.columns import is_remote
+from gnncal.core.errors import InputError, MissingExtraError, require, shown
+from gnncal.scale.columns import is_remote, local_files
+from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
 SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
+MOST_THREADS = 1024  # each takes memory before it does anything
 
 
 class Engine(ABC):
@@ -128,7 +134,7 @@ class Spark(Engine):
         pyspark = require("pyspark", extra="spark", purpose="--engine spark")
         ibis = require("ibis", extra="spark", purpose="--engine spark")
         check_java()
-        self.work = work
+        self.work, self.has_uuids = work, False
         builder = (
             pyspark.sql.SparkSession.builder.appName("gnncal scale")
             .config("spark.sql.ansi.enabled", "false")
@@ -140,17 +146,36 @@ class Spark(Engine):
         if memory_limit is not None:
             builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
-        self.session = builder.getOrCreate()
+        try:
+            with _own_handler():
+                self.session = builder.getOrCreate()
+        except Exception as error:  # whatever Java, the network or the settings raise
+            raise InputError(
+                f"Spark did not start ({_first_line(error)}); check --master, --memory-limit and "
+                "what Java says above."
+            ) from error
         self.connection = ibis.pyspark.connect(self.session)
 
     def read(self, source: str) -> Any:
         """Read a folder with its partitions, or a glob, as Spark does."""
+        import pyarrow.parquet as pq
+
         try:
+            schema = None if is_remote(source) else pq.read_schema(local_files(source)[0])
+            if schema is not None and (uuids := uuid_columns(schema)):
+                self.has_uuids |= "id" in uuids
+                rows = self.session.read.schema(spark_schema(schema)).parquet(source)
+                return self._as_table(as_text(rows, uuids))
             return self.connection.read_parquet(source)
         except Exception as error:  # Spark wraps Java's exceptions in its own
             raise InputError(
                 f"{source} cannot be read as Parquet ({_first_line(error)})."
             ) from error
+
+    def _as_table(self, rows: Any) -> Any:
+        name = f"gnncal_{uuid4().hex}"
+        rows.createOrReplaceTempView(name)
+        return self.connection.table(name)
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table as a folder of Parquet files."""
@@ -164,11 +189,22 @@ class Spark(Engine):
         self.connection.to_parquet_dir(expression, str(folder))
         for stray in [*folder.glob(".*"), *folder.glob("_*")]:
             stray.unlink()  # checksums and markers of Spark's own
+        if self.has_uuids:
+            restore_uuids(folder, "id")
 
     def close(self) -> None:
         """Stop the session, unless it was there before."""
         if not self.was_running:
             self.session.stop()
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Put back what Ctrl-C did before: Spark's handler talks to Java amid another conversation."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -185,6 +221,10 @@ def _plain_errors() -> Iterator[None]:
         ) from error
     except duckdb.Error as error:
         raise InputError(f"DuckDB stopped: {_first_line(error)}") from error
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from error  # which it was; DuckDB makes a RuntimeError of it
 
 
 def open_engine(
@@ -204,6 +244,7 @@ def open_engine(
         raise InputError(f"engine is {name!r}; expected one of {', '.join(engines)}.")
     if name != "spark" and master is not None:
         raise InputError("--master is the address of a Spark cluster; add --engine spark.")
+    _check_settings(memory_limit, threads)
     return engines[name]()
 
 
@@ -217,11 +258,34 @@ def check_java() -> None:
         )
 
 
+def _check_settings(memory_limit: str | None, threads: int | None) -> None:
+    """Look at sizes before an engine does: DuckDB would try to start any number of threads."""
+    if memory_limit is not None:
+        size = size_of(memory_limit)
+        if not SMALLEST_LIMIT <= size <= LARGEST_LIMIT:
+            less = "less than 1MB" if size < SMALLEST_LIMIT else "more than 1024TiB"
+            raise InputError(
+                f"the memory limit is {shown(memory_limit)}, {less}; expected the memory that may "
+                "be used, such as 4GiB."
+            )
+    if threads is None:
+        return
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise InputError(f"threads is {shown(threads)}; expected a whole number.")
+    if not 1 <= threads <= MOST_THREADS:
+        raise InputError(
+            f"the number of threads is {shown(threads)}; expected 1 to {MOST_THREADS:,} (this "
+            f"machine has {os.cpu_count()} cores)."
+        )
+
+
 def size_of(text: str) -> int:
     """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
-    found = SIZE.fullmatch(text)
+    found = SIZE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(f"the memory limit is {text!r}; expected a size such as 4GiB or 500MB.")
+        raise InputError(
+            f"the memory limit is {shown(text)}; expected a size such as 4GiB or 500MB."
+        )
     number, unit, binary = found.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))

@@ -42,19 +42,25 @@ def at_class(prediction: Any, values: Sequence[Any]) -> Any:
     return prediction.cases(*enumerate(values))
 
 
-def canonical(raw: Any, layout: Layout) -> Any:
-    """id, label, split, z0..zK-1 (float64) and ``reason``: null, or why the row cannot be used."""
+def canonical(raw: Any, layout: Layout, *, fits: bool) -> Any:
+    """id, label, split, z0..zK-1 (float64) and ``reason``: null, or why the row cannot be used.
+
+    ``fits`` says whether a calibrator is to be fitted, so that nodes of val need a label.
+    """
     import ibis
 
     K = layout.n_classes
-    if layout.is_list:
+    if layout.logits:
+        logits = [raw[name] for name in layout.logits]
+    else:
         right_length = (raw[LIST_COLUMN].length() == K).fill_null(False)
         logits = [ibis.ifelse(right_length, raw[LIST_COLUMN][k], None) for k in range(K)]
-    else:
-        logits = [raw[name] for name in names("z", K)]
     logits = [value.cast("float64") for value in logits]
     label, is_class = _label(raw, layout)
-    split = raw["split"].cast("string") if layout.has_split else ibis.null("string")
+    split, needs_label = ibis.null("string"), ibis.literal(False)
+    if layout.has_split:
+        split = raw["split"].cast("string")
+        needs_label = (split == "val").fill_null(False) & fits
     # z - z is NaN for NaN and infinity. DuckDB 2.0 answers isnan() from a file's statistics, which
     # leave NaN out.
     unusable = reduce(or_, (z.isnull() | (z - z != 0.0) for z in logits))
@@ -63,7 +69,7 @@ def canonical(raw: Any, layout: Layout) -> Any:
         (unusable, "logits"),
         (~is_class, "label"),
         (split.notnull() & split.notin(SPLITS), "split"),
-        ((split == "val").fill_null(False) & (label < 0), "unlabelled"),
+        (needs_label & (label < 0), "unlabelled"),
     )
     return raw.select(
         id=raw["id"],
@@ -122,6 +128,8 @@ def _label(raw: Any, layout: Layout) -> tuple[Any, Any]:
         code = ibis.ifelse(value.isnull(), -1, code)
     else:
         number = value.cast("float64")
+        # NaN is what pandas has where a number is missing. It is looked for as among the logits.
+        is_nan = (number - number != 0.0) & (number.abs() != float("inf"))
         whole = (number >= -1) & (number < layout.n_classes) & (number == number.floor())
-        code = ibis.cases((value.isnull(), -1), (whole, number), else_=-2)
+        code = ibis.cases((value.isnull() | is_nan, -1), (whole, number), else_=-2)
     return code.cast("int32"), code >= -1

@@ -41,7 +41,8 @@ def calibrate(
     ----------
     nodes : str or Path
         A Parquet file, folder or glob with the columns id, label, split (train, val, test) and
-        z0..zK-1, or one list column ``logits`` instead of those. Ids are whole numbers or text.
+        z0..zK-1, or one list column ``logits`` instead of those. Ids are whole numbers, text or
+        UUIDs. A fitted ``calibrator`` needs neither label nor split.
     edges : str or Path
         A Parquet file, folder or glob with the columns src and dst, which name ids. Messages
         flow from src to dst.
@@ -63,7 +64,7 @@ def calibrate(
         Memory of this process, such as ``4GiB``; DuckDB moves what exceeds it to disk beside
         ``out``. With Spark, the memory of the driver.
     threads : int, optional
-        Number of threads of DuckDB. Default: all cores.
+        Number of threads of DuckDB, at most 1,024. Default: all cores.
     all_probabilities : bool, default=False
         Write p0..pK-1 too, not only the confidence.
     skip_bad : bool, default=False
@@ -111,7 +112,7 @@ def calibrate(
         )
         try:
             run = Run(opened, how, progress or Silent(), skip_bad)
-            run.read(*sources)
+            run.read(*sources, fits=calibrator is None)
             run.describe()
             if calibrator is None:
                 run.fit()

@@ -20,8 +20,10 @@ from gnncal.scale.columns import (
     LIST_COLUMN,
     Layout,
     check_edges,
+    check_nodes,
+    check_number_of_classes,
     class_names_of,
-    numbered_classes,
+    kind_of_id,
 )
 from gnncal.scale.engines import Engine
 from gnncal.scale.measures import judged, measure
@@ -29,6 +31,8 @@ from gnncal.scale.methods.base import Rows, ScaleMethod
 from gnncal.scale.nodes import canonical, described, names, probabilities, scaled_weights, total
 from gnncal.scale.progress import Progress
 from gnncal.scale.summary import ScaleSummary
+
+NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
 
 
 class Run:
@@ -42,19 +46,24 @@ class Run:
         self.notes: list[str] = []
         self._undirected: bool | None = None
 
-    def read(self, nodes: str, edges: str) -> None:
-        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones."""
+    def read(self, nodes: str, edges: str, *, fits: bool) -> None:
+        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones.
+
+        ``fits`` says whether a calibrator is to be fitted, which needs labels and a split.
+        """
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
-            self.layout = _layout(self.engine, raw, class_names_of(nodes))
+            self.layout = _layout(self.engine, raw, class_names_of(nodes), fits=fits)
             self.n_classes = self.layout.n_classes
             self._check_classes()
-            flagged = canonical(raw, self.layout)
+            flagged = canonical(raw, self.layout, fits=fits)
             self._count(flagged)
             duplicates = bad_rows.duplicate_ids(flagged)
             self.bad += bad_rows.bad_duplicates(self.engine, duplicates)
             if not self.skip_bad:
                 bad_rows.refuse(self.bad)
+            if not self.has_good:
+                bad_rows.refuse_all(self.bad)
             clean = flagged.filter(flagged["reason"].isnull()).drop("reason")
             if self.bad:
                 clean = clean.anti_join(duplicates, "id")
@@ -159,7 +168,7 @@ class Run:
 
     def _same_both_ways(self) -> bool:
         tests = [passes.pair_sums]
-        if not self.edges.schema()["src"].is_string():
+        if kind_of_id(self.edges.schema()["src"]) == "whole numbers":
             tests.insert(0, passes.direction_sums)  # cheap, and enough for most directed graphs
         for test in tests:
             sums = self.engine.fetch(test(self.edges)).to_pylist()[0]
@@ -179,9 +188,13 @@ class Run:
         """Count good and bad rows by split; remember whether there is a test split."""
         counted = flagged.group_by("reason", "split").aggregate(n=flagged.count())
         by_reason: dict[str, int] = {}
-        self.has_test = False
-        for row in self.engine.fetch(counted).to_pylist():
+        self.has_test = self.has_good = False
+        rows = self.engine.fetch(counted).to_pylist()
+        if not rows:
+            raise InputError(NO_ROWS)
+        for row in rows:
             self.has_test |= row["reason"] is None and row["split"] == "test"
+            self.has_good |= row["reason"] is None
             if row["reason"] is not None:
                 by_reason[row["reason"]] = by_reason.get(row["reason"], 0) + row["n"]
         self.bad += bad_rows.bad_nodes(self.engine, flagged, by_reason)
@@ -198,29 +211,37 @@ class Run:
         return self.engine.fetch(totals).to_pylist()[0]
 
 
-def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
+def _layout(engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bool) -> Layout:
     """Find out how the nodes' table is laid out; most rows decide the length of a list column."""
-    n_classes = numbered_classes(raw)
-    is_list = n_classes == 0
-    if is_list:
-        sized = raw.select(size=raw[LIST_COLUMN].length())
-        sized = sized.filter(sized["size"] > 0)
-        counted = sized.group_by("size").aggregate(n=sized.count())
-        sizes = engine.fetch(counted.order_by(counted["n"].desc(), "size").limit(1))
-        n_classes = int(sizes["size"][0].as_py()) if sizes.num_rows else 0
-        if n_classes < 2:
-            raise InputError(
-                f"the lists of {LIST_COLUMN} are empty; expected one logit for each class."
-            )
-    columns = raw.columns
+    kinds = raw.schema()
+    logits = check_nodes(raw, fits=fits)
+    n_classes = len(logits) or _usual_length(engine, raw)
+    check_number_of_classes(kinds, n_classes)
     if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
         raise InputError(
             f"class_names has {len(class_names)} names but there are {n_classes} classes; name "
             "each class once."
         )
-    if "label" in columns and raw["label"].type().is_string() and class_names is None:
+    if "label" in kinds and kinds["label"].is_string() and class_names is None:
         raise InputError(
             "labels are names but the file does not say which logit each class has; add schema "
             "metadata class_names, a JSON list in the order of the logits."
         )
-    return Layout(n_classes, is_list, "label" in columns, "split" in columns, class_names)
+    return Layout(n_classes, tuple(logits), "label" in kinds, "split" in kinds, class_names)
+
+
+def _usual_length(engine: Engine, raw: Any) -> int:
+    """Return how many logits most lists have; lists of another length are bad rows."""
+    sized = raw.select(size=raw[LIST_COLUMN].length())
+    counted = sized.group_by("size").aggregate(n=sized.count())
+    rows = engine.fetch(counted).to_pylist()
+    if not rows:
+        raise InputError(NO_ROWS)
+    # Spark says -1 for the length of a list that is null.
+    usable = [row for row in rows if (row["size"] or 0) > 0]
+    if not usable:
+        raise InputError(
+            f"the lists of {LIST_COLUMN} are empty or null in all rows; expected one logit for "
+            "each class."
+        )
+    return int(min(usable, key=lambda row: (-row["n"], row["size"]))["size"])
