@@ -10,13 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
+from gnncal.bundles.agreement import Table, first_line
+from gnncal.bundles.partitions import partition_value
+from gnncal.bundles.places import Storage
+from gnncal.bundles.sources import DataFile, Source
 from gnncal.core.errors import InputError, MissingExtraError, require
-from gnncal.scale.columns import is_remote
+from gnncal.scale.literal_files import literal_files
+from gnncal.scale.sources import TableFiles
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
 SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
+FILE_COLUMN = "gnncal_file"  # which file a row is from, while folders give columns
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 
 
@@ -26,9 +33,33 @@ class Engine(ABC):
     name: EngineName
     connection: Any  # the Ibis backend
 
+    def read(self, table: TableFiles) -> Any:
+        """Return the table in some files; where its types differ between them, they become one."""
+        import ibis
+
+        if isinstance(table, str):
+            return self._read_address(table)
+        changed = [*table.mixed, *table.partitions]
+        types = {name: ibis.dtype(table.types[name]) for name in changed}
+        parts = []
+        for files in table.groups:
+            try:
+                part = self._read_files(table, files)
+            except Exception as error:  # Spark wraps Java's exceptions in its own
+                raise InputError(
+                    f"{table.source.given} cannot be read as Parquet ({first_line(error)})."
+                ) from error
+            part = part.mutate(**{name: part[name].cast(kind) for name, kind in types.items()})
+            parts.append(part if len(table.groups) == 1 else part.select(*table.types))
+        return ibis.union(*parts)
+
     @abstractmethod
-    def read(self, source: str) -> Any:
-        """Return the table in a Parquet file, a folder of them (Hive partitions too) or a glob."""
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read some files whose types are the same, with the columns of their folders' names."""
+
+    def _read_address(self, address: str) -> Any:
+        """Read from object storage that only the engine can reach."""
+        raise NotImplementedError
 
     @abstractmethod
     def keep(self, name: str, expression: Any) -> Any:
@@ -73,19 +104,34 @@ class DuckDB(Engine):
             self.connection.raw_sql("SET enable_progress_bar_print = false")
             self.connection.raw_sql("SET enable_progress_bar = true")
 
-    def read(self, source: str) -> Any:
-        """Read Parquet files; local folders may be Hive partitions."""
-        import duckdb
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read the files by their names; folders give columns through a join with a small table."""
+        import ibis
 
-        path = source
-        if not is_remote(source) and Path(source).is_dir():
-            path = f"{source}/**/*.parquet"
-        try:
-            return self.connection.read_parquet(path, hive_partitioning=True)
-        except duckdb.Error as error:
-            raise InputError(
-                f"{source} cannot be read as Parquet ({_first_line(error)})."
-            ) from error
+        names = [self._prefix(table.source) + file.path for file in files]
+        # A local name may be a pattern to DuckDB; a name in object storage never is, see there.
+        listed = names if self._prefix(table.source) else [_escaped(name) for name in names]
+        if not table.partitions:
+            return self.connection.read_parquet(listed, hive_partitioning=False)
+        rows = self.connection.read_parquet(listed, hive_partitioning=False, filename=FILE_COLUMN)
+        values = {
+            column: [partition_value(f.partition[column], table.types[column]) for f in files]
+            for column in table.partitions
+        }
+        types = {column: ibis.dtype(table.types[column]) for column in table.partitions}
+        folders = ibis.memtable(
+            {FILE_COLUMN: names, **values}, schema={FILE_COLUMN: "string", **types}
+        )
+        return rows.join(folders, FILE_COLUMN).drop(FILE_COLUMN)
+
+    def _prefix(self, source: Source) -> str:
+        """Return what stands before a path when DuckDB opens it; nothing for local files."""
+        if not isinstance(source.place, Storage):
+            return ""
+        protocol = f"gnncal-{source.place.protocol}"
+        if not self.connection.con.filesystem_is_registered(protocol):
+            self.connection.con.register_filesystem(literal_files(source.place, protocol))
+        return f"{protocol}://"
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table in the database in the work folder."""
@@ -143,14 +189,33 @@ class Spark(Engine):
         self.session = builder.getOrCreate()
         self.connection = ibis.pyspark.connect(self.session)
 
-    def read(self, source: str) -> Any:
-        """Read a folder with its partitions, or a glob, as Spark does."""
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read the files by their names; Spark itself makes columns of the folders' names."""
+        reader = self.session.read
+        if table.partitions:
+            reader = reader.option("basePath", table.source.root)
+        inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
+        before = self.session.conf.get(inference)
+        self.session.conf.set(inference, "false")  # 007 stays text until its type is known
         try:
-            return self.connection.read_parquet(source)
+            rows = reader.parquet(*(_escaped_for_spark(file.path) for file in files))
+        finally:
+            self.session.conf.set(inference, before)
+        return self._as_table(rows)
+
+    def _read_address(self, address: str) -> Any:
+        """Hand an address to Spark, which has its own connectors."""
+        try:
+            return self._as_table(self.session.read.parquet(address))
         except Exception as error:  # Spark wraps Java's exceptions in its own
             raise InputError(
-                f"{source} cannot be read as Parquet ({_first_line(error)})."
+                f"{address} cannot be read as Parquet ({first_line(error)})."
             ) from error
+
+    def _as_table(self, rows: Any) -> Any:
+        name = f"gnncal_{uuid4().hex}"
+        rows.createOrReplaceTempView(name)
+        return self.connection.table(name)
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table as a folder of Parquet files."""
@@ -180,11 +245,11 @@ def _plain_errors() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"DuckDB needs more than the memory limit ({_first_line(error)}); raise "
+            f"DuckDB needs more than the memory limit ({first_line(error)}); raise "
             "--memory-limit, or make room on the disk of --out."
         ) from error
     except duckdb.Error as error:
-        raise InputError(f"DuckDB stopped: {_first_line(error)}") from error
+        raise InputError(f"DuckDB stopped: {first_line(error)}") from error
 
 
 def open_engine(
@@ -227,6 +292,11 @@ def size_of(text: str) -> int:
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _escaped(name: str) -> str:
+    """Return a name that DuckDB does not take for a pattern."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _escaped_for_spark(name: str) -> str:
+    """Return a name that Spark does not take for a pattern."""
+    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in name)

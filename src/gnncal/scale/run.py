@@ -11,10 +11,10 @@ from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.calibrators.persistence import load
 from gnncal.core.errors import InputError, require
 from gnncal.pipeline import DEFAULT_METHOD
-from gnncal.scale.columns import check_source
 from gnncal.scale.engines import open_engine
 from gnncal.scale.methods.catalogue import method_for
 from gnncal.scale.progress import Progress, Silent
+from gnncal.scale.sources import find_tables
 from gnncal.scale.stages import Run
 from gnncal.scale.staging import staged_result
 from gnncal.scale.summary import ScaleSummary
@@ -102,7 +102,7 @@ def calibrate(
     require("ibis", extra="scale", purpose="calibrating at scale")
     chosen = _calibrator(method, calibrator)
     how = method_for(chosen)
-    sources = check_source(str(nodes), "nodes"), check_source(str(edges), "edges")
+    sources = find_tables(str(nodes), str(edges), engine)
     with staged_result(Path(out)) as work:
         (work / "temp").mkdir()
         opened = open_engine(

@@ -20,7 +20,6 @@ from gnncal.scale.columns import (
     LIST_COLUMN,
     Layout,
     check_edges,
-    class_names_of,
     numbered_classes,
 )
 from gnncal.scale.engines import Engine
@@ -28,6 +27,7 @@ from gnncal.scale.measures import judged, measure
 from gnncal.scale.methods.base import Rows, ScaleMethod
 from gnncal.scale.nodes import canonical, described, names, probabilities, scaled_weights, total
 from gnncal.scale.progress import Progress
+from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
 
 
@@ -42,7 +42,7 @@ class Run:
         self.notes: list[str] = []
         self._undirected: bool | None = None
 
-    def read(self, nodes: str, edges: str) -> None:
+    def read(self, nodes: TableFiles, edges: TableFiles) -> None:
         """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones."""
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
