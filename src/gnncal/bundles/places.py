@@ -76,18 +76,21 @@ class Disk(Place):
 
 
 class Storage(Place):
-    """Object storage through fsspec, with the credentials of its ordinary environment variables."""
+    """Object storage through fsspec, with the credentials of its ordinary environment variables.
+
+    One that ``remembers`` lists a folder once, and then asks for no object before reading it. It
+    is made for each source anew, so it never tells of an earlier run.
+    """
 
     n_readers = 32
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: str, *, remembers: bool = True) -> None:
         self.protocol = protocol
         extra, purpose = "s3", f"reading and writing {protocol}://"
         fsspec = require("fsspec", extra=extra, purpose=purpose)
         try:
-            # Other programs write there too, so nothing is remembered between two looks.
             self.files = fsspec.filesystem(
-                protocol, skip_instance_cache=True, use_listings_cache=False
+                protocol, skip_instance_cache=True, use_listings_cache=remembers
             )
         except ImportError as error:
             if protocol in ("s3", "s3a"):
@@ -154,5 +157,11 @@ def place_of(source: str) -> tuple[Place, str]:
     """Return where a source lies, and its path there."""
     if not is_remote(source):
         return Disk(), os.path.abspath(source)
-    protocol, _, path = source.partition("://")
-    return Storage(protocol.lower()), path.rstrip("/")
+    protocol, path = split_address(source)
+    return Storage(protocol), path
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return the protocol and the path of an address."""
+    protocol, _, path = address.partition("://")
+    return protocol.lower(), path.rstrip("/")

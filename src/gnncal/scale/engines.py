@@ -100,6 +100,7 @@ class DuckDB(Engine):
         if threads is not None:
             settings["threads"] = threads
         self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
+        self.protocols: dict[Storage, str] = {}  # under which DuckDB reads each object storage
         with suppress(duckdb.Error):  # it draws onto the terminal otherwise
             self.connection.raw_sql("SET enable_progress_bar_print = false")
             self.connection.raw_sql("SET enable_progress_bar = true")
@@ -128,10 +129,10 @@ class DuckDB(Engine):
         """Return what stands before a path when DuckDB opens it; nothing for local files."""
         if not isinstance(source.place, Storage):
             return ""
-        protocol = f"gnncal-{source.place.protocol}"
-        if not self.connection.con.filesystem_is_registered(protocol):
+        if source.place not in self.protocols:
+            self.protocols[source.place] = protocol = f"gnncal-storage-{len(self.protocols)}"
             self.connection.con.register_filesystem(literal_files(source.place, protocol))
-        return f"{protocol}://"
+        return f"{self.protocols[source.place]}://"
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table in the database in the work folder."""

@@ -12,7 +12,7 @@ from typing import Any
 from gnncal.bundles.places import Storage
 from gnncal.core.errors import require
 
-BLOCK = 2**22  # bytes that are fetched at a time where little is read
+BLOCK = 2**17  # bytes at least in one request; DuckDB itself asks for columns at a time
 
 
 def literal_files(storage: Storage, protocol: str) -> Any:

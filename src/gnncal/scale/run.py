@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sklearn.base import clone
 
+from gnncal.bundles.places import is_remote
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.calibrators.persistence import load
 from gnncal.core.errors import InputError, require
 from gnncal.pipeline import DEFAULT_METHOD
+from gnncal.scale.buckets import bucket_result
 from gnncal.scale.engines import open_engine
 from gnncal.scale.methods.catalogue import method_for
 from gnncal.scale.progress import Progress, Silent
@@ -40,15 +43,16 @@ def calibrate(
     Parameters
     ----------
     nodes : str or Path
-        A Parquet file, folder or glob with the columns id, label, split (train, val, test) and
-        z0..zK-1, or one list column ``logits`` instead of those. Ids are whole numbers or text.
+        A Parquet file, folder or glob, local or in object storage (``s3://bucket/nodes``). It has
+        the columns id, label, split (train, val, test) and z0..zK-1, or one list column
+        ``logits`` instead of those. Ids are whole numbers or text.
     edges : str or Path
-        A Parquet file, folder or glob with the columns src and dst, which name ids. Messages
-        flow from src to dst.
+        The same with the columns src and dst, which name ids. Messages flow from src to dst.
     out : str or Path
-        Folder for the result. It appears when everything is written, and replaces an earlier
-        result of this function. Beside ``metrics.json`` it has ``calibrator.safetensors`` and the
-        folder ``probabilities`` with the columns id, prediction, confidence and temperature.
+        Folder for the result, or a prefix such as ``s3://bucket/calibrated``. It appears when
+        everything is written, and replaces an earlier result of this function. Beside
+        ``metrics.json`` it has ``calibrator.safetensors`` and the folder ``probabilities`` with
+        the columns id, prediction, confidence and temperature.
     method : str or Calibrator, default="structural"
         One of ts, hts, entropy-only, hots, structural and rbs, or one of these calibrators with
         parameters. It is fitted to the nodes of the split val.
@@ -103,7 +107,7 @@ def calibrate(
     chosen = _calibrator(method, calibrator)
     how = method_for(chosen)
     sources = find_tables(str(nodes), str(edges), engine)
-    with staged_result(Path(out)) as work:
+    with _result(str(out), engine, inputs=(str(nodes), str(edges))) as work:
         (work / "temp").mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
@@ -123,6 +127,18 @@ def calibrate(
         finally:
             opened.close()
     return summary
+
+
+def _result(out: str, engine: str, inputs: tuple[str, str]) -> AbstractContextManager[Path]:
+    """Return the work folder of a result on disk, or of one in object storage."""
+    if not is_remote(out):
+        return staged_result(Path(out))
+    if engine == "spark":
+        raise InputError(
+            f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
+            "mounted one, or use --engine duckdb."
+        )
+    return bucket_result(out, sources=inputs)
 
 
 def _calibrator(method: str | Calibrator, given: str | Path | Calibrator | None) -> Calibrator:

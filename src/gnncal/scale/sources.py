@@ -12,7 +12,7 @@ TableFiles = Table | str  # text is an address in object storage, which Spark fi
 
 def find_tables(nodes: str, edges: str, engine: str) -> tuple[TableFiles, TableFiles]:
     """Find the files of both tables before anything is computed."""
-    found = []
+    found: list[TableFiles] = []
     for given, what, is_of_use in ((nodes, "nodes", is_of_nodes), (edges, "edges", is_of_edges)):
         if engine == "spark" and is_remote(given):
             found.append(given)
