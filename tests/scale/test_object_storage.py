@@ -196,6 +196,25 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(nodes, out, message,
     assert not written(storage)
 
 
+def test_an_object_that_disappears_during_a_run_is_said_in_one_line(
+    storage, tables, tmp_path, monkeypatch
+):
+    from gnncal.scale import run
+
+    find = run.find_tables
+
+    def find_and_lose(*arguments):
+        found = find(*arguments)
+        storage.rm_file("bucket/in/nodes[1].parquet")
+        return found
+
+    monkeypatch.setattr(run, "find_tables", find_and_lose)
+    with pytest.raises(
+        InputError, match=r"^s3://bucket/in/nodes\[1\].* \(FileNotFoundError.*\)\.$"
+    ):
+        calibrate(*tables, tmp_path / "out", method="ts")
+
+
 def test_spark_writes_to_folders_only(tmp_path):
     files = EXAMPLE.write(tmp_path)
     with pytest.raises(InputError, match="all of its executors see"):

@@ -123,9 +123,11 @@ def _schema(source: Source, file: DataFile, is_of_use: Callable[[str], bool]) ->
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error says."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    """Return the first line of what an error says; DuckDB's may begin with Python's traceback."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if lines[0].startswith("Traceback"):
+        lines = [line for line in lines[1:] if line and not line.startswith(" ")] or lines
+    return lines[0]
 
 
 def _is_uuid(schema: Any, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK
 SPLITS = ("train", "val", "test")
 NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # beside z0..zK-1
 EDGE_COLUMNS = ("src", "dst")
+LOGIT_COLUMN = re.compile("z[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Layout:
 
 def is_of_nodes(name: str) -> bool:
     """Return whether a column of the nodes' table is used."""
-    return name in NODE_COLUMNS or (name[:1] == "z" and name[1:].isdigit())
+    return name in NODE_COLUMNS or LOGIT_COLUMN.fullmatch(name) is not None
 
 
 def is_of_edges(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from gnncal.bundles.agreement import Table, first_line
+from gnncal.bundles.kinds import is_uuid
 from gnncal.bundles.partitions import partition_value
 from gnncal.bundles.places import Storage
 from gnncal.bundles.sources import DataFile, Source
@@ -40,7 +41,10 @@ class Engine(ABC):
         if isinstance(table, str):
             return self._read_address(table)
         changed = [*table.mixed, *table.partitions]
-        types = {name: ibis.dtype(table.types[name]) for name in changed}
+        types = {
+            name: ibis.dtype("uuid" if is_uuid(table.types[name]) else table.types[name])
+            for name in changed
+        }
         parts = []
         for files in table.groups:
             try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gnncal.bundles.agreement import Table, read_together
+from gnncal.bundles.kinds import is_uuid
 from gnncal.bundles.places import is_remote
 from gnncal.bundles.sources import find_source
+from gnncal.core.errors import InputError
 from gnncal.scale.columns import is_of_edges, is_of_nodes
 
 TableFiles = Table | str  # text is an address in object storage, which Spark finds by itself
@@ -17,7 +19,14 @@ def find_tables(nodes: str, edges: str, engine: str) -> tuple[TableFiles, TableF
         if engine == "spark" and is_remote(given):
             found.append(given)
         else:
-            found.append(read_together(find_source(given, what), is_of_use))
+            table = read_together(find_source(given, what), is_of_use)
+            uuids = [name for name, kind in table.types.items() if is_uuid(kind)]
+            if engine == "spark" and uuids:
+                raise InputError(
+                    f"the column {uuids[0]} of the {what} holds UUIDs, which Spark cannot read; "
+                    "write them as text, or use --engine duckdb."
+                )
+            found.append(table)
     return found[0], found[1]
 
 
