@@ -92,7 +92,7 @@ def describe(folder: Path) -> frozenset[Made]:
     return frozenset(
         Made(name, size, _digest(folder / name, size))
         for name, size in _listing(folder).items()
-        if name != MARKER
+        if name != MARKER and size != NOT_A_FILE
     )
 
 
