@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal import InputError, MissingExtraError
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from gnncal.scale import calibrate
 from gnncal.scale.buckets import bucket_result
 from tests.scale.graphs import make_example

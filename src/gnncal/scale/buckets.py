@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
-from gnncal.bundles.places import Storage, is_remote, split_address
 from gnncal.core.errors import InputError
 from gnncal.core.markers import MARKER, Made, describe, foreign_names, marker_text, read_marker
+from gnncal.files.places import Storage, is_remote, split_address
 from gnncal.scale.summary import FILE
 
 UPLOADS = ".gnncal-"  # how the names of objects begin that are not in their place yet

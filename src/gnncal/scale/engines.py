@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from gnncal.bundles.agreement import Table, first_line
-from gnncal.bundles.kinds import is_uuid
-from gnncal.bundles.partitions import partition_value
-from gnncal.bundles.places import Storage
-from gnncal.bundles.sources import DataFile, Source
 from gnncal.core.errors import InputError, MissingExtraError, require
+from gnncal.files.agreement import Table, first_line
+from gnncal.files.kinds import is_uuid
+from gnncal.files.partitions import partition_value
+from gnncal.files.places import Storage
+from gnncal.files.sources import DataFile, Source
 from gnncal.scale.literal_files import literal_files
 from gnncal.scale.sources import TableFiles
 

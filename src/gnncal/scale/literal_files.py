@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from gnncal.bundles.places import Storage
 from gnncal.core.errors import require
+from gnncal.files.places import Storage
 
 BLOCK = 2**17  # bytes at least in one request; DuckDB itself asks for columns at a time
 

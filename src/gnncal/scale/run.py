@@ -7,11 +7,11 @@ from pathlib import Path
 
 from sklearn.base import clone
 
-from gnncal.bundles.places import is_remote
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
-from gnncal.calibrators.persistence import load
 from gnncal.core.errors import InputError, require
+from gnncal.files.places import is_remote
+from gnncal.files.saved import load
 from gnncal.pipeline import DEFAULT_METHOD
 from gnncal.scale.buckets import bucket_result
 from gnncal.scale.engines import open_engine

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gnncal.bundles.agreement import Table, read_together
-from gnncal.bundles.kinds import is_uuid
-from gnncal.bundles.places import is_remote
-from gnncal.bundles.sources import find_source
 from gnncal.core.errors import InputError
+from gnncal.files.agreement import Table, read_together
+from gnncal.files.kinds import is_uuid
+from gnncal.files.places import is_remote
+from gnncal.files.sources import find_source
 from gnncal.scale.columns import is_of_edges, is_of_nodes
 
 TableFiles = Table | str  # text is an address in object storage, which Spark finds by itself
