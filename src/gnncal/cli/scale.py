@@ -23,12 +23,18 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 def scale(
     nodes: Annotated[
-        str, typer.Argument(metavar="NODES", help="Parquet file, folder or glob of the nodes.")
+        str,
+        typer.Argument(
+            metavar="NODES", help="Parquet file, folder or glob of the nodes; s3:// works too."
+        ),
     ],
     edges: Annotated[
-        str, typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges.")
+        str,
+        typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges."),
     ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    folder: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Folder or s3:// prefix for the results.")
+    ],
     method: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +94,7 @@ def scale(
     _print(folder, summary, as_json=json)
 
 
-def _print(folder: Path, summary: ScaleSummary, *, as_json: bool) -> None:
+def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
     for skipped in summary.skipped:
         examples = ", ".join(skipped["examples"])
         note(

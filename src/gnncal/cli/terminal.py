@@ -78,7 +78,7 @@ def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
     return track(items, doing, console=err, transient=True)
 
 
-def print_written(folder: Path, files: list[str]) -> None:
+def print_written(folder: Path | str, files: list[str]) -> None:
     """Print where the results are, unwrapped so that the path can be copied."""
     out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from gnncal.core.errors import InputError
 from gnncal.files.numbered import numbered_columns
-from gnncal.files.parquet import class_names_in
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
 SPLITS = ("train", "val", "test")
+NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # beside z0..zK-1
+EDGE_COLUMNS = ("src", "dst")
+LOGIT_COLUMN = re.compile("z[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -25,44 +27,14 @@ class Layout:
     class_names: list[str] | None = None
 
 
-def is_remote(source: str) -> bool:
-    """Return whether a source is on object storage and left to the engine to find."""
-    return "://" in source
+def is_of_nodes(name: str) -> bool:
+    """Return whether a column of the nodes' table is used."""
+    return name in NODE_COLUMNS or LOGIT_COLUMN.fullmatch(name) is not None
 
 
-def check_source(source: str, what: str) -> str:
-    """The source as text; a local one must be a file, a folder with Parquet files, or a glob."""
-    if is_remote(source):
-        return source
-    if not local_files(source):
-        raise InputError(
-            f"there are no Parquet files for {what} at {source}; pass a file, a folder or a glob "
-            "such as 'part-*.parquet'."
-        )
-    return source
-
-
-def local_files(source: str) -> list[Path]:
-    """Return the files of a local source, sorted."""
-    path = Path(source)
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*.parquet") if file.is_file())
-    if path.is_file():
-        return [path]
-    anchor = Path(path.anchor) if path.is_absolute() else Path()
-    pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else str(path)
-    if not any(sign in pattern for sign in "*?["):
-        return []
-    return sorted(file for file in anchor.glob(pattern) if file.is_file())
-
-
-def class_names_of(source: str) -> list[str] | None:
-    """Return the class names in the metadata of the first file's schema, as bundles have them."""
-    import pyarrow.parquet as pq
-
-    if is_remote(source):
-        return None
-    return class_names_in(pq.read_schema(local_files(source)[0]), source)
+def is_of_edges(name: str) -> bool:
+    """Return whether a column of the edges' table is used."""
+    return name in EDGE_COLUMNS
 
 
 def check_edges(edges: Any, nodes: Any) -> Any:

@@ -22,7 +22,6 @@ from gnncal.scale.columns import (
     check_edges,
     check_nodes,
     check_number_of_classes,
-    class_names_of,
     kind_of_id,
 )
 from gnncal.scale.engines import Engine
@@ -30,6 +29,7 @@ from gnncal.scale.measures import judged, measure
 from gnncal.scale.methods.base import Rows, ScaleMethod
 from gnncal.scale.nodes import canonical, described, names, probabilities, scaled_weights, total
 from gnncal.scale.progress import Progress
+from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
 
 NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
@@ -46,7 +46,7 @@ class Run:
         self.notes: list[str] = []
         self._undirected: bool | None = None
 
-    def read(self, nodes: str, edges: str, *, fits: bool) -> None:
+    def read(self, nodes: TableFiles, edges: TableFiles, *, fits: bool) -> None:
         """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones.
 
         ``fits`` says whether a calibrator is to be fitted, which needs labels and a split.
