@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gnncal.core.errors import InputError
-from gnncal.torch.module import CalibratorModule
 from gnncal.torch.edges import edge_index_of
+from gnncal.torch.module import CalibratorModule
 
 
 def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
