@@ -78,14 +78,14 @@ def test_gradients_by_the_logits_are_those_of_finite_differences(name):
         assert not module(logits, edges).requires_grad
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "rbs"])  # a step function
+@pytest.mark.parametrize("name", ["hots", "homophily-only", "structural", "structural-remainder"])
 def test_second_derivatives_are_those_of_finite_differences(name):
     task = small_task(9)
     module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
     logits.requires_grad_()
     for given_edges in (edges, task.graph):
         assert torch.autograd.gradgradcheck(
-            lambda z, e=given_edges: module(z, e), (logits,), atol=1e-4
+            lambda z, e=given_edges: module(z, e), (logits,), atol=1e-4, fast_mode=True
         )
 
 
