@@ -41,11 +41,14 @@ def export(
     from gnncal.torch import export as write
     from gnncal.torch.export import SUFFIXES, format_of
 
-    if to is None and file is None:
-        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
     if to is not None and to not in SUFFIXES:
         raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
-    target = calibrator.with_suffix(SUFFIXES[to]) if file is None else file
+    if file is not None:
+        target = file
+    elif to is not None:
+        target = calibrator.with_suffix(SUFFIXES[to])
+    else:
+        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
     format = format_of(target, to)
     fitted = load(calibrator)
     metadata = {
