@@ -239,6 +239,14 @@ def test_a_batch_whose_seeds_are_unknown_is_refused(model, data):
         CalibratedModel.fit(model, data).check_batch(data, data)
 
 
+@pytest.mark.parametrize("batch_size", [-1, 0, 91])
+def test_a_batch_with_an_impossible_number_of_seeds_is_refused(model, data, batch_size):
+    batch = batch_of(data, torch.arange(N_NODES), 0)
+    batch.batch_size = batch_size
+    with pytest.raises(gnncal.InputError, match=f"batch_size is {batch_size} but the batch has 90"):
+        CalibratedModel.fit(model, data).check_batch(batch, data)
+
+
 def test_a_model_that_gives_a_tuple_is_told_what_is_expected(data):
     class Both(torch.nn.Module):
         def forward(self, x, edge_index):

@@ -17,7 +17,14 @@ def export(
     calibrator: Annotated[
         Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
     ],
-    to: Annotated[str, typer.Option("--to", metavar="onnx|torch", help="Format of the file.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="onnx|torch",
+            help="Format of the file. Default: what the ending of --out says, .onnx or .pt2.",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
@@ -33,10 +40,17 @@ def export(
     from gnncal.calibrators.catalogue import name_of
     from gnncal.files.saved_calibrators import load
     from gnncal.torch import export as write
-    from gnncal.torch.export import SUFFIXES
+    from gnncal.torch.export import SUFFIXES, format_of
 
-    if to not in SUFFIXES:
+    if to is not None and to not in SUFFIXES:
         raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
+    if file is not None:
+        target = file
+    elif to is not None:
+        target = calibrator.with_suffix(SUFFIXES[to])
+    else:
+        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
+    format = format_of(target, to)
     fitted = load(calibrator)
     metadata = {
         "gnncal": __version__,
@@ -44,10 +58,9 @@ def export(
         "n_classes": len(fitted.classes_),
         "class_names": getattr(fitted, "class_names_", None),
     }
-    target = file or calibrator.with_suffix(SUFFIXES[to])
     check_file(target, inputs=[calibrator])
     with err.status(f"exporting {calibrator.name}"):
-        written = write(fitted.to_torch(), target, format=to, metadata=metadata)
+        written = write(fitted.to_torch(), target, format=format, metadata=metadata)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return
@@ -55,5 +68,5 @@ def export(
     say = console_beside(target)
     say.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
     if written.difference is not None:
-        say.print(f"checked on another graph: differs by at most {written.difference:.1e}")
+        say.print(f"checked on other graphs: differs by at most {written.difference:.1e}")
     say.print(f"written to {target}", soft_wrap=True)

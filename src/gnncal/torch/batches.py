@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gnncal.core.errors import InputError
+from gnncal.torch.edges import edge_index_of
 from gnncal.torch.module import CalibratorModule
-from gnncal.torch.neighbours import edge_index_of
 
 
 def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
@@ -33,6 +33,11 @@ def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops:
         raise InputError(
             "the batch has no n_id or no batch_size, so its seed nodes are unknown; pass a batch "
             "of NeighborLoader, or set both."
+        )
+    if not 0 < n_seeds <= len(n_id):
+        raise InputError(
+            f"batch_size is {n_seeds} but the batch has {len(n_id)} nodes; it is the number of "
+            "seed nodes, which come first: at least 1."
         )
     part, whole = _edges(batch), _edges(data)
     n_hops = model_hops + calibrator.hops

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import EDGES_PER_BLOCK, Graph, Side
@@ -43,7 +42,9 @@ class GroupedEdges:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        return NeighbourMean.apply(values, self.graph, self._needed(side))
+        needed = self._needed(side)
+        counts = self.counts(needed).clamp(min=1)[:, None]
+        return neighbour_sums(values, self.graph, needed) / counts
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
@@ -57,27 +58,33 @@ class GroupedEdges:
         return torch.from_numpy(np.array(values)).to(self.dtype)
 
 
-class NeighbourMean(torch.autograd.Function):
-    """Mean of each column over the neighbours of a node; zero where there are none."""
+class ConstantProduct(torch.autograd.Function):
+    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, graph: Graph, side: Side) -> Tensor:
-        """Multiply by the adjacency, once for each direction."""
-        ctx.graph, ctx.side = graph, side
-        columns = values.detach().numpy()
-        sums = _added(graph.adjacency(columns.dtype), side, lambda matrix: matrix @ columns)
-        if graph.self_loops.any():
-            sums -= _loops(graph, side)[:, None] * columns
-            sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left
-        sums *= (1.0 / _at_least_one(graph, side)).astype(columns.dtype)[:, None]
-        return torch.from_numpy(sums)
+    def forward(ctx: Any, dense: Tensor, matrix: Any) -> Tensor:
+        """Return ``matrix @ dense``."""
+        ctx.matrix = matrix
+        return torch.from_numpy(matrix @ dense.detach().numpy())
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """Send each node's gradient back to its neighbours."""
-        shared = gradients[0].numpy() / _at_least_one(ctx.graph, ctx.side)[:, None]
-        return torch.from_numpy(_sent_back(shared, ctx.graph, ctx.side)), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Multiply by the transpose, which is such a product again."""
+        return ConstantProduct.apply(gradients[0], ctx.matrix.T), None
+
+
+def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
+    """Sum of each column over the neighbours of a node; zero where there are none."""
+    matrix = graph.adjacency(values.detach().numpy().dtype)
+    oriented = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
+    sums = ConstantProduct.apply(values, oriented[0])
+    for other in oriented[1:]:
+        sums = sums + ConstantProduct.apply(values, other)
+    if not graph.self_loops.any():
+        return sums
+    sums = sums - torch.from_numpy(_loops(graph, side)).to(values.dtype)[:, None] * values
+    is_alone = torch.from_numpy(graph.neighbour_counts(side=side) == 0)
+    return sums.masked_fill(is_alone[:, None], 0.0)  # rounding may be left
 
 
 class ClassMean(torch.autograd.Function):
@@ -86,24 +93,25 @@ class ClassMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, classes: Tensor, graph: Graph, side: Side) -> Tensor:
         """Touch each edge once, whatever the number of classes."""
-        ctx.graph, ctx.side, ctx.classes, ctx.shape = graph, side, classes.numpy(), values.shape
-        columns = values.detach().numpy()
+        ctx.graph, ctx.side, ctx.shape = graph, side, values.shape
+        ctx.save_for_backward(classes)
+        columns, own = values.detach().numpy(), classes.numpy()
         if graph.n_edges <= EDGES_PER_BLOCK:
-            share = _class_mean_at_once(graph, columns, ctx.classes, side)
+            share = _class_mean_at_once(graph, columns, own, side)
         else:
-            found = neighbour_class_share(graph, ctx.classes, lambda c: columns[:, c], side=side)
+            found = neighbour_class_share(graph, own, lambda c: columns[:, c], side=side)
             share = np.nan_to_num(found, copy=False, nan=0.0)
         return torch.from_numpy(share).to(values.dtype)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         """Send each node's gradient back to the same column of its neighbours."""
-        gradient = gradients[0].numpy()
-        shared = np.zeros(ctx.shape, dtype=gradient.dtype)
-        nodes = np.arange(len(gradient))
-        shared[nodes, ctx.classes] = gradient / _at_least_one(ctx.graph, ctx.side)
-        return torch.from_numpy(_sent_back(shared, ctx.graph, ctx.side)), None, None, None
+        (classes,) = ctx.saved_tensors
+        counts = torch.from_numpy(_at_least_one(ctx.graph, ctx.side)).to(gradients[0].dtype)
+        shared = gradients[0].new_zeros(ctx.shape)
+        shared = shared.scatter(1, classes[:, None], (gradients[0] / counts)[:, None])
+        back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
+        return neighbour_sums(shared, ctx.graph, back[ctx.side]), None, None, None
 
 
 def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
@@ -130,20 +138,3 @@ def _at_least_one(graph: Graph, side: Side) -> IntArray:
 def _loops(graph: Graph, side: Side) -> IntArray:
     """Return how often the sums over one side, or both, count a node itself."""
     return (2 if side == "both" else 1) * graph.self_loops
-
-
-def _added(matrix: sparse.csr_array, side: Side, product: Any) -> Any:
-    """Products with the directions of the adjacency that a side needs, added up."""
-    directions = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
-    sums = product(directions[0])
-    for other in directions[1:]:
-        sums += product(other)
-    return sums
-
-
-def _sent_back(shared: Any, graph: Graph, side: Side) -> Any:
-    """Return the transpose of the sum over neighbours, applied to (n_nodes, k)."""
-    back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
-    sums = _added(graph.adjacency(shared.dtype), back[side], lambda matrix: matrix @ shared)
-    sums -= _loops(graph, side)[:, None] * shared
-    return sums.astype(shared.dtype, copy=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.torch.neighbours import edge_index_of
+from gnncal.torch.edges import edge_index_of
 
 
 class Inputs(NamedTuple):

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Side
-from gnncal.torch.neighbours import Neighbours, RememberedNeighbours
+from gnncal.torch.logits import blank_rows_that_are_not_finite, check_finite, check_form
+from gnncal.torch.neighbours import Neighbours, neighbours_of
 from gnncal.torch.probability import scaled_probabilities
 
 
@@ -34,6 +35,11 @@ class CalibratorModule(nn.Module):
         Neighbours of how many hops the probabilities of a node depend on.
     side : {"in", "out", "both"}
         Which neighbours count: those that send to a node, those it sends to, or both.
+    checks_values : bool
+        Whether a call refuses logits that are not finite and edges to nodes that are not there.
+        True unless you set it to False; on a GPU the check waits for the device. Exported files
+        and compiled modules cannot check. There, and with False, a node whose logits are not
+        finite gets NaN, and its edges are left out, so that no other node is affected.
 
     Examples
     --------
@@ -50,6 +56,7 @@ class CalibratorModule(nn.Module):
 
     hops: ClassVar[int] = 0
     side: Side = "both"
+    checks_values: bool = True
 
     def __init__(self, n_classes: int, **learned: Any) -> None:
         super().__init__()
@@ -57,7 +64,6 @@ class CalibratorModule(nn.Module):
         for name, value in learned.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(name, tensor)
-        self._remembered = RememberedNeighbours()
 
     def forward(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the calibrated probabilities of every node.
@@ -75,9 +81,14 @@ class CalibratorModule(nn.Module):
         torch.Tensor of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
 
+        Raises
+        ------
+        InputError
+            If logits or edges cannot be read, or, with ``checks_values``, have values that cannot
+            be used.
+
         """
-        checked = self._checked(logits)
-        return self._probabilities(checked, self._neighbours(checked, edge_index))
+        return self._probabilities(*self._checked(logits, edge_index))
 
     @abstractmethod
     def _probabilities(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor: ...
@@ -93,23 +104,24 @@ class CalibratorModule(nn.Module):
         """
         return f"n_classes={self.n_classes}, hops={self.hops}"
 
-    def _checked(self, logits: Tensor) -> Tensor:
-        if logits.ndim != 2 or logits.shape[1] != self.n_classes:
-            raise InputError(
-                f"logits has shape {tuple(logits.shape)}; expected (n_nodes, {self.n_classes}), "
-                "one column for each class that the calibrator was fitted with."
-            )
-        # Half precision cannot hold a temperature to three digits.
-        return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-
-    def _neighbours(self, logits: Tensor, edge_index: Any) -> Neighbours | None:
-        if self.hops == 0:
-            return None
-        if edge_index is None:
+    def _checked(self, logits: Tensor, edge_index: Any) -> tuple[Tensor, Neighbours | None]:
+        """Return the logits as they are computed with, and the neighbours where hops is not 0."""
+        check_form(logits, self.n_classes)
+        if self.hops and edge_index is None:
             raise InputError(
                 f"{type(self).__name__} looks at neighbours; pass module(logits, edge_index)."
             )
-        return self._remembered.of(edge_index, logits)
+        # Half precision cannot hold a temperature to three digits.
+        logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        has_values = not (torch.compiler.is_compiling() or logits.is_meta)
+        checks_values = self.checks_values and has_values
+        if checks_values:
+            check_finite(logits)
+        else:
+            logits = blank_rows_that_are_not_finite(logits)
+        if self.hops == 0:
+            return logits, None
+        return logits, neighbours_of(edge_index, logits, checks_values=checks_values)
 
     def _like(self, logits: Tensor, name: str) -> Tensor:
         """Return a buffer in the precision of the logits."""
@@ -155,8 +167,7 @@ class TemperatureModule(CalibratorModule):
             Positive numbers that the logits are divided by.
 
         """
-        checked = self._checked(logits)
-        return self._temperature(checked, self._neighbours(checked, edge_index))
+        return self._temperature(*self._checked(logits, edge_index))
 
     def _probabilities(self, logits: Tensor, neighbours: Neighbours | None) -> Tensor:
         return scaled_probabilities(logits, self._temperature(logits, neighbours))

@@ -1,23 +1,24 @@
 """Sums over the neighbours of a node, in torch: two ways to the same numbers.
 
-``EdgeList`` adds along the edges with torch alone, on any device, and can be exported.
-``GroupedEdges`` has the edges grouped by receiver, as :class:`gnncal.Graph` has them, and uses
-the kernels of the NumPy path: on a CPU that is many times faster. Both give gradients.
+``EdgeList`` takes edges as they come, on any device, and can be exported. ``GroupedEdges`` takes a
+:class:`gnncal.Graph`, whose edges are grouped by receiver already, on a CPU. Both have derivatives
+of every order. Both live for one call: nothing about edges is remembered between calls.
 """
 
 from __future__ import annotations
 
-import weakref
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
-from gnncal.core.pyg import edges_of_adjacency
-from gnncal.torch.grouped import GroupedEdges
+from gnncal.torch.edges import check_nodes, edge_index_of, set_apart
+from gnncal.torch.grouped import ConstantProduct, GroupedEdges
 
 EDGES_PER_BLOCK = 1 << 20  # bounds the memory for gathered rows
 
@@ -50,18 +51,50 @@ class Neighbours(Protocol):
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
 
 
+def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
+    """Return the neighbours in an edge_index, an adj_t or a Graph, for the nodes of these logits.
+
+    With ``checks_values`` edges that name a node that is not there raise an error, and every row of
+    the logits is known to be finite. Without it, nodes whose logits are NaN are set apart.
+    """
+    n_nodes = logits.shape[0]
+    if isinstance(edges, Graph):
+        if edges.n_nodes != n_nodes:
+            raise InputError(
+                f"the graph has {edges.n_nodes} nodes but logits has {n_nodes} rows; pass the "
+                "logits of every node of this very graph."
+            )
+        if logits.device.type == "cpu" and (checks_values or not logits[:, 0].isnan().any()):
+            return GroupedEdges(edges, logits.dtype)
+        edge_index = torch.from_numpy(edges.edge_index.astype(np.int64)).to(logits.device)
+    else:
+        edge_index = edge_index_of(edges, n_nodes).to(logits.device, torch.int64)
+        if checks_values:
+            check_nodes(edge_index, n_nodes)
+    return EdgeList(edge_index if checks_values else set_apart(edge_index, logits), logits)
+
+
 class EdgeList:
     """Edges as they come, for any device and for export."""
 
     def __init__(self, edge_index: Tensor, logits: Tensor) -> None:
-        n_nodes = logits.shape[0]
         self.senders, self.receivers = edge_index[0], edge_index[1]
-        ones = torch.ones_like(self.senders, dtype=logits.dtype)
-        zeros = logits.new_zeros(n_nodes)
-        self.in_degree = zeros.index_add(0, self.receivers, ones)
-        self.out_degree = zeros.index_add(0, self.senders, ones)
-        loops = (self.senders == self.receivers).to(logits.dtype)
-        self.self_loops = zeros.index_add(0, self.receivers, loops)
+        self.n_nodes, self.dtype = logits.shape[0], logits.dtype
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        """Number of edges to each node, self-loops included, (n_nodes,)."""
+        return self._counted(self.receivers, torch.ones_like(self.receivers))
+
+    @cached_property
+    def out_degree(self) -> Tensor:
+        """Number of edges from each node, self-loops included, (n_nodes,)."""
+        return self._counted(self.senders, torch.ones_like(self.senders))
+
+    @cached_property
+    def self_loops(self) -> Tensor:
+        """Number of self-loops of each node, (n_nodes,)."""
+        return self._counted(self.receivers, (self.senders == self.receivers).long())
 
     def counts(self, side: Side) -> Tensor:
         """Return how many neighbours each node has, (n_nodes,)."""
@@ -71,12 +104,14 @@ class EdgeList:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        directions = self._directions(side)
-        sums = torch.zeros_like(values)
-        for senders, receivers in directions:
-            for block in self._blocks():
-                sums.index_add_(0, receivers[block], values.index_select(0, senders[block]))
-        sums = sums - (len(directions) * self.self_loops)[:, None] * values
+        if torch.compiler.is_compiling():
+            sums = self._sums_by_column(values, side)
+        elif values.device.type == "cpu":
+            side = "in" if side == "both" and self._is_undirected else side
+            sums = self._sums_by_product(values, side)
+        else:
+            sums = self._sums_by_row(values, side)
+        sums = sums - (len(self._directions(side)) * self.self_loops)[:, None] * values
         counts = self.counts(side)[:, None]
         return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
 
@@ -84,15 +119,71 @@ class EdgeList:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
         directions = self._directions(side)
         flat, n_classes = values.reshape(-1), values.shape[1]
-        sums = torch.zeros_like(self.in_degree)
+        sums = self._zeros()
         for senders, receivers in directions:
             for block in self._blocks():
                 entry = senders[block] * n_classes + classes.index_select(0, receivers[block])
-                sums.index_add_(0, receivers[block], flat.index_select(0, entry))
+                heard = flat.index_select(0, entry).to(sums.dtype)
+                sums = sums.scatter_add(0, receivers[block], heard)
         own = values.gather(1, classes[:, None])[:, 0]
-        sums = sums - len(directions) * self.self_loops * own
+        sums = sums.to(self.dtype) - len(directions) * self.self_loops * own
         counts = self.counts(side)
         return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
+
+    def _sums_by_column(self, values: Tensor, side: Side) -> Tensor:
+        """Add one column at a time: what runs everywhere without a race and in little memory.
+
+        ``index_add`` would become ONNX's ScatterND, whose sums race in onnxruntime; ScatterElements
+        does not, and for whole rows it would need an index for each edge and column.
+        """
+        columns = []
+        for column in values.unbind(1):
+            sums = self._zeros()
+            for senders, receivers in self._directions(side):
+                heard = column.index_select(0, senders).to(sums.dtype)
+                sums = sums.scatter_add(0, receivers, heard)
+            columns.append(sums.to(self.dtype))
+        return torch.stack(columns, dim=1)
+
+    def _sums_by_product(self, values: Tensor, side: Side) -> Tensor:
+        """Multiply by the adjacency on a CPU: several times faster than gathering rows."""
+        matrix = self._adjacency
+        if side != "both":
+            return ConstantProduct.apply(values, matrix if side == "in" else matrix.T)
+        return ConstantProduct.apply(values, matrix) + ConstantProduct.apply(values, matrix.T)
+
+    def _sums_by_row(self, values: Tensor, side: Side) -> Tensor:
+        sums = torch.zeros_like(values)
+        for senders, receivers in self._directions(side):
+            for block in self._blocks():
+                heard = values.index_select(0, senders[block])
+                sums = sums.index_add(0, receivers[block], heard)
+        return sums
+
+    @cached_property
+    def _adjacency(self) -> sparse.csr_array:
+        """A, for which ``A @ x`` sums over the senders of each node."""
+        ones = torch.ones(len(self.senders), dtype=self.dtype).numpy()
+        small = self.n_nodes <= np.iinfo(np.int32).max
+        ends = [end.numpy().astype(np.int32 if small else np.int64) for end in self._ends]
+        return sparse.csr_array((ones, tuple(ends)), shape=(self.n_nodes, self.n_nodes))
+
+    @cached_property
+    def _is_undirected(self) -> bool:
+        """Whether every edge is listed in both directions, as :class:`gnncal.Graph` finds out."""
+        if not torch.equal(self.in_degree, self.out_degree):
+            return False
+        generator = torch.Generator().manual_seed(0)
+        numbers = torch.randint(1 << 20, (self.n_nodes,), generator=generator)
+        there, back = (
+            torch.zeros_like(numbers).scatter_add(0, end, numbers[start])
+            for start, end in (self._ends, self._ends[::-1])
+        )
+        return torch.equal(there, back)
+
+    @property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        return self.receivers, self.senders
 
     def _directions(self, side: Side) -> list[tuple[Tensor, Tensor]]:
         there, back = (self.senders, self.receivers), (self.receivers, self.senders)
@@ -104,69 +195,13 @@ class EdgeList:
         starts = range(0, self.senders.shape[0], EDGES_PER_BLOCK)
         return [slice(start, start + EDGES_PER_BLOCK) for start in starts]
 
+    def _counted(self, nodes: Tensor, numbers: Tensor) -> Tensor:
+        """Add whole numbers at nodes, exactly."""
+        zeros = torch.zeros(self.n_nodes, dtype=torch.int64, device=nodes.device)
+        return zeros.scatter_add(0, nodes, numbers).to(self.dtype)
 
-class RememberedNeighbours:
-    """Groups edges once, and keeps the groups while it gets the same tensor of edges."""
-
-    def __init__(self) -> None:
-        self._edges: weakref.ref[Any] | None = None
-        self._version = -1
-        self._graph: Graph | None = None
-
-    def of(self, edges: Any, logits: Tensor) -> Neighbours:
-        """Neighbours for these logits from an edge_index, an adj_t or a Graph."""
-        if torch.compiler.is_compiling():
-            return EdgeList(edges, logits)
-        if isinstance(edges, Graph):
-            _check_size(edges, logits)
-            if logits.device.type == "cpu":
-                return GroupedEdges(edges, logits.dtype)
-            edge_index = torch.from_numpy(edges.edge_index.astype(np.int64))
-            return EdgeList(edge_index.to(logits.device), logits)
-        if logits.device.type == "cpu":
-            return GroupedEdges(self._grouped(edges, logits), logits.dtype)
-        return EdgeList(edge_index_of(edges).to(logits.device), logits)
-
-    def _grouped(self, edges: Any, logits: Tensor) -> Graph:
-        is_same = self._edges is not None and self._edges() is edges
-        version = _version(edges)
-        if not (is_same and version >= 0 and version == self._version):
-            self._graph = Graph(edge_index_of(edges), logits.shape[0])
-            self._edges, self._version = weakref.ref(edges), version
-        assert self._graph is not None
-        _check_size(self._graph, logits)
-        return self._graph
-
-    def __deepcopy__(self, memo: Any) -> RememberedNeighbours:
-        return RememberedNeighbours()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RememberedNeighbours, ()
-
-
-def _check_size(graph: Graph, logits: Tensor) -> None:
-    if graph.n_nodes != logits.shape[0]:
-        raise InputError(
-            f"the graph has {graph.n_nodes} nodes but logits has {logits.shape[0]} rows; pass the "
-            "logits of every node of this very graph."
-        )
-
-
-def _version(edges: Any) -> int:
-    """Count of the changes in place of a tensor; -1 where torch does not keep it."""
-    if not isinstance(edges, Tensor) or edges.is_inference() or edges.layout != torch.strided:
-        return -1
-    return edges._version
-
-
-def edge_index_of(edges: Any) -> Tensor:
-    """(2, n_edges) of an edge_index or of a transposed adjacency."""
-    is_list = isinstance(edges, Tensor) and edges.layout == torch.strided
-    if is_list and not edges.is_floating_point():
-        return edges
-    if is_list or not (isinstance(edges, Tensor) or hasattr(edges, "coo")):
-        raise InputError(
-            f"edge_index is a {type(edges).__name__} that gnncal cannot read as edges; expected a "
-            "long tensor (2, n_edges), a sparse adj_t or a gnncal.Graph."
-        )
-    return torch.from_numpy(edges_of_adjacency(edges))
+    def _zeros(self) -> Tensor:
+        """Sums to add to, in float64: in float32 a million small numbers lose several digits."""
+        device = self.senders.device
+        wide = self.dtype if device.type == "mps" else torch.float64  # Apple's has no float64
+        return torch.zeros(self.n_nodes, dtype=wide, device=device)
