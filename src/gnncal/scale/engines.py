@@ -103,12 +103,12 @@ class DuckDB(Engine):
 
     def drop(self, name: str) -> None:
         """Drop a table; its blocks of the file are used again."""
-        self.connection.drop_table(name)
+        self.connection.raw_sql(f'DROP TABLE "{name}"')
 
     @property
     def memory(self) -> int:
         """Bytes of the memory limit, which is part of the machine's memory if none was given."""
-        limit = self.connection.raw_sql("SELECT current_setting('memory_limit')").fetchone()[0]
+        limit = self.connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()[0][0]
         return size_of(limit)
 
     def fetch(self, expression: Any) -> Any:

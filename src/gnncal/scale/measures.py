@@ -32,32 +32,32 @@ def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
     """
     import ibis
 
-    shifted, T = shifted_logits(table, range(n_classes)), table["temperature"]
+    before = shifted_logits(table, range(n_classes))
+    after = [s / table["temperature"] for s in before]
     logit = at_class(table["label"], {k: table[f"z{k}"] for k in range(n_classes)})
 
-    def sum_of_squares(divisor: Any) -> Any:
-        return ibis.ifelse(is_test, total([(s * 2.0 / divisor).exp() for s in shifted]), None)
+    def squares(shifted: list[Any]) -> Any:
+        return ibis.ifelse(is_test, total([(s * 2.0).exp() for s in shifted]), None)
 
     weighed = table.select(
         *("id", "prediction", "label", "temperature", "in_degree"),
         is_test=is_test,
-        at_label=logit.cast("float64") - table["top"].cast("float64"),
+        label_before=logit.cast("float64") - table["top"].cast("float64"),
         mass_before=table["mass"],
-        mass_after=total([(s / T).exp() for s in shifted]),
-        squares_before=sum_of_squares(1.0),
-        squares_after=sum_of_squares(T),
+        mass_after=total([s.exp() for s in after]),
+        squares_before=squares(before),
+        squares_after=squares(after),
     )
-    columns: dict[str, Any] = {
-        "hit": (weighed["prediction"] == weighed["label"]).cast("float64"),
-    }
-    for side, divisor in zip(SIDES, (1.0, weighed["temperature"]), strict=True):
+    weighed = weighed.mutate(label_after=weighed["label_before"] / weighed["temperature"])
+    columns = {"hit": (weighed["prediction"] == weighed["label"]).cast("float64")}
+    for side in SIDES:
         mass = weighed[f"mass_{side}"]
-        at_label = (weighed["at_label"] / divisor).exp() / mass
+        at_label = weighed[f"label_{side}"].exp() / mass
         columns[f"confidence_{side}"] = 1.0 / mass
         columns[f"loss_{side}"] = -_at_least(at_label, SMALLEST_PROBABILITY).ln()
         # |p - onehot|^2 = |p|^2 - 2 p_y + 1
-        squares = weighed[f"squares_{side}"] / (mass * mass)
-        columns[f"square_{side}"] = squares - 2.0 * at_label + 1.0
+        sum_of_squares = weighed[f"squares_{side}"] / (mass * mass)
+        columns[f"square_{side}"] = sum_of_squares - 2.0 * at_label + 1.0
     return weighed.select(*("id", "prediction", "temperature", "is_test", "in_degree"), **columns)
 
 
