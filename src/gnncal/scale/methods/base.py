@@ -25,7 +25,10 @@ class Tables(Protocol):
     edges: Any  # src, dst
     n_classes: int
     n_nodes: int
-    memory: int | None  # bytes that tables may take; None if the engine knows best
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that tables may take; None if the engine divides its work by itself."""
 
     @property
     def is_undirected(self) -> bool | None:
