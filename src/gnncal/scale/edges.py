@@ -42,7 +42,7 @@ def clustered(ends: Any) -> Any:
 
     An engine then finishes the sums of one node before it starts the next.
     """
-    return ends.mutate(code=_code(ends["node"]).fill_null(0)).order_by("code")
+    return ends.mutate(code=_code(ends["node"]).abs().fill_null(0)).order_by("code")
 
 
 def part_of(ends: Any, part: int, n_parts: int) -> Any:
@@ -94,5 +94,5 @@ def turned(ends: Any) -> Any:
 
 
 def _code(column: Any) -> Any:
-    """Return a number below 2^31 from the engine's hash of an id; Spark's hash has no more bits."""
+    """Return a number between -2^31 and 2^31 from the hash of an id; Spark's has no more bits."""
     return (column.hash() % PRIME).cast("int32").cast("int64")
