@@ -1,4 +1,4 @@
-"""What a run costs: text and exponentials by class, scans of the edges, memory, blocks."""
+"""What a run costs: text and exponentials by class, scans of the edges, memory."""
 
 import re
 import subprocess
@@ -11,10 +11,8 @@ import pytest
 import gnncal
 from gnncal.homophily import Agreement, Support
 from gnncal.scale import calibrate
-from gnncal.scale.blocks import Blocks, blocks_of_sums, blocks_of_values
 from gnncal.scale.engines import DuckDB
 from tests.scale.graphs import METHODS, make_example
-from tests.scale.test_equals_memory import assert_same, result
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
@@ -91,17 +89,6 @@ def test_edges_are_scanned_once_and_for_structural_twice(
     assert 1 <= sum(scans for _, _, scans in after_nodes) <= most
 
 
-@pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
-@pytest.mark.parametrize("method", ["hots", "structural", "rbs"])
-def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatch, tmp_path):
-    monkeypatch.setattr(DuckDB, "memory", 40_000)
-    example = make_example(n_nodes=300, n_classes=20, directed=directed, ids="text")
-    nodes, edges = example.write(tmp_path)
-    summary = calibrate(nodes, edges, tmp_path / "out", method=method, all_probabilities=True)
-    assert_same(result(tmp_path / "out"), example.in_memory(method), example)
-    assert summary.n_edges == example.edge_index.shape[1]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_logits_are_kept_once_and_as_narrow_as_they_came(method, monkeypatch, tmp_path):
     import pyarrow as pa
@@ -129,16 +116,3 @@ def test_the_process_stays_inside_its_memory_limit_with_many_classes(method, tmp
     command = [sys.executable, "-c", PEAK, nodes, edges, tmp_path / "out", method]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout.splitlines()[-1]) < 1024 * MIB
-
-
-def test_everything_is_one_block_where_it_fits():
-    assert blocks_of_values(10**6, 10, 4, 3 << 30).is_one
-    assert blocks_of_sums(10**6, 10, 4, 3 << 30).is_one
-    assert blocks_of_sums(10**9, 1000, 8, None) == Blocks((range(1000),))
-
-
-def test_blocks_cover_every_class_once_and_fit():
-    blocks = blocks_of_sums(5 * 10**6, 172, 4, 3 << 30)
-    assert [k for classes in blocks.classes for k in classes] == list(range(172))
-    widest = max(len(classes) for classes in blocks.classes)
-    assert 5 * 10**6 * (4 * widest + 16 * widest / blocks.parts) < 3 << 30
