@@ -84,6 +84,7 @@ class ScaleStructural(ScaleMethod[StructuralLaw]):
         self, tables: Tables, ends: Any, means: Any, classes: range, name: str
     ) -> list[Any]:
         """Keep the support one and two hops away of the nodes that are predicted these classes."""
+        means = means.filter(means["own"].notnull())  # an end that is not a node has sums too
         kept = []
         is_all = len(classes) == tables.n_classes
         for i, few in enumerate([classes] if is_all else within(classes)):
