@@ -2,8 +2,7 @@
 
 A pass over the edges keeps a number for each node and class: 5 million nodes with 172 classes are
 3.4 GB of float32. A pass over a block of classes keeps a few columns of them, and a pass over a
-part of the nodes a few of the sums. An engine that moves such tables to disk by itself does it for
-each edge and not for each node, which takes far longer.
+part of the nodes a few of the sums.
 """
 
 from __future__ import annotations
