@@ -20,16 +20,16 @@ import numpy as np
 from scipy.stats import rankdata
 
 from families import FAMILIES, for_each_task, options_for
-from gnncal.bench.logits import TrainedLogits
-from gnncal.bench.plan import Task
-from gnncal.bundles import Bundle
-from gnncal.calibrators.law import LawPrior, LawRows, fit_law
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.structural_base import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.files import Bundle
+from gnncal.fitting.law import LawPrior, LawRows, fit_law
+from gnncal.fitting.losses import TemperatureLoss
 from gnncal.homophily.neighbourhood import COVARIATES, describe_neighbourhoods
 from gnncal.homophily.normalised import normalised_homophily
+from gnncal.lab.bench.logits import TrainedLogits
+from gnncal.lab.bench.plan import Task
 
 SIZES = (30, 100, None)  # calibration nodes; None: all
 DEFAULT = COVARIATES

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from families import for_each_task, options_for
-from gnncal.bench.logits import TrainedLogits
-from gnncal.bench.plan import Task
-from gnncal.bundles import Bundle
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.probability import softmax
 from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier
+from gnncal.files import Bundle
+from gnncal.lab.bench.logits import TrainedLogits
+from gnncal.lab.bench.plan import Task
 
 COVERAGE = 0.9
 K_REG, LAMBDA_REG, DIFFUSION = 1, 0.1, 0.5

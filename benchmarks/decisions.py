@@ -22,12 +22,12 @@ from collections import defaultdict
 import numpy as np
 
 from families import for_each_task, options_for
-from gnncal.bench.logits import TrainedLogits
-from gnncal.bench.plan import Task
-from gnncal.bundles import Bundle
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.files import Bundle
+from gnncal.lab.bench.logits import TrainedLogits
+from gnncal.lab.bench.plan import Task
 
 METHODS = ("uncalibrated", "ts", "isotonic", "structural", "structural-graph")
 WAYS = ("same", "held out")

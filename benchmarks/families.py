@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from joblib import Parallel, delayed
 
-from gnncal.bench.logits import TrainedLogits
-from gnncal.bench.plan import Task
+from gnncal.lab.bench.logits import TrainedLogits
+from gnncal.lab.bench.plan import Task
 
 Result = TypeVar("Result")
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.bench.logits import TrainedLogits
-from gnncal.bench.plan import Task
-from gnncal.calibrators.losses import TemperatureLoss
-from gnncal.calibrators.protocols import PAPER_EPOCHS
-from gnncal.core.adam import adam
 from gnncal.core.arrays import IntArray
 from gnncal.core.data import FitData, check_fit_data
+from gnncal.fitting.adam import adam
+from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.protocols import PAPER_EPOCHS
+from gnncal.lab.bench.logits import TrainedLogits
+from gnncal.lab.bench.plan import Task
 from speed_data import Floats, make_problem
 from speed_report import Record, Report, seconds_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.core.adam import adam
+from gnncal.fitting.adam import adam
 from gnncal.homophily.network import Network, Propagation
 from gnncal.homophily.predictor import Predictor, masked_targets
 from speed_data import Floats, make_problem

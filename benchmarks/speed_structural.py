@@ -17,8 +17,8 @@ from time import perf_counter
 import numpy as np
 
 from gnncal import Graph, StructuralLaw
-from gnncal.calibrators.law import LawPrior, LawRows, fit_law
 from gnncal.core.probability import normalised_entropy
+from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from speed_data import make_problem
 
 N_NODES, N_CLASSES = 233_000, 41

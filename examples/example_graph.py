@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from gnncal import datasets
-from gnncal.simulation import CSBM
+from gnncal.lab.simulation import CSBM
 
 
 def load_data(seed: int = 0) -> Data:

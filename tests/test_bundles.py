@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.bundles import read_probabilities, write_probabilities
-from gnncal.bundles.npz import write_bundle
+from gnncal.files import read_probabilities, write_probabilities
+from gnncal.files.npz import write_bundle
 
 N, K = 120, 3
 NAMES = ["cat", "dog", "naïve fish"]

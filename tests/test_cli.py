@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
+from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.cli.main import app
 from gnncal.cli.terminal import friendly
 from gnncal.inspection.subject import DEFAULT_METHODS
 from gnncal.pipeline import DEFAULT_METHOD
@@ -116,7 +116,7 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
 
 
 def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("gnncal.cli.demo.find_spec", lambda name: None)
+    monkeypatch.setattr("gnncal.lab.commands.demo.find_spec", lambda name: None)
     result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")
     assert set(json.loads(result.stdout)["methods"]) == {*LIGHT, "hots, true h"}
     assert "left out cagcn, gats, gets, wats" in result.stderr
@@ -381,7 +381,7 @@ def test_a_failure_while_writing_leaves_the_old_results(tmp_path, monkeypatch):
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gnncal.calibrators.persistence.to_bytes", full_disk)
+    monkeypatch.setattr("gnncal.files.saved.to_bytes", full_disk)
     assert_refused(run("calibrate", source, "--out", out), "No space left on device")
     assert listing(tmp_path) == before
 

@@ -37,7 +37,7 @@ def test_fitting_hots_loads_neither_torch_nor_matplotlib():
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
-    script = "import gnncal; gnncal.datasets.load, gnncal.classifiers.training_settings"
+    script = "import gnncal; gnncal.lab.datasets.load, gnncal.lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()
 
 

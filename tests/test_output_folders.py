@@ -10,7 +10,7 @@ import pytest
 
 from gnncal import InputError
 from gnncal.cli.terminal import staged_folder
-from gnncal.core.files import write_atomically
+from gnncal.files.atomic import write_atomically
 from tests.test_bundles import write_npz, write_parquet
 from tests.test_cli import run
 
@@ -42,7 +42,7 @@ import sys, time
 from pathlib import Path
 from gnncal import InputError
 from gnncal.cli.terminal import staged_folder
-from gnncal.core.files import write_atomically
+from gnncal.files.atomic import write_atomically
 with staged_folder(Path(sys.argv[1])) as staging:
     (staging / "half.npz").write_text("half")
     print("ready", flush=True)

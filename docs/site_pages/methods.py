@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.description import MethodDescription, describe
-from gnncal.metrics.catalogue import METRICS
+from gnncal.metrics.table import METRICS
 from site_pages.results import (
     REFERENCE,
     Line,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gnncal.bench.results import Results, Selection, read_results
-from gnncal.bench.summary import PairedComparison, compare_paired, unit_means
-from gnncal.metrics.catalogue import METRICS
+from gnncal.lab.bench.results import Results, Selection, read_results
+from gnncal.lab.bench.summary import PairedComparison, compare_paired, unit_means
+from gnncal.metrics.table import METRICS
 
 REFERENCE = "ts"
 BACKBONES = ("gcn", "gat")

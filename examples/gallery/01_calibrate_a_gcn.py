@@ -21,11 +21,11 @@ from torch_geometric.nn import GCNConv
 import gnncal
 
 if os.environ.get("GNNCAL_DATA"):
-    cora = gnncal.datasets.load("Cora")
+    cora = gnncal.lab.datasets.load("Cora")
     graph, labels = cora.graph, cora.labels
     features = torch.tensor(graph.features.toarray())
 else:
-    model = gnncal.simulation.CSBM(n_classes=7, mean_degree=4, separation=2.0, n_features=200)
+    model = gnncal.lab.simulation.CSBM(n_classes=7, mean_degree=4, separation=2.0, n_features=200)
     sample = model.sample_undirected(2700, homophily=0.8)
     graph, labels = sample.graph, sample.labels
     features = torch.tensor(graph.features)

@@ -15,13 +15,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gnncal
-from gnncal.classifiers import train_classifier
-from gnncal.datasets import Dataset, Split
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.lab.classifiers import train_classifier
+from gnncal.lab.datasets import Dataset, Split
 
 rng = np.random.default_rng(0)
 n = 4000
-sample = gnncal.simulation.CSBM(mean_degree=5, separation=0.8, n_features=48).sample(
+sample = gnncal.lab.simulation.CSBM(mean_degree=5, separation=0.8, n_features=48).sample(
     rng.uniform(0.2, 0.95, n)
 )
 graph, labels = sample.graph.to_undirected(), sample.labels

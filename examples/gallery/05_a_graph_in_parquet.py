@@ -25,7 +25,7 @@ import gnncal
 
 rng = np.random.default_rng(0)
 n = 20_000
-sample = gnncal.simulation.CSBM(mean_degree=4, separation=1.0).sample(rng.uniform(0.2, 0.95, n))
+sample = gnncal.lab.simulation.CSBM(mean_degree=4, separation=1.0).sample(rng.uniform(0.2, 0.95, n))
 graph, labels = sample.graph.to_undirected(), sample.labels
 logits = 4.0 * graph.features[:, :5]  # an overconfident model
 split = np.where(np.arange(n) < 2000, "val", "test")

@@ -22,8 +22,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 import gnncal
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.constraints import number
+from gnncal.fitting.losses import TemperatureLoss
 
 # %%
 # The class
@@ -72,7 +72,7 @@ class DegreeTemperature(gnncal.TemperatureCalibrator):
 
 rng = np.random.default_rng(0)
 n = 4000
-model = gnncal.simulation.CSBM(mean_degree=3, separation=1.0, n_features=16, degree_spread=1.0)
+model = gnncal.lab.simulation.CSBM(mean_degree=3, separation=1.0, n_features=16, degree_spread=1.0)
 sample = model.sample(rng.uniform(0.5, 0.9, n))
 graph, labels = sample.graph.to_undirected(), sample.labels
 senders, receivers = graph.edge_index

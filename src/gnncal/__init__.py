@@ -6,7 +6,7 @@ Examples
 --------
 >>> import numpy as np
 >>> import gnncal
->>> sample = gnncal.simulation.CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
+>>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
 >>> logits, labels, graph = 3 * sample.graph.features[:, :3], sample.labels, sample.graph
 >>> calibrator = gnncal.StructuralLaw().fit(logits, labels, graph, nodes=range(200))
 >>> calibrator.predict_proba(logits, graph).shape
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gnncal import simulation as simulation
     from gnncal import testing as testing
     from gnncal import torch as torch
-    from gnncal.bundles import read_bundle as read_bundle
     from gnncal.calibrators.ablations import EntropyOnly as EntropyOnly
     from gnncal.calibrators.ablations import HomophilyOnly as HomophilyOnly
     from gnncal.calibrators.ablations import HoTSAlphaOne as HoTSAlphaOne
@@ -54,9 +53,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.neural.gets import GETS as GETS
     from gnncal.calibrators.neural.wats import WATS as WATS
     from gnncal.calibrators.order_invariant import OrderInvariant as OrderInvariant
-    from gnncal.calibrators.persistence import load as load
     from gnncal.calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
-    from gnncal.calibrators.settings import settings_for as settings_for
     from gnncal.calibrators.spline import SplineCalibration as SplineCalibration
     from gnncal.calibrators.structural import StructuralLaw as StructuralLaw
     from gnncal.calibrators.structural_graph import StructuralGraph as StructuralGraph
@@ -73,16 +70,19 @@ if TYPE_CHECKING:
     from gnncal.core.graph import Graph as Graph
     from gnncal.core.probability import logits_from_probabilities as logits_from_probabilities
     from gnncal.core.probability import softmax as softmax
-    from gnncal.evaluation import compare as compare
-    from gnncal.evaluation import evaluate as evaluate
+    from gnncal.files import read_bundle as read_bundle
+    from gnncal.files.saved import load as load
+    from gnncal.inspection.page.report import Report as Report
+    from gnncal.inspection.page.report import report as report
     from gnncal.interop import from_dgl as from_dgl
     from gnncal.interop import from_networkx as from_networkx
     from gnncal.interop import from_pyg as from_pyg
     from gnncal.interop import from_scipy as from_scipy
+    from gnncal.lab.settings import settings_for as settings_for
+    from gnncal.metrics.evaluation import compare as compare
+    from gnncal.metrics.evaluation import evaluate as evaluate
     from gnncal.pipeline import Calibration as Calibration
     from gnncal.pipeline import calibrate as calibrate
-    from gnncal.rendering.calibration.report import Report as Report
-    from gnncal.rendering.calibration.report import report as report
 
 __version__ = "0.1.0"
 

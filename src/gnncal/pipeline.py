@@ -20,7 +20,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.probability import softmax
 from gnncal.core.pyg import as_graph
 from gnncal.core.tabular import Table, Tabular
-from gnncal.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
+from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
 
 DEFAULT_METHOD = "structural"
 
@@ -124,7 +124,7 @@ def calibrate(
     --------
     >>> import numpy as np
     >>> import gnncal
-    >>> sample = gnncal.simulation.CSBM(n_classes=3, separation=1).sample(np.full(600, 0.5))
+    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(600, 0.5))
     >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
     >>> result = gnncal.calibrate(
     ...     logits, sample.labels, graph, nodes=range(300), test_nodes=range(300, 600)

@@ -142,7 +142,7 @@ def test_a_bound_is_reported_where_nodes_are_separable():
 
 @given(st.integers(0, 10**6), st.booleans())
 def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
-    from gnncal.calibrators.many_classes import RowSpaceLoss
+    from gnncal.fitting.many_classes import RowSpaceLoss
 
     n, K = (3 if few_rows else 9), 4
     generator = np.random.default_rng(seed)

@@ -7,8 +7,8 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.evidence import temperature_error
 from gnncal.core.probability import normalised_entropy
+from gnncal.fitting.evidence import temperature_error
 
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
 ERASING = {

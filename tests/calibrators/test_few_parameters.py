@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize, minimize_scalar
 
 import gnncal
-from gnncal.calibrators.losses import TemperatureLoss
-from gnncal.calibrators.solvers import Solution
+from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.solvers import Solution
 from tests.calibrators.planted import draw, mean_log_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -53,7 +53,7 @@ def test_temperatures_follow_the_printed_formula(form, task):
 @given(task=tasks(kinds=("plain",)))
 def test_gradients_equal_finite_differences(name, task):
     calibrator = task.fit(gnncal.get_calibrator(name))
-    from gnncal.calibrators.losses import TemperatureLoss
+    from gnncal.fitting.losses import TemperatureLoss
 
     graph = task.graph
     covariates = calibrator._covariates(task.logits, graph, None)[task.nodes]
@@ -81,7 +81,7 @@ def test_gradients_equal_finite_differences(name, task):
 def problem():
     generator = np.random.default_rng(0)
     homophily = np.where(generator.random(1500) < 0.5, 0.3, 0.95)
-    sample = gnncal.simulation.CSBM(mean_degree=12).sample(homophily, random_state=0)
+    sample = gnncal.lab.simulation.CSBM(mean_degree=12).sample(homophily, random_state=0)
     logits = 1.5 * sample.graph.features[:, :5] + sample.graph.neighbour_mean(
         sample.graph.features[:, :5]
     )
@@ -155,8 +155,8 @@ def test_converged_fits_beat_the_papers_loop_on_the_calibration_loss(problem):
 
 @pytest.mark.parametrize("name", ["ts", "entropy-only", "homophily-only", "hots-alpha1", "hots"])
 def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
-    from gnncal.calibrators.losses import TemperatureLoss
-    from gnncal.core.adam import adam
+    from gnncal.fitting.adam import adam
+    from gnncal.fitting.losses import TemperatureLoss
 
     for seed in range(8):
         generator = np.random.default_rng(seed)
@@ -202,7 +202,7 @@ def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     calibrator = gnncal.HoTS().fit(
         logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train
     )
-    from gnncal.calibrators.losses import TemperatureLoss
+    from gnncal.fitting.losses import TemperatureLoss
 
     covariates = calibrator._covariates(logits, sample.graph, None)[nodes]
     loss = TemperatureLoss(logits[nodes], sample.labels[nodes])
@@ -324,7 +324,7 @@ def test_prediction_works_on_a_graph_with_other_nodes(problem, homophily):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS(homophily=homophily)
     calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
-    new = gnncal.simulation.CSBM(mean_degree=12).sample(np.full(70, 0.8), random_state=9)
+    new = gnncal.lab.simulation.CSBM(mean_degree=12).sample(np.full(70, 0.8), random_state=9)
     new_logits = 3.0 * new.graph.features[:, :5]
     probs = calibrator.predict_proba(new_logits, new.graph)
     np.testing.assert_array_equal(probs.argmax(axis=1), new_logits.argmax(axis=1))

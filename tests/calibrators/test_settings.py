@@ -6,7 +6,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.settings import TABLES
+from gnncal.lab.settings import TABLES
 
 DATASETS = (
     "Cora", "CiteSeer", "PubMed", "CoraFull", "Computers", "Photo", "CS", "Physics", "Texas",

@@ -9,7 +9,9 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
-from gnncal.calibrators.law import (
+from gnncal.calibrators.structural_remainder import divide_rest
+from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.fitting.law import (
     Law,
     LawPrior,
     LawRows,
@@ -18,9 +20,7 @@ from gnncal.calibrators.law import (
     gamma_mixture_penalty,
     student_penalty,
 )
-from gnncal.calibrators.losses import TemperatureLoss
-from gnncal.calibrators.structural_remainder import divide_rest
-from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.fitting.losses import TemperatureLoss
 from gnncal.homophily.neighbourhood import describe_neighbourhoods
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from tests.test_bundles import NAMES, example, write_npz, write_parquet
 
 UNLABELLED = {"labels": None, "val_mask": None, "train_mask": None, "test_mask": None}

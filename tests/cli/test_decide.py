@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
 from tests.test_bundles import write_npz, write_parquet
 

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
+from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.description import describe
-from gnncal.cli.main import app
 from gnncal.cli.params import parse_params
 
 

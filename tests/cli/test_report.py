@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gnncal.bundles import Bundle
-from gnncal.bundles.npz import write_bundle
-from gnncal.cli.main import app
+from gnncal.__main__ import app
+from gnncal.files import Bundle
+from gnncal.files.npz import write_bundle
 
 from ..inspection.tasks import task
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.core.adam import adam
+from gnncal.fitting.adam import adam
 
 TARGET = np.array([1.0, -2.0, 3.0])
 

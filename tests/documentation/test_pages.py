@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import gnncal
-from gnncal.bench.summary import PairedComparison
 from gnncal.calibrators.description import describe
+from gnncal.lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
 

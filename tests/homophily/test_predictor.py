@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def sample():
-    model = gnncal.simulation.CSBM(n_classes=3, mean_degree=5, n_features=6)
+    model = gnncal.lab.simulation.CSBM(n_classes=3, mean_degree=5, n_features=6)
     homophily = np.random.default_rng(0).uniform(0.2, 0.95, 120)
     return model.sample(homophily, random_state=1)
 

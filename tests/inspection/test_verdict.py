@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gnncal.evaluation import compare, evaluate
 from gnncal.inspection.verdict import evidence_of, judge_method
+from gnncal.metrics.evaluation import compare, evaluate
 
 
 def outcomes(stated, true, n=4000, seed=0):

@@ -8,7 +8,7 @@ import pytest
 import gnncal
 from gnncal import metrics
 from gnncal.metrics import METRICS, Metric
-from gnncal.metrics.catalogue import measure, metric_of
+from gnncal.metrics.table import measure, metric_of
 from tests.metrics.outcomes import simulate
 
 LABELS = np.array([0, 1, 1, 0])

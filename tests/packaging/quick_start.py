@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
-from gnncal.bench.published import main_ece
+from gnncal.lab.bench.published import main_ece
 
-COMMAND = "from gnncal.cli.main import app; app()"
+COMMAND = "from gnncal.__main__ import app; app()"
 
 
 def make_data(n_nodes: int = 300) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gnncal.bundles.npz import write_bundle
-from tests.bench.graphs import frozen_bundle
+from gnncal.files.npz import write_bundle
+from tests.lab.bench.graphs import frozen_bundle
 
 pytest.importorskip("matplotlib")
 PAGE = Path(__file__).parents[2] / "docs" / "plotting.md"

@@ -6,9 +6,9 @@ import warnings
 import pytest
 
 import gnncal
-from gnncal.bench.plan import VARIANTS, choose_methods, list_methods
 from gnncal.calibrators import plugins
 from gnncal.calibrators.catalogue import CALIBRATORS, class_of
+from gnncal.lab.bench.plan import VARIANTS, choose_methods, list_methods
 from tests.plugins.packages import install
 
 GOOD = """

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from tests.bench.graphs import frozen_bundle, write_bundle, write_bundles
+from tests.lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
 from tests.plugins.packages import TEMPLATE, install_template, python
 
 # Every command in one interpreter: what it prints, and how it ends.
 COMMANDS = """
 import json, sys
 from typer.testing import CliRunner
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 
 done = [CliRunner().invoke(app, words) for words in json.loads(sys.argv[1])]
 print(json.dumps([[one.exit_code, one.stdout, one.stderr] for one in done]))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gnncal.core.errors import InputError
-from gnncal.evaluation import Difference
+from gnncal.inspection.page.summary import summary_page, summary_verdict
 from gnncal.metrics.binning import ReliabilityBins
-from gnncal.rendering.calibration.summary import summary_page, summary_verdict
+from gnncal.metrics.evaluation import Difference
 from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
 
 

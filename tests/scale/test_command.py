@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from gnncal.scale import calibrate, engines
 from tests.scale.graphs import make_example
 

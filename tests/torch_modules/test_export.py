@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
-from gnncal.cli.main import app
+from gnncal.__main__ import app
 from tests.strategies import small_task
 
 torch = pytest.importorskip("torch")

@@ -13,10 +13,10 @@ from gnncal.calibrators.homophily_temperature import (
     softplus_link,
 )
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.core.probability import concentration, normalised_entropy
+from gnncal.fitting.protocols import Protocol
 
 
 class EntropyOnly(ParametricTemperature):
@@ -54,7 +54,7 @@ class EntropyOnly(ParametricTemperature):
 
     >>> import numpy as np
     >>> from gnncal import EntropyOnly
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
     >>> calibrator = EntropyOnly().fit(logits, sample.labels, nodes=range(2000))
@@ -140,7 +140,7 @@ class HomophilyOnly(HomophilyTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import HomophilyOnly
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
     >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
     >>> graph = sample.graph
@@ -224,7 +224,7 @@ class HoTSAlphaOne(HomophilyTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import HoTSAlphaOne
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
     >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
     >>> graph = sample.graph

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport, Fitting
-from gnncal.calibrators.losses import loss_and_residual
-from gnncal.calibrators.many_classes import RowSpaceLoss, fit_matrix
-from gnncal.calibrators.protocols import warn_unless_converged
-from gnncal.calibrators.solvers import Solution, lbfgs
-from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.adam import Objective
+from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
+from gnncal.fitting.protocols import warn_unless_converged
+from gnncal.fitting.solvers import Solution, lbfgs
 
 SMALLEST_NORMAL = np.finfo(np.float32).tiny  # a probability whose logarithm is -87.3
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite

@@ -61,7 +61,7 @@ class Auto(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import Auto
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = Auto(candidates=["ts", "hts"])

@@ -17,13 +17,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.calibrators.evidence import (
-    common_reasons,
-    missing_classes_message,
-    one_class_reasons,
-    undetermined_message,
-)
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
     check_known_labels,
@@ -41,6 +34,13 @@ from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import scaled_probabilities
 from gnncal.core.tabular import Table, Tabular, listed, number, text
+from gnncal.fitting.evidence import (
+    common_reasons,
+    missing_classes_message,
+    one_class_reasons,
+    undetermined_message,
+)
+from gnncal.fitting.losses import TemperatureLoss
 
 
 @dataclass(frozen=True, repr=False)
@@ -442,7 +442,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             A name for each class, kept in the file.
 
         """
-        from gnncal.calibrators.persistence import save
+        from gnncal.files.saved import save
 
         save(self, path, class_names=class_names)
 

@@ -53,7 +53,7 @@ class DirichletCalibration(AffineCalibrator):
 
     >>> import numpy as np
     >>> from gnncal import DirichletCalibration
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = DirichletCalibration().fit(logits, sample.labels, nodes=range(2000))

@@ -8,8 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.protocols import PROTOCOLS, Protocol, warn_unless_converged
-from gnncal.calibrators.solvers import Solution
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number
@@ -17,6 +15,8 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, softmax
+from gnncal.fitting.protocols import PROTOCOLS, Protocol, warn_unless_converged
+from gnncal.fitting.solvers import Solution
 
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
 MAX_STEPS = 50  # of Newton's method with one barrier; a handful are usual

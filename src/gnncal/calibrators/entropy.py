@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.core.probability import normalised_entropy
+from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.fitting.protocols import Protocol
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
 RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
@@ -60,7 +60,7 @@ class EntropyScaling(ParametricTemperature):
 
     >>> import numpy as np
     >>> from gnncal import EntropyScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
     >>> calibrator = EntropyScaling().fit(logits, sample.labels, nodes=range(2000))
@@ -151,7 +151,7 @@ class LogEntropyScaling(ParametricTemperature):
 
     >>> import numpy as np
     >>> from gnncal import LogEntropyScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
     >>> calibrator = LogEntropyScaling().fit(logits, sample.labels, nodes=range(2000))

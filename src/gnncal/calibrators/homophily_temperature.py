@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.protocols import Protocol, check_protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import NONE, choice, number, number_range
 from gnncal.core.data import FitData
@@ -18,6 +16,8 @@ from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, LearnedTable
 from gnncal.core.probability import concentration, normalised_entropy
+from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.fitting.protocols import Protocol, check_protocol
 from gnncal.homophily import (
     ESTIMATORS,
     HomophilyEstimator,

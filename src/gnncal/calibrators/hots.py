@@ -74,7 +74,7 @@ class HoTS(HomophilyTemperature):
 
     >>> import numpy as np
     >>> from gnncal import HoTS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
     >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
     >>> graph = sample.graph

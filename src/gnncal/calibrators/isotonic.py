@@ -47,7 +47,7 @@ class IsotonicCalibration(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import IsotonicCalibration
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> report = IsotonicCalibration().fit(logits, sample.labels, nodes=range(300)).fit_report_
@@ -106,7 +106,7 @@ class MultiClassIsotonic(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import MultiClassIsotonic
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = MultiClassIsotonic().fit(logits, sample.labels, nodes=range(300))

@@ -8,23 +8,23 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.losses import loss_and_residual
-from gnncal.calibrators.protocols import (
-    PROTOCOLS,
-    Protocol,
-    check_protocol,
-    solve_like_the_paper,
-    warn_unless_converged,
-)
-from gnncal.calibrators.solvers import lbfgs
 from gnncal.calibrators.temperature import best_temperature
-from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import keep_predictions, log_losses, softmax
+from gnncal.fitting.adam import Objective
+from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.protocols import (
+    PROTOCOLS,
+    Protocol,
+    check_protocol,
+    solve_like_the_paper,
+    warn_unless_converged,
+)
+from gnncal.fitting.solvers import lbfgs
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -82,7 +82,7 @@ class OrderInvariant(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import OrderInvariant
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = OrderInvariant().fit(logits, sample.labels, nodes=range(300))

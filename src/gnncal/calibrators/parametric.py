@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.evidence import LARGEST_ERROR, temperature_error
-from gnncal.calibrators.losses import TemperatureLoss
-from gnncal.calibrators.parameters import Parameter, Scale
-from gnncal.calibrators.protocols import (
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import Constraint
+from gnncal.core.data import FitData
+from gnncal.core.graph import Graph
+from gnncal.core.learned import SOLVER_TABLE, LearnedTable
+from gnncal.fitting.evidence import LARGEST_ERROR, temperature_error
+from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.parameters import Parameter, Scale
+from gnncal.fitting.protocols import (
     PROTOCOLS,
     Protocol,
     check_protocol,
     solve_like_the_paper,
     warn_unless_converged,
 )
-from gnncal.calibrators.solvers import Solution, distinct_ends, newton
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import Constraint
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
-from gnncal.core.learned import SOLVER_TABLE, LearnedTable
+from gnncal.fitting.solvers import Solution, distinct_ends, newton
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
@@ -16,6 +15,7 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
 from gnncal.core.probability import softmax
+from gnncal.fitting.losses import TemperatureLoss
 from gnncal.homophily.share import neighbour_class_share
 
 CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
@@ -68,7 +68,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     >>> import numpy as np
     >>> from gnncal import RatioBinnedScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = RatioBinnedScaling(n_bins=2)

@@ -55,7 +55,7 @@ class SplineCalibration(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import SplineCalibration
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = SplineCalibration().fit(logits, sample.labels, nodes=range(300))

@@ -9,8 +9,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.law import LawPrior, LawRows, fit_law
-from gnncal.calibrators.protocols import warn_unless_converged
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
@@ -18,6 +16,8 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import softmax
+from gnncal.fitting.law import LawPrior, LawRows, fit_law
+from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.homophily.neighbourhood import COVARIATES, Neighbourhood, describe_neighbourhoods
 from gnncal.homophily.normalised import normalised_homophily
 
@@ -59,7 +59,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     node without any gets the typical value. :math:`o` is an offset for each predicted class.
 
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
-    nodes close to a plain entropy rule; :mod:`gnncal.calibrators.law` has it. Nothing of the
+    nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the
     graph is remembered, so a fitted law serves any graph with the same classes.
 
     Attributes
@@ -92,7 +92,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import StructuralLaw
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
     >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
     >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
@@ -157,7 +157,7 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
         --------
         >>> import numpy as np
         >>> from gnncal import StructuralLaw
-        >>> from gnncal.simulation import CSBM
+        >>> from gnncal.lab.simulation import CSBM
         >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
         >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
         >>> law = StructuralLaw().fit(logits, sample.labels, graph, nodes=range(200))

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.law import Law, LawRows
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import Array, LearnedTable
+from gnncal.fitting.law import Law, LawRows
 from gnncal.homophily.neighbourhood import Neighbourhood
 
 

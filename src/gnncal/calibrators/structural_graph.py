@@ -40,7 +40,7 @@ class StructuralGraph(StructuralScores):
 
     >>> import numpy as np
     >>> from gnncal import StructuralGraph
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.8))
     >>> logits, graph = sample.graph.features[:, :3], sample.graph
     >>> calibrator = StructuralGraph().fit(logits, sample.labels, graph, nodes=range(500))

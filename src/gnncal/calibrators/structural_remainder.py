@@ -51,7 +51,7 @@ class StructuralRemainder(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import StructuralLaw, StructuralRemainder
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
     >>> fitted = [

@@ -14,10 +14,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty
-from gnncal.calibrators.losses import loss_and_residual
-from gnncal.calibrators.protocols import warn_unless_converged
-from gnncal.calibrators.solvers import Solution, lbfgs
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
@@ -25,6 +21,10 @@ from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import log_losses, softmax
+from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty
+from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.protocols import warn_unless_converged
+from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 
 FLOOR = 0.02  # delta: what a class gets if no neighbour gives it probability

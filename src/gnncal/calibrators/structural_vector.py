@@ -37,7 +37,7 @@ class StructuralVector(StructuralScores):
 
     >>> import numpy as np
     >>> from gnncal import StructuralVector
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = sample.graph.features[:, :3] + [1, 0, 0], sample.graph
     >>> calibrator = StructuralVector().fit(logits, sample.labels, graph, nodes=range(500))

@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.affine import BOUND, RIDGE, SMALLEST_NORMAL, AffineCalibrator
-from gnncal.calibrators.losses import loss_and_residual
 from gnncal.calibrators.temperature import best_temperature
-from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.core.probability import log_losses, softmax
+from gnncal.fitting.adam import Objective
+from gnncal.fitting.losses import loss_and_residual
 
 
 class StructuredScaling(AffineCalibrator):
@@ -124,7 +124,7 @@ class StructuredVectorScaling(StructuredScaling):
     --------
     >>> import numpy as np
     >>> from gnncal import StructuredVectorScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3] + [1, 0, 0]
     >>> report = StructuredVectorScaling().fit(logits, sample.labels, nodes=range(300)).fit_report_
@@ -176,7 +176,7 @@ class StructuredMatrixScaling(StructuredScaling):
     --------
     >>> import numpy as np
     >>> from gnncal import StructuredMatrixScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = sample.graph.features[:, :3] @ [[4, 3, 0], [0, 4, 0], [0, 0, 4]]  # 0 leaks into 1
     >>> report = StructuredMatrixScaling().fit(logits, sample.labels, nodes=range(300)).fit_report_

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal.calibrators.base import fit_quietly
-from gnncal.calibrators.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
+from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
+from gnncal.fitting.protocols import Protocol
 
 
 class TemperatureScaling(ParametricTemperature):
@@ -50,7 +50,7 @@ class TemperatureScaling(ParametricTemperature):
 
     >>> import numpy as np
     >>> from gnncal import TemperatureScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(1000, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = TemperatureScaling().fit(logits, sample.labels, nodes=range(500))

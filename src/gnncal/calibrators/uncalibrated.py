@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
+from gnncal.fitting.losses import TemperatureLoss
 
 
 class Uncalibrated(TemperatureCalibrator):

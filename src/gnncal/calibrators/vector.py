@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_objective
-from gnncal.calibrators.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
-from gnncal.core.adam import Objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint
 from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.core.probability import softmax
+from gnncal.fitting.adam import Objective
+from gnncal.fitting.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
 
 
 class VectorScaling(AffineCalibrator):
@@ -57,7 +57,7 @@ class VectorScaling(AffineCalibrator):
 
     >>> import numpy as np
     >>> from gnncal import VectorScaling
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 2 * sample.graph.features[:, :3] + [1, 0, 0]
     >>> calibrator = VectorScaling().fit(logits, sample.labels, nodes=range(2000))

@@ -13,8 +13,8 @@ from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gnncal.bundles import Bundle
     from gnncal.calibrators.base import Calibrator
+    from gnncal.files import Bundle
 
 
 def apply(
@@ -32,8 +32,8 @@ def apply(
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
     """
-    from gnncal.bundles import DECISION_FILES, PROBABILITY_FILES, read_bundle
-    from gnncal.calibrators.persistence import load
+    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files.saved import load
     from gnncal.pipeline import apply as run
 
     fitted = load(calibrator)

@@ -37,8 +37,8 @@ def calibrate(
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
     calibrator.safetensors and summary.json.
     """
-    from gnncal.bundles import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.calibrators.catalogue import find_name, get_calibrator
+    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.pipeline import DEFAULT_METHOD
     from gnncal.pipeline import calibrate as run
 

@@ -15,9 +15,9 @@ from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gnncal.bundles import Bundle
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
+    from gnncal.files import Bundle
 
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
@@ -75,8 +75,8 @@ def decide(
     gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors and
     summary.json.
     """
-    from gnncal.bundles import DECISION_FILES, read_bundle
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
+    from gnncal.files import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
     if probabilities is not None and (method or param):
@@ -129,7 +129,7 @@ def _check_options(
 
 def _check_folder(folder: Path) -> None:
     """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
-    from gnncal.bundles import PROBABILITY_FILES
+    from gnncal.files import PROBABILITY_FILES
 
     for name in PROBABILITY_FILES:
         if (folder / name).exists():
@@ -156,7 +156,7 @@ def _calibrate(
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:
-    from gnncal.bundles import read_probabilities
+    from gnncal.files import read_probabilities
 
     probs = read_probabilities(path, bundle)
     n_classes = bundle.logits.shape[1]

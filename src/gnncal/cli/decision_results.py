@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
-    from gnncal.bundles import Bundle
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import BoolArray, FloatArray, IntArray
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
+    from gnncal.files import Bundle
 
 ASSUMPTION = (
     "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
@@ -41,7 +41,7 @@ def write_files(
     staging: Path, bundle: Bundle, found: Decisions, notes: list[str], *, as_parquet: bool
 ) -> dict[str, Any]:
     """Write decisions, summary and the calibrator, if there is one; return the summary."""
-    from gnncal.bundles import write_decisions
+    from gnncal.files import write_decisions
 
     written = write_decisions(
         staging, bundle, found.probs, found.decided, found.sets, as_parquet=as_parquet

@@ -21,11 +21,11 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
-    from gnncal.bundles import read_bundle, read_probabilities
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.core.probability import softmax
-    from gnncal.evaluation import evaluate as measure
-    from gnncal.evaluation import evaluation_table
+    from gnncal.files import read_bundle, read_probabilities
+    from gnncal.metrics.evaluation import evaluate as measure
+    from gnncal.metrics.evaluation import evaluation_table
     from gnncal.pipeline import judge
 
     bundle = read_bundle(source)

@@ -30,7 +30,7 @@ def export(
     """
     require("torch", extra="neural", purpose="gnncal export")
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.calibrators.persistence import load
+    from gnncal.files.saved import load
     from gnncal.torch import export as write
     from gnncal.torch.export import SUFFIXES
 

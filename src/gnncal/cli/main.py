@@ -10,15 +10,15 @@ from gnncal import __version__
 from gnncal.cli import bench
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
-from gnncal.cli.csbm import csbm
 from gnncal.cli.decide import decide
-from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.terminal import friendly
+from gnncal.lab.commands.csbm import csbm
+from gnncal.lab.commands.demo import demo
 
 app = typer.Typer(
     name="gnncal",

@@ -41,9 +41,9 @@ def report(
     The file needs no network. It has the verdict, reliability before and after, the groups of
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
-    from gnncal.bundles import read_bundle
+    from gnncal.files import read_bundle
+    from gnncal.inspection.page.report import report as make
     from gnncal.inspection.subject import DEFAULT_METHODS
-    from gnncal.rendering.calibration.report import report as make
     from gnncal.scale.summary import is_summary
 
     target = page_target(page)
@@ -78,8 +78,8 @@ def report(
 
 def _report_at_scale(source: Path, page: Path, *, title: str | None, json: bool) -> None:
     """Draw what a run at scale measured; its nodes are not read again."""
-    from gnncal.core.files import write_atomically
-    from gnncal.rendering.calibration.summary import summary_page, summary_verdict
+    from gnncal.files.atomic import write_atomically
+    from gnncal.inspection.page.summary import summary_page, summary_verdict
     from gnncal.scale.summary import read_summary
 
     summary = read_summary(source)

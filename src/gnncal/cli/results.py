@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
-    from gnncal.bundles import Bundle
+    from gnncal.files import Bundle
     from gnncal.pipeline import Calibration
 
 
@@ -34,8 +34,8 @@ def write_results(
     with_calibrator: bool,
 ) -> dict[str, Any]:
     """Write probabilities, summary and perhaps the calibrator; return the summary."""
-    from gnncal.bundles import write_probabilities
     from gnncal.calibrators.base import TemperatureCalibrator
+    from gnncal.files import write_probabilities
 
     calibrator = result.calibrator
     temperature = None

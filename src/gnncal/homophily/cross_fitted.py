@@ -56,7 +56,7 @@ class CrossFitted(TrainedPredictor):
     >>> import numpy as np
     >>> from gnncal import HoTS
     >>> from gnncal.homophily import CrossFitted
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=CrossFitted(n_folds=2, max_epochs=50))

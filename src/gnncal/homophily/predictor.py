@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gnncal.core.adam import Checkpoint, adam
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
+from gnncal.fitting.adam import Checkpoint, adam
 from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Situation, Weights
 from gnncal.homophily.network import Network, Propagation
 from gnncal.homophily.share import neighbour_class_share
@@ -212,7 +212,7 @@ class Predictor(TrainedPredictor):
     >>> import numpy as np
     >>> from gnncal import HoTS
     >>> from gnncal.homophily import Predictor
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=Predictor(max_epochs=50))

@@ -15,7 +15,6 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.probability import softmax
 from gnncal.decisions import SetOutcome
-from gnncal.evaluation import Comparison, Evaluation, compare, evaluate
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import Facts, describe_graph
@@ -31,6 +30,7 @@ from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
 from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
 from gnncal.metrics import ReliabilityBins, reliability_bins
+from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate
 from gnncal.pipeline import Calibration, calibrate
 
 Progress = Callable[[str], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gnncal.evaluation import Comparison, Difference, Evaluation
+from gnncal.metrics.evaluation import Comparison, Difference, Evaluation
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly matters in use

@@ -7,7 +7,6 @@ from gnncal.metrics.calibration import (
     maximum_calibration_error,
     smooth_calibration_error,
 )
-from gnncal.metrics.catalogue import METRICS, Metric, measure
 from gnncal.metrics.floor import NoiseFloor, calibration_floor, degree_floor
 from gnncal.metrics.groups import (
     GroupCells,
@@ -29,6 +28,7 @@ from gnncal.metrics.scoring import (
     negative_log_likelihood,
     prediction_change_rate,
 )
+from gnncal.metrics.table import METRICS, Metric, measure
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_calibration_error
 
 __all__ = [

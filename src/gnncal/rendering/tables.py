@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from gnncal.evaluation import Difference, Evaluation
+from gnncal.metrics.evaluation import Difference, Evaluation
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnncal.bundles.parquet import class_names_in
 from gnncal.core.errors import InputError
+from gnncal.files.parquet import class_names_in
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
 SPLITS = ("train", "val", "test")

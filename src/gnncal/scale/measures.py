@@ -12,8 +12,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.probability import SMALLEST_PROBABILITY
-from gnncal.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
+from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import NoiseFloor
 from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.engines import Engine

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
-from gnncal.calibrators.persistence import load
 from gnncal.core.errors import InputError, require
+from gnncal.files.saved import load
 from gnncal.pipeline import DEFAULT_METHOD
 from gnncal.scale.columns import check_source
 from gnncal.scale.engines import open_engine

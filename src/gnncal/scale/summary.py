@@ -14,9 +14,9 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
-from gnncal.evaluation import Difference
 from gnncal.metrics.binning import Cells, ReliabilityBins
-from gnncal.metrics.catalogue import FLOOR_SUFFIX, METRICS
+from gnncal.metrics.evaluation import Difference
+from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 
 FORMAT = 1
 FILE = "metrics.json"

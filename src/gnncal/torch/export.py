@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gnncal.core.constraints import choice
 from gnncal.core.errors import InputError, require
-from gnncal.core.files import write_atomically
+from gnncal.files.atomic import write_atomically
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]

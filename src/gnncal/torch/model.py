@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
-from gnncal.calibrators.persistence import load as load_calibrator
 from gnncal.core.errors import InputError
-from gnncal.core.files import write_atomically
+from gnncal.files.atomic import write_atomically
+from gnncal.files.saved import load as load_calibrator
 from gnncal.torch.batches import check_batch
 from gnncal.torch.catalogue import to_module
 from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of

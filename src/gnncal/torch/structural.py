@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from gnncal.calibrators.law import LOG_TEMPERATURE
 from gnncal.calibrators.structural import StructuralLaw
 from gnncal.calibrators.structural_base import LawHolder
 from gnncal.calibrators.structural_scores import FLOOR, LOWEST_LOGIT, StructuralScores
+from gnncal.fitting.law import LOG_TEMPERATURE
 from gnncal.homophily.neighbourhood import DEGREE_SCALE
 from gnncal.torch.module import CalibratorModule, TemperatureModule
 from gnncal.torch.neighbours import Neighbours

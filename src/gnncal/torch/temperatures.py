@@ -16,9 +16,9 @@ from gnncal.calibrators.entropy import (
     EntropyScaling,
     LogEntropyScaling,
 )
-from gnncal.calibrators.parameters import TEMPERATURE_RANGE
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
+from gnncal.fitting.parameters import TEMPERATURE_RANGE
 from gnncal.torch.module import TemperatureModule
 from gnncal.torch.neighbours import Neighbours
 from gnncal.torch.probability import concentration, read_rows

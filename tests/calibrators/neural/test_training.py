@@ -188,7 +188,7 @@ def test_the_seed_decides_the_result_and_leaves_no_trace(kind):
 
 def test_sparse_products_and_attention_pass_gradcheck():
     from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods
-    from gnncal.tensors.sparse import SparseMatrix
+    from gnncal.calibrators.neural.sparse import SparseMatrix
 
     generator = np.random.default_rng(0)
     matrix = SparseMatrix(sparse.random_array((6, 9), density=0.4, rng=generator).tocsr())

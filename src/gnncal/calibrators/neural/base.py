@@ -11,15 +11,15 @@ from sklearn.utils import check_random_state
 
 from gnncal.calibrators import protocols
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
-from gnncal.calibrators.parameters import TEMPERATURE_RANGE
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
+from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.parameters import TEMPERATURE_RANGE
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,7 +28,7 @@ from gnncal.core.learned import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.tensors.sparse import SparseMatrix
+    from gnncal.calibrators.neural.sparse import SparseMatrix
 
 Link = Literal["softplus", "log-shifted"]
 SHIFT = 1.1  # of the original link
@@ -111,7 +111,7 @@ class CaGCN(NeuralTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import CaGCN
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = CaGCN(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))
@@ -179,7 +179,7 @@ class CaGCN(NeuralTemperature):
         import torch
 
         from gnncal.calibrators.neural.propagation import restrict
-        from gnncal.tensors.sparse import SparseMatrix
+        from gnncal.calibrators.neural.sparse import SparseMatrix
 
         adjacency = self._adjacency(graph, logits.dtype)
         last, senders = restrict(adjacency, rows)

@@ -106,7 +106,7 @@ class GATS(NeuralTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import GATS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = GATS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))

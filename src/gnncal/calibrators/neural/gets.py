@@ -31,8 +31,8 @@ from gnncal.core.probability import softmax
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.tensors.features import ConstantFeatures
-    from gnncal.tensors.sparse import SparseMatrix
+    from gnncal.calibrators.neural.features import ConstantFeatures
+    from gnncal.calibrators.neural.sparse import SparseMatrix
 
 EXPERTS = ("l", "f", "d", "lf", "fd", "ld", "lfd")  # which of logits, features, degrees each sees
 
@@ -118,7 +118,7 @@ class GETS(NeuralCalibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import GETS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> report = GETS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200)).fit_report_
@@ -248,9 +248,9 @@ class GETS(NeuralCalibrator):
     ) -> _Inputs:
         import torch
 
+        from gnncal.calibrators.neural.features import ConstantFeatures
         from gnncal.calibrators.neural.propagation import restrict
-        from gnncal.tensors.features import ConstantFeatures
-        from gnncal.tensors.sparse import SparseMatrix
+        from gnncal.calibrators.neural.sparse import SparseMatrix
 
         self._check_features(graph)
         z = bounded(logits)

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-from gnncal.calibrators.protocols import Protocol
 from gnncal.core.constraints import SEED, Constraint, choice, number, whole_number
+from gnncal.fitting.protocols import Protocol
 
 StopOn = Literal["held-out", "train", "none"]
 

@@ -107,7 +107,7 @@ class WATS(NeuralTemperature):
     --------
     >>> import numpy as np
     >>> from gnncal import WATS
-    >>> from gnncal.simulation import CSBM
+    >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = WATS(max_epochs=100).fit(logits, sample.labels, graph, nodes=range(200))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.law import LOG_TEMPERATURE
 from gnncal.calibrators.structural import StructuralLaw
+from gnncal.fitting.law import LOG_TEMPERATURE
 from gnncal.homophily.neighbourhood import COVARIATES, DEGREE_SCALE, Neighbourhood
 from gnncal.homophily.normalised import normalised_homophily
 from gnncal.scale import edges as passes

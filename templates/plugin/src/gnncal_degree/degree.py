@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gnncal import FitReport, Graph, TemperatureCalibrator
-from gnncal.calibrators.losses import TemperatureLoss
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number
 from gnncal.core.data import FitData
 from gnncal.core.learned import LearnedTable
+from gnncal.fitting.losses import TemperatureLoss
 
 LARGEST = 5.0  # |ln T| beyond it makes softmax constant or one-hot
 

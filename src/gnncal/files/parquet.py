@@ -1,0 +1,223 @@
+"""Bundles as a folder of Parquet files.
+
+``nodes.parquet`` has the columns id, label (null or -1 where unknown), split (train, val, test or
+null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in the
+schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
+names.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.checks import check_probs, warn_about_edge_weights
+from gnncal.core.errors import InputError, require, shown
+from gnncal.core.graph import Graph
+from gnncal.files.archives import check_expansion
+from gnncal.files.atomic import write_atomically
+from gnncal.files.bundle import Bundle, rows_of
+
+SPLITS = ("train", "val", "test")
+COLUMNS = ("id", "label", "split", "src", "dst", "weight")
+
+
+def read(folder: Path, *, labels_required: bool = True) -> Bundle:
+    """Read the bundle in a folder."""
+    columns = ["id", "label", "split"] if labels_required else ["id"]
+    nodes = _read_table(folder / "nodes.parquet", columns)
+    edges = _read_table(folder / "edges.parquet", ["src", "dst"])
+    logits = _numbered_columns(nodes, "z", folder / "nodes.parquet")
+    ids = _column(nodes, "id")
+    where = f"{folder / 'edges.parquet'}"
+    edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
+    if "weight" in edges.column_names:
+        warn_about_edge_weights("weight")
+    names = class_names_in(nodes.schema, folder / "nodes.parquet")
+    masks = _splits(nodes, folder)
+    return Bundle.checked(
+        logits=logits,
+        labels=_labels(nodes, names, folder),
+        graph=Graph(edge_index, len(ids)),
+        train=masks["train"],
+        val=masks["val"],
+        test=masks["test"] if masks["test"].any() else None,
+        node_ids=ids,
+        class_names=names,
+        labels_required=labels_required,
+    )
+
+
+def write_probabilities(
+    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
+) -> Path:
+    """Write the columns id, prediction, confidence, temperature, p0..pK-1."""
+    columns = _predictions(bundle, probs)
+    if temperature is not None:
+        columns["temperature"] = temperature
+    columns |= {f"p{c}": probs[:, c] for c in range(probs.shape[1])}
+    return _write(folder / "probabilities.parquet", columns, bundle)
+
+
+def write_decisions(
+    folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
+) -> Path:
+    """Write the columns id, prediction, confidence, decide, perhaps set0..setK-1."""
+    columns = {**_predictions(bundle, probs), "decide": decided}
+    if sets is not None:
+        columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
+    return _write(folder / "decisions.parquet", columns, bundle)
+
+
+def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
+    """Return the columns p0..pK-1 and the ids."""
+    table = _read_table(path, ["id"])
+    return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
+
+
+def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
+    predictions, rows = probs.argmax(axis=1), np.arange(len(probs))
+    return {
+        "id": rows if bundle.node_ids is None else bundle.node_ids,
+        "prediction": predictions,
+        "confidence": probs[rows, predictions],
+    }
+
+
+def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
+    pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
+    table = pa.table(columns)
+    if bundle.class_names is not None:
+        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    write_atomically(path, sink.getvalue().to_pybytes())
+    return path
+
+
+def _read_table(path: Path, required: list[str]) -> Any:
+    """Return the columns that may be of use; sizes and types are looked at before they are read."""
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    if not path.is_file():
+        raise InputError(f"there is no file {path}.")
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+            _check_names(schema.names, required, path)
+            wanted = [name for name in schema.names if _is_of_use(name)]
+            _check_types(schema, wanted, path)
+            check_expansion(path, 8 * n_rows * len(wanted))
+            table = file.read(wanted)
+        table.validate(full=True)  # text that is no UTF-8 would fail later
+    except InputError:
+        raise
+    except Exception as error:  # a broken file makes Arrow raise almost anything
+        raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
+    return table
+
+
+def _is_of_use(name: str) -> bool:
+    return name in COLUMNS or (name[:1] in ("z", "p") and name[1:].isdigit())
+
+
+def _check_names(names: list[str], required: list[str], path: Path) -> None:
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise InputError(
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(names)}."
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path} has the column {twice[0]} more than once.")
+
+
+def _check_types(schema: Any, names: list[str], path: Path) -> None:
+    types = require("pyarrow", extra="parquet", purpose="reading Parquet").types
+    for name in names:
+        kind = schema.field(name).type
+        while types.is_dictionary(kind):
+            kind = kind.value_type
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+        is_text = types.is_string(kind) or types.is_large_string(kind)
+        if not (is_number or (is_text and name in COLUMNS)):
+            expected = "numbers or text" if name in COLUMNS else "numbers"
+            raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
+
+
+def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
+    names = [
+        n for n in table.column_names if n[: len(prefix)] == prefix and n[len(prefix) :].isdigit()
+    ]
+    expected = [f"{prefix}{c}" for c in range(len(names))]
+    if not names or sorted(names) != sorted(expected):
+        raise InputError(
+            f"{path} needs the columns {prefix}0, {prefix}1, ... without gaps; it has "
+            f"{', '.join(table.column_names)}."
+        )
+    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in expected], axis=1)
+
+
+def _column(table: Any, name: str) -> npt.NDArray[Any]:
+    if table[name].null_count:
+        raise InputError(f"the column {name} has {table[name].null_count} nulls; fill them in.")
+    values = np.asarray(table[name].to_numpy())
+    if values.dtype != object:
+        return values
+    if not all(isinstance(value, str) for value in values):
+        raise InputError(f"the column {name} is of type {table[name].type}; use numbers or text.")
+    return values.astype(str)
+
+
+def class_names_in(schema: Any, where: Path | str) -> list[str] | None:
+    """Return the class names in the metadata of a Parquet schema, None if it has none."""
+    metadata = schema.metadata or {}
+    if b"class_names" not in metadata:
+        return None
+    try:
+        names = json.loads(metadata[b"class_names"])
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
+        raise InputError(f"class_names in {where} is not a JSON list of names.")
+    return [str(name) for name in names]
+
+
+def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
+    if "label" not in table.column_names:
+        return np.full(table.num_rows, -1)
+    column = table["label"].to_pylist()
+    if not all(value is None or isinstance(value, int | float | str) for value in column):
+        raise InputError(
+            f"the column label is of type {table['label'].type}; use integers or class names."
+        )
+    if not any(isinstance(value, str) for value in column):
+        return np.array([-1 if value is None else value for value in column])
+    if names is None:
+        raise InputError(
+            f"labels in {folder / 'nodes.parquet'} are names but the file does not say which z "
+            "column each class has; add schema metadata class_names, a JSON list in column order."
+        )
+    code: dict[str | None, int] = {name: c for c, name in enumerate(names)}
+    unknown = sorted({str(value) for value in column if value is not None and value not in code})
+    if unknown:
+        raise InputError(f"the label {unknown[0]!r} is not among the class names {shown(names)}.")
+    return np.array([code.get(value, -1) for value in column])
+
+
+def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
+    values = np.full(table.num_rows, None)
+    if "split" in table.column_names:
+        values = np.array(table["split"].to_pylist(), dtype=object)
+    unknown = sorted({str(v) for v in values if v is not None and v not in SPLITS})
+    if unknown:
+        raise InputError(
+            f"the column split of {folder / 'nodes.parquet'} has {unknown[0]!r}; "
+            f"expected {', '.join(SPLITS)} or null."
+        )
+    return {split: values == split for split in SPLITS}

@@ -1,0 +1,225 @@
+r"""The structural law of temperature, its prior, and the fit of both.
+
+.. math:: \ln T_i = \ln[T_c (1 - e_i) + T_u e_i] + w \cdot s_i + o_{\hat y_i}
+
+Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T_u. The weights w
+say how the neighbourhood s changes it, the offsets o how each predicted class does.
+
+A prior says what few calibration nodes cannot: neighbourhoods and classes do not matter, T_c is
+about three times T_u, and both are near one. Its tails are heavy, so that many nodes overrule it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.solvers import Solution, distinct_ends, newton
+
+LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
+STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
+WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
+SMALLEST_PRECISION = 1e-3  # of the posterior in any direction
+
+
+class LawRows(NamedTuple):
+    """What the law looks at, one row for each node."""
+
+    entropy: FloatArray  # (n,) e
+    covariates: FloatArray  # (n, m) s, centred
+    predictions: IntArray  # (n,)
+
+    def every(self, stride: int) -> LawRows:
+        """Keep one row in ``stride``."""
+        return self.take(slice(None, None, stride))
+
+    def take(self, chosen: IntArray | slice) -> LawRows:
+        """Keep some rows."""
+        return LawRows(self.entropy[chosen], self.covariates[chosen], self.predictions[chosen])
+
+
+class Law(NamedTuple):
+    """The parameters of the law."""
+
+    log_certain: float  # ln T_c
+    log_uncertain: float  # ln T_u
+    weights: FloatArray  # (m,) w
+    offsets: FloatArray  # (n_classes,) o
+
+    @classmethod
+    def of(cls, theta: FloatArray, n_covariates: int) -> Law:
+        """Read the parameters off a vector."""
+        weights, offsets = np.split(theta[2:], [n_covariates])
+        return cls(float(theta[0]), float(theta[1]), weights, offsets)
+
+    def log_temperature(self, rows: LawRows) -> FloatArray:
+        """Compute ln T of each row, shape (n,), within the range of temperatures."""
+        return np.clip(self._unclipped(rows), -LOG_TEMPERATURE, LOG_TEMPERATURE)
+
+    def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,).
+
+        The derivative by the offset of the predicted class is one. A temperature at the limit of
+        its range does not move with the parameters.
+        """
+        unclipped = self._unclipped(rows)
+        share = np.exp(self.log_certain) * (1.0 - rows.entropy)
+        share /= share + np.exp(self.log_uncertain) * rows.entropy
+        jacobian = np.vstack([share, 1.0 - share, rows.covariates.T])
+        clipped = np.clip(unclipped, -LOG_TEMPERATURE, LOG_TEMPERATURE)
+        return clipped, jacobian, (clipped == unclipped).astype(np.float64)
+
+    def _unclipped(self, rows: LawRows) -> FloatArray:
+        certain, uncertain = np.exp(self.log_certain), np.exp(self.log_uncertain)
+        base = np.log(certain * (1.0 - rows.entropy) + uncertain * rows.entropy)
+        return base + rows.covariates @ self.weights + self.offsets[rows.predictions]
+
+
+@dataclass(frozen=True)
+class LawPrior:
+    """Prior of the law's parameters: how far they may lie from those of no effect.
+
+    ``benchmarks/choose_structural.py`` chose these numbers, one family of graphs left out at a
+    time.
+    """
+
+    ratio: float = 1.2  # centre of ln(T_c / T_u)
+    ratio_scale: float = 1.0
+    level_scale: float = 0.3  # of (ln T_c + ln T_u) / 2, around 0
+    degrees_of_freedom: float = 3.0  # of Student's t, for the two above
+    weight_shape: float = 1.0  # the weights' common precision has a Gamma prior,
+    weight_rate: float = 1.0  # which is integrated out
+    offset_precision: float = 32.0
+
+    def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
+        """Return the negative log density up to a constant, its gradient, and its Hessian."""
+        m, n_classes = len(law.weights), len(law.offsets)
+        gradient, hessian = np.zeros(2 + m + n_classes), np.zeros((2 + m + n_classes,) * 2)
+        value = 0.0
+        for direction, centre, scale in (
+            (np.array([1.0, -1.0]), self.ratio, self.ratio_scale),
+            (np.array([0.5, 0.5]), 0.0, self.level_scale),
+        ):
+            distance = float(direction @ law[:2]) - centre
+            penalty, slope, curvature = student_penalty(distance, scale, self.degrees_of_freedom)
+            value += penalty
+            gradient[:2] += slope * direction
+            hessian[:2, :2] += curvature * np.outer(direction, direction)
+        weights = slice(2, 2 + m)
+        penalty, gradient[weights], hessian[weights, weights] = gamma_mixture_penalty(
+            law.weights, self.weight_shape, self.weight_rate
+        )
+        value += penalty + 0.5 * self.offset_precision * float(law.offsets @ law.offsets)
+        gradient[2 + m :] = self.offset_precision * law.offsets
+        hessian[2 + m :, 2 + m :] = self.offset_precision * np.eye(n_classes)
+        return value, gradient, hessian
+
+
+def student_penalty(x: float, scale: float, dof: float) -> tuple[float, float, float]:
+    """Student's negative log density at x, its slope and curvature."""
+    width = dof * scale**2
+    total = width + x * x
+    value = 0.5 * (dof + 1.0) * float(np.log1p(x * x / width))
+    return value, (dof + 1.0) * x / total, (dof + 1.0) * (width - x * x) / total**2
+
+
+def gamma_mixture_penalty(
+    weights: FloatArray, shape: float, rate: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """Negative log density of N(0, 1/precision) weights whose precision is Gamma(shape, rate).
+
+    The evidence of the weights together sets the precision: it is high while all are small.
+    """
+    exponent = shape + 0.5 * len(weights)
+    total = rate + 0.5 * float(weights @ weights)
+    precision = exponent / total
+    hessian = precision * np.eye(len(weights))
+    hessian -= precision**2 / exponent * np.outer(weights, weights)
+    return exponent * float(np.log(total / rate)), precision * weights, hessian
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """The most probable law, and how certain the calibration nodes make it."""
+
+    law: Law
+    covariance: FloatArray  # of (ln T_c, ln T_u, w, o), by Laplace's approximation
+    loss: float  # mean cross-entropy, without the prior
+    solution: Solution
+
+
+def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior) -> LawFit:
+    """Maximise the posterior by Newton's method, from several starts.
+
+    Only offsets of classes that are predicted at some row are fitted; the others stay zero.
+    """
+    n_classes, m = logits.shape[1], rows.covariates.shape[1]
+    seen, classes = np.unique(rows.predictions, return_inverse=True)
+    rows = rows._replace(predictions=classes)
+    loss = TemperatureLoss(logits, labels)
+    limits = np.full(2 + m + len(seen), np.inf)
+    limits[:2] = LOG_TEMPERATURE
+
+    def follow(starts: FloatArray, stride: int) -> list[Solution]:
+        part, on_part = rows.every(stride), loss.every(stride) if stride > 1 else loss
+
+        def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            laws = [Law.of(theta, m) for theta in thetas]
+            found = [_posterior_derivatives(law, part, on_part, prior) for law in laws]
+            values, gradients, hessians = zip(*found, strict=True)
+            return np.array(values), np.array(gradients), np.array(hessians)
+
+        return sorted(newton(derivatives, starts, -limits, limits), key=lambda run: run.loss)
+
+    starts: FloatArray = np.zeros((len(STARTS), len(limits)))
+    starts[:, 0], starts[:, 1] = np.array(STARTS) / 2, -np.array(STARTS) / 2
+    for n_nodes in WARM_UP_NODES:  # most steps are taken where they are cheap
+        stride = len(labels) // n_nodes
+        if stride > 1:
+            starts = distinct_ends(follow(starts, stride))
+    solution = follow(starts, 1)[0]
+    seen_law = Law.of(solution.parameters, m)
+    hessian = len(labels) * _posterior_derivatives(seen_law, rows, loss, prior)[2]
+    covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
+    fitted = np.append(np.arange(2 + m), 2 + m + seen)
+    covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
+    offsets = np.zeros(n_classes)
+    offsets[seen] = seen_law.offsets
+    fitted_loss = solution.loss - prior.derivatives(seen_law)[0] / len(labels)
+    return LawFit(seen_law._replace(offsets=offsets), covariance, fitted_loss, solution)
+
+
+def _posterior_derivatives(
+    law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the mean negative log posterior of a row, its gradient, and its Hessian."""
+    log_temperature, jacobian, moves = law.derivatives(rows)
+    temperature = np.exp(log_temperature)
+    value, by_temperature, curvature = loss.derivatives(temperature)
+    slope = by_temperature * temperature * moves  # by ln T
+    curvature = (curvature * temperature**2 * moves) + slope
+    (p, n), n_classes = jacobian.shape, len(law.offsets)
+    weighted = jacobian * curvature
+    penalty, gradient, hessian = prior.derivatives(law)
+    gradient, hessian = gradient / n, hessian / n
+    hessian[:p, :p] += weighted @ jacobian.T
+    bend = float(slope @ (jacobian[0] * jacobian[1]))  # T_c and T_u mix inside a logarithm
+    hessian[:2, :2] += bend * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    classes = rows.predictions
+    crossed = [np.bincount(classes, row, minlength=n_classes) for row in weighted]
+    hessian[:p, p:] += crossed
+    hessian[p:, :p] += np.transpose(crossed)
+    hessian[p:, p:] += np.diag(np.bincount(classes, curvature, minlength=n_classes))
+    gradient[:p] += jacobian @ slope
+    gradient[p:] += np.bincount(classes, slope, minlength=n_classes)
+    return float(value) + penalty / n, gradient, hessian
+
+
+def _inverse(hessian: FloatArray) -> FloatArray:
+    """The inverse of a Hessian; where it is flat or bends down, the precision is a small one."""
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T

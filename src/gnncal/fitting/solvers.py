@@ -1,0 +1,155 @@
+"""Solvers that minimise a loss: Newton for a few parameters, L-BFGS for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.fitting.adam import Objective
+
+# (n_starts, p) parameters -> losses (n_starts,), gradients (n_starts, p), Hessians (n_starts, p, p)
+Derivatives = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+MAX_ITERATIONS = 500
+GRADIENT_TOLERANCE = 1e-8
+STEP_TOLERANCE = 1e-9
+LONGEST_STEP = 2.0  # parameters are logarithms: a factor of seven at most
+SMALLEST_CURVATURE = 1e-12
+SAME_END = 0.05  # parameters that differ by less lead to one minimum
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Fitted parameters and how the solver ended."""
+
+    parameters: FloatArray
+    loss: float
+    n_iter: int
+    converged: bool
+
+
+def newton(
+    derivatives: Derivatives,
+    starts: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    n_kept: int | None = None,
+) -> list[Solution]:
+    """Newton's method for a handful of bounded parameters, from several starts at once.
+
+    The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
+    loss is not convex; steps are shortened until the loss falls. One round evaluates every start
+    that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
+    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic.
+    """
+    theta = np.clip(starts, lower, upper)
+    loss, gradient, hessian = derivatives(theta)
+    if n_kept is not None and n_kept < len(theta):
+        kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
+        theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
+    step = _steps_within(theta, gradient, hessian, lower, upper)
+    n_rounds = np.zeros(len(theta), dtype=int)
+    for _ in range(MAX_ITERATIONS):
+        proposal = np.clip(theta + step, lower, upper)
+        moving = np.flatnonzero(np.abs(proposal - theta).max(axis=1) >= STEP_TOLERANCE)
+        if moving.size == 0:
+            break
+        n_rounds[moving] += 1
+        tried, gradient, hessian = derivatives(proposal[moving])
+        falls = tried < loss[moving]
+        better, worse = moving[falls], moving[~falls]
+        step[worse] /= 4.0
+        if better.size:
+            theta[better], loss[better] = proposal[better], tried[falls]
+            step[better] = _steps_within(
+                theta[better], gradient[falls], hessian[falls], lower, upper
+            )
+    still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
+    ends = zip(theta, loss.tolist(), n_rounds.tolist(), (~still).tolist(), strict=True)
+    return [Solution(*end) for end in ends]
+
+
+def _steps_within(
+    theta: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> FloatArray:
+    """Return the Newton step of each start, zero where it has converged.
+
+    A coordinate that would leave the box stops at its bound and the others are solved again;
+    clipping a joint step instead would leave them where the loss rises.
+    """
+    moving = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
+    gradient = np.where(moving, gradient, 0.0)
+    convex = _positive_definite(np.where(_pairs(moving), hessian, 0.0))
+    step = np.zeros_like(theta)
+    identity = np.eye(theta.shape[1])
+    for _ in range(theta.shape[1]):
+        pull = gradient[..., None] + convex @ np.where(moving, 0.0, step)[..., None]
+        solved = np.linalg.solve(np.where(_pairs(moving), convex, identity), -pull)[..., 0]
+        step = np.where(moving, solved, step)
+        inside = np.clip(theta + step, lower, upper) - theta
+        leaving = moving & (np.abs(inside - step) > STEP_TOLERANCE)
+        if not leaving.any():
+            break
+        step = np.where(leaving, inside, step)
+        moving = moving & ~leaving
+    uphill = (gradient * step).sum(axis=1, keepdims=True) >= 0  # pinning may turn a step
+    step = np.where(uphill, -gradient, step)
+    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
+    step *= np.minimum(1.0, LONGEST_STEP / longest)
+    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
+    return np.where(converged, 0.0, step)
+
+
+def _positive_definite(hessian: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.abs(values)
+    largest = np.maximum(1.0, values.max(axis=1, keepdims=True))
+    values = np.maximum(values, SMALLEST_CURVATURE * largest)
+    return (vectors * values[:, None, :]) @ vectors.swapaxes(1, 2)
+
+
+def _pairs(chosen: BoolArray) -> BoolArray:
+    return chosen[:, :, None] & chosen[:, None, :]
+
+
+def distinct_ends(runs: list[Solution]) -> FloatArray:
+    """Return where the runs ended, each place once."""
+    ends: list[FloatArray] = []
+    for run in runs:
+        if all(np.abs(run.parameters - end).max() > SAME_END for end in ends):
+            ends.append(run.parameters)
+    return np.array(ends)
+
+
+def lbfgs(
+    objective: Objective,
+    start: FloatArray,
+    lower: FloatArray | float,
+    upper: FloatArray | float,
+    *,
+    loss_tolerance: float = 0.0,
+    max_iterations: int = 10_000,
+) -> Solution:
+    """L-BFGS for losses of many parameters, each within its bounds.
+
+    It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
+    """
+    result = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(lower, upper),
+        options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": max_iterations, "maxcor": 20},
+    )
+    # Without a tolerance on the loss, rounding may end the line search at the very minimum.
+    converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6
+    return Solution(result.x, float(result.fun), int(result.nit), converged)

@@ -1,0 +1,167 @@
+"""``gnncal.report``: a calibration as one interactive page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gnncal.files.atomic import write_atomically
+from gnncal.inspection.inspection import Inspection, Progress, inspect
+from gnncal.inspection.page.contents import render
+from gnncal.inspection.subject import DEFAULT_METHODS, Methods, make_subject
+
+NOTEBOOK_HEIGHT = 720  # pixels
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report as a page. A notebook shows it; ``save`` writes it to a file.
+
+    Attributes
+    ----------
+    inspection : Inspection
+        What the page shows, as data.
+    html : str
+        The page, complete in itself.
+
+    Examples
+    --------
+    :func:`gnncal.report` makes one:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
+    >>> page = gnncal.report(
+    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
+    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
+    ... )
+    >>> page.html[:15]
+    '<!doctype html>'
+
+    """
+
+    inspection: Inspection
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file. Nothing half-written is left behind.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+
+        Returns
+        -------
+        Path
+            The path of the file.
+
+        """
+        place = Path(path)
+        write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
+        return place
+
+    def __repr__(self) -> str:
+        verdict = self.inspection.verdict
+        return f"Report: {verdict.label}. {verdict.text}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="gnncal report" '
+            f'style="width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"></iframe>'
+        )
+
+
+def report(
+    logits: Any,
+    labels: Any,
+    graph: Any,
+    *,
+    nodes: Any,
+    test_nodes: Any,
+    train_nodes: Any = None,
+    methods: Methods = DEFAULT_METHODS,
+    class_names: Sequence[str] | None = None,
+    node_ids: Any = None,
+    focus: Sequence[Any] = (),
+    title: str = "Calibration report",
+    command: str = "",
+    progress: Progress = lambda step: None,
+) -> Report:
+    """Calibrate with several methods and show the result as one interactive page.
+
+    The page is a single HTML file that needs no network: reliability before and after, the groups
+    of nodes in which confidence is wrong, the temperature of each node, how many nodes may be
+    decided automatically, and the neighbours of single nodes.
+
+    Parameters
+    ----------
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node, NumPy or torch.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown.
+    graph : Graph or torch_geometric.data.Data
+        The graph of these nodes.
+    nodes : array_like
+        Calibration nodes, mask or indices, usually the validation split.
+    test_nodes : array_like
+        Other labelled nodes, mask or indices, on which everything is judged.
+    train_nodes : array_like, optional
+        Nodes that the model was trained on, mask or indices.
+    methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
+        Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
+        ``structural`` if it is among them, else with the last.
+    class_names : sequence of str, optional
+        A name for each class.
+    node_ids : array_like of shape (n_nodes,), optional
+        A name for each node. Default: its number.
+    focus : sequence, default=()
+        Ids of nodes that the page should show in any case.
+    title : str, default="Calibration report"
+        The page's heading.
+    command : str, default=""
+        How the report was made, shown at its end.
+    progress : callable, optional
+        A function that is told each step before it begins.
+
+    Returns
+    -------
+    Report
+        ``report.save("report.html")`` writes it. In a notebook it shows itself.
+
+    Raises
+    ------
+    InputError
+        If there are no labelled nodes to calibrate on or to judge on, or something does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnncal
+    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
+    >>> page = gnncal.report(
+    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
+    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
+    ... )
+    >>> page.save("report.html").name
+    'report.html'
+
+    """
+    subject = make_subject(
+        logits,
+        labels,
+        graph,
+        nodes=nodes,
+        train_nodes=train_nodes,
+        test_nodes=test_nodes,
+        methods=methods,
+        class_names=class_names,
+        node_ids=node_ids,
+        focus=focus,
+    )
+    inspection = inspect(subject, progress=progress)
+    progress("writing the page")
+    return Report(inspection, render(inspection, title=title, command=command))

@@ -1,0 +1,7 @@
+"""The paper's 18 graphs, read from their raw files."""
+
+from gnncal.lab.datasets.graphs import FACTS, Facts, list_datasets
+from gnncal.lab.datasets.loading import Dataset, load
+from gnncal.lab.datasets.splits import Split, random_split
+
+__all__ = ["FACTS", "Dataset", "Facts", "Split", "list_datasets", "load", "random_split"]

@@ -1,0 +1,264 @@
+"""Every metric of a set of probabilities in one record, and the paired comparison of two sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal import metrics
+from gnncal.core.arrays import FloatArray
+from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
+
+NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
+NAN = float("nan")
+IF_CALIBRATED = "  if perfectly calibrated"
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Tabular):
+    """The metrics of one set of probabilities on labelled nodes.
+
+    Each metric of the catalogue is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes.
+    ece : CalibrationEstimate
+        The ECE with its interval, noise floor and p-value.
+    values : mapping of str to float or None
+        Metrics by name; None for metrics by degree without degrees.
+    floors : mapping of str to float
+        What perfect calibration would show, by the metric's name.
+
+    """
+
+    n_nodes: int
+    ece: metrics.CalibrationEstimate
+    values: Mapping[str, float | None]
+    floors: Mapping[str, float]
+
+    def __getattr__(self, name: str) -> Any:
+        return _entry(self, "values", name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers by name, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Values, floors, and the ECE with its interval.
+
+        """
+        floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
+        return {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
+
+    def _tables(self) -> Sequence[Table]:
+        return [evaluation_table({"value": self})]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of after - before over the same nodes, with a paired 95 % interval.
+
+    Attributes
+    ----------
+    mean : float
+        The mean difference; negative is better for metrics of which less is better.
+    low, high : float
+        Ends of the interval.
+
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
+    """The same nodes before and after calibration; negative differences are improvements.
+
+    Each metric that is a mean over nodes is an attribute: ``comparison.nll``, ``.brier``.
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    differences : mapping of str to Difference
+        Differences by the metric's name.
+    prediction_change_rate : float
+        Share of nodes whose predicted class has changed.
+
+    """
+
+    differences: Mapping[str, Difference]
+    prediction_change_rate: float
+
+    def __getattr__(self, name: str) -> Difference:
+        return _entry(self, "differences", name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.differences]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers by name, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Differences with their intervals, and the share of changed predictions.
+
+        """
+        differences = {name: asdict(found) for name, found in self.differences.items()}
+        return {**differences, "prediction_change_rate": self.prediction_change_rate}
+
+    def _tables(self) -> Sequence[Table]:
+        rows = [
+            [text(name, METRICS[name].heading), *(Cell(v, f"{v:+.4f}") for v in asdict(d).values())]
+            for name, d in self.differences.items()
+        ]
+        rate = self.prediction_change_rate
+        changed = text("prediction_change_rate", "predictions changed %")
+        rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), number(NAN, 0), number(NAN, 0)])
+        title = "after - before, with paired 95 % intervals"
+        return [Table(title, ("metric", "mean", "low", "high"), rows)]
+
+
+def evaluate(
+    labels: Any, probs: Any, *, in_degree: Any = None, random_state: int = 0
+) -> Evaluation:
+    """Compute every metric of some probabilities on labelled nodes.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    in_degree : array_like of shape (n_nodes,), optional
+        In-degrees, for the metrics by degree. Without them these metrics are None.
+    random_state : int, default=0
+        Seed of the resampling behind the interval and the p-value of the ECE.
+
+    Returns
+    -------
+    Evaluation
+        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value beside it.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together or rows do not sum to one.
+
+    Examples
+    --------
+    >>> from gnncal import evaluate
+    >>> evaluation = evaluate([0, 1, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])
+    >>> evaluation.accuracy, round(evaluation.ece.value, 2), round(evaluation.nll, 2)
+    (0.75, 0.3, 0.4)
+
+    """
+    ece = metrics.estimate_calibration_error(labels, probs, random_state=random_state)
+    values = {
+        name: ece.value if name == "ece" else metric.measure(labels, probs, in_degree)
+        for name, metric in METRICS.items()
+    }
+    floors = {
+        name: floor.mean
+        for name, metric in METRICS.items()
+        if name != "ece" and (floor := metric.measure_floor(probs, in_degree)) is not None
+    }
+    return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors})
+
+
+def compare(labels: Any, before: Any, after: Any) -> Comparison:
+    """Say whether some probabilities are better than others on the same nodes.
+
+    The comparison is paired: each node is compared with itself.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    before : array_like of shape (n_nodes, n_classes)
+        Probabilities before calibration.
+    after : array_like of shape (n_nodes, n_classes)
+        Probabilities after calibration.
+
+    Returns
+    -------
+    Comparison
+        Mean differences, after - before, with 95 % intervals, and the share of changed predictions.
+        Negative differences are improvements.
+
+    Examples
+    --------
+    >>> from gnncal import compare
+    >>> comparison = compare([0, 1], [[0.9, 0.1], [0.9, 0.1]], [[0.6, 0.4], [0.6, 0.4]])
+    >>> round(comparison.nll.mean, 2), comparison.prediction_change_rate
+    (-0.49, 0.0)
+
+    """
+
+    def difference(score: Callable[..., FloatArray]) -> Difference:
+        values = score(labels, after) - score(labels, before)
+        spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+        mean, margin = float(values.mean()), float(NORMAL_QUANTILE * spread)
+        return Difference(mean, mean - margin, mean + margin)
+
+    return Comparison(
+        {n: difference(m.per_node) for n, m in METRICS.items() if m.per_node is not None},
+        metrics.prediction_change_rate(before, after),
+    )
+
+
+def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
+    """Return every metric as a row, and a column for each evaluation of the same nodes."""
+    evaluations = list(sides.values())
+    rows: list[list[Cell]] = []
+    for name, metric in METRICS.items():
+        values = [evaluation.values[name] for evaluation in evaluations]
+        cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
+        rows.append([text(name, metric.heading), *cells])
+        if name == "ece":
+            rows += _ece_rows([evaluation.ece for evaluation in evaluations])
+        elif any(name in evaluation.floors for evaluation in evaluations):
+            floors = [evaluation.floors[name] for evaluation in evaluations]
+            cells = [Cell(floor, metric.shown(floor)) for floor in floors]
+            rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
+    title = f"{evaluations[0].n_nodes:,} test nodes"
+    return Table(title, ("metric", *sides), rows)
+
+
+def _ece_rows(estimates: Sequence[metrics.CalibrationEstimate]) -> list[list[Cell]]:
+    shown = METRICS["ece"].shown
+    ends = f"of its {100 * estimates[0].level:.0f} % interval"
+    return [
+        [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, shown(e.low)) for e in estimates)],
+        [
+            text("ece_high", f"  upper end {ends}"),
+            *(Cell(e.high, shown(e.high)) for e in estimates),
+        ],
+        [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, shown(e.floor)) for e in estimates)],
+        [
+            text("ece_p_value", "  p-value of perfect calibration"),
+            *(number(e.p_value, 3) for e in estimates),
+        ],
+    ]
+
+
+def _entry(record: object, field: str, name: str) -> Any:
+    """The entry of a record's field as an attribute, looked up only if the record is complete."""
+    entries = record.__dict__.get(field, {})
+    if name not in entries:
+        known = ", ".join(entries)
+        raise AttributeError(f"{type(record).__name__} has no metric {name!r}; it has {known}.")
+    return entries[name]

@@ -1,1 +1,0 @@
-"""What calibrators and classifiers share that needs torch; nothing here is loaded without it."""

@@ -1,0 +1,126 @@
+"""Records can grow: older and newer ones stay readable beside each other."""
+
+import gzip
+import math
+import zlib
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.lab.bench.measure import measure
+from gnncal.lab.bench.plan import Cell, Plan
+from gnncal.lab.bench.records import SCHEMA, Record, append_lines, read_records
+from gnncal.lab.bench.results import read_results
+from gnncal.lab.bench.runner import run_plan
+from gnncal.lab.bench.tables import comparisons
+from gnncal.lab.bench.tables.collection import all_tables
+from tests.lab.bench.graphs import frozen_bundle, write_bundles
+from tests.lab.bench.test_tables import record
+
+PLAN = Plan(["A"], ["gcn"], [0], ["ts"], ["converged"])
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_bundles(tmp_path / "bundles", datasets=("A",), seeds=(0,))
+
+
+def write(folder, *entries):
+    append_lines(folder / "records" / "Cora-gcn.jsonl", entries)
+
+
+def test_fields_of_a_later_version_are_ignored(tmp_path):
+    one = record("Cora", "gcn", 0, "ts", 0.1)
+    write(tmp_path, {**asdict(one), "colour": "green", "schema": SCHEMA + 1})
+    assert read_records(tmp_path) == {one.cell: replace(one, schema=SCHEMA + 1)}
+
+
+def test_a_record_without_a_schema_number_is_of_the_first(tmp_path):
+    entry = asdict(record("Cora", "gcn", 0, "ts", 0.1))
+    del entry["schema"]
+    write(tmp_path, entry)
+    (found,) = read_records(tmp_path).values()
+    assert (found.schema, SCHEMA) == (1, 2)
+
+
+def test_a_line_that_is_no_record_is_passed_over(tmp_path):
+    write(tmp_path, {"dataset": "Cora", "colour": "green"})
+    assert read_records(tmp_path) == {}
+
+
+def test_an_absent_metric_is_not_a_number_and_fills_no_table(tmp_path):
+    records = [record("Cora", "gcn", seed, "ts", ece) for seed, ece in ((0, 0.1), (1, 0.3))]
+    for name in ("smooth_ece", "selective_accuracy", "prediction_changes", "reliability"):
+        del records[1].metrics[name]
+    records[0].metrics["aurc"] = None
+    write(tmp_path, *map(asdict, records))
+    found = read_results(tmp_path)["paper"]
+    assert math.isnan(records[1].metric("smooth_ece"))
+    assert math.isnan(records[0].metric("aurc"))
+    assert found.mean("ece", "Cora", ["gcn"], "ts") == pytest.approx(0.2)
+    assert found.mean("smooth_ece", "Cora", ["gcn"], "ts") == pytest.approx(0.1)  # of one seed
+    assert math.isnan(found.mean("unheard_of", "Cora", ["gcn"], "ts"))
+    columns = comparisons.overview(found).columns
+    assert "ECE %" in columns
+    assert "smooth ECE %" not in columns  # some records lack it
+    assert len([*all_tables(tmp_path, "ts")]) > 5
+
+
+def test_what_is_not_finite_is_left_out_of_a_record(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "gnncal.lab.bench.measure.measure_all", lambda *a, **k: {"ece": 0.5, "nll": math.inf}
+    )
+    assert run_plan(PLAN, source, tmp_path).failed == 0
+    (found,) = read_records(tmp_path).values()
+    assert found.metrics["ece"] == 0.5
+    assert math.isnan(found.metric("nll"))
+
+
+def test_records_of_the_first_schema_count_as_done(source, tmp_path):
+    run_plan(PLAN, source, tmp_path)
+    (found,) = read_records(tmp_path).values()
+    assert found.schema == SCHEMA
+    entry = asdict(found)
+    del entry["schema"]
+    (tmp_path / "records" / "A-gcn.jsonl").unlink()
+    append_lines(tmp_path / "records" / "A-gcn.jsonl", [entry])
+    assert run_plan(PLAN, source, tmp_path).computed == 0
+
+
+def test_published_records_are_read_and_keep_their_numbers(tmp_path):
+    """A line as the first version wrote it, checksum included."""
+    line = (
+        b'{"dataset":"Cora","backbone":"gcn","seed":0,"method":"ts","protocol":"converged",'
+        b'"parameters":{"protocol":"converged"},"run":"f6e6b0e2","fit_cpu_seconds":0.25,'
+        b'"cell_seconds":0.5,"error":null,"learned":{"base_temperature":1.5},'
+        b'"metrics":{"n_nodes":4,"ece":0.0625}'
+    )
+    path = tmp_path / "records" / "Cora-gcn.jsonl.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(line + b',"checksum":"%08x"}\n' % zlib.crc32(line)))
+    cell = Cell("Cora", "gcn", 0, "ts", "converged")
+    found = read_records(tmp_path)[cell]
+    assert (found.schema, found.metric("ece"), found.fit_cpu_seconds) == (1, 0.0625, 0.25)
+
+
+@pytest.mark.parametrize("order", ["shuffled", "sorted"])
+def test_ties_in_degree_are_broken_by_node_id(order):
+    """The same test nodes give the same degree-stratified ECE, however they are listed."""
+    bundle = frozen_bundle(0)
+    nodes = np.sort(bundle.test_nodes)
+    listed = np.random.default_rng(1).permutation(nodes) if order == "shuffled" else nodes
+    probs = gnncal.softmax(bundle.logits)
+    found = measure(probs, replace(bundle, test_nodes=listed))["degree_ece"]
+    ranked = sorted(nodes, key=lambda node: (bundle.graph.in_degree[node], node))
+    hits = probs.argmax(axis=1) == bundle.labels
+    confidence = probs.max(axis=1).astype(float)
+    blocks = [ranked[start : start + 10] for start in range(0, 100, 10)]
+    gaps = [abs(hits[block].sum() - confidence[block].sum()) for block in blocks]
+    assert found == pytest.approx(sum(gaps) / 100, abs=1e-6)
+
+
+def test_a_record_can_be_built_without_naming_its_schema():
+    one = Record("A", "gcn", 0, "ts", "paper", {}, "r", 0.0, 0.0)
+    assert one.schema == SCHEMA
