@@ -83,6 +83,15 @@ class Engine(ABC):
     def close(self) -> None:
         """Give back memory, and disk that only this run used."""
 
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Give back the disk of a kept table."""
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that tables may take in memory; None if the engine divides its work by itself."""
+        return None
+
     def fetch(self, expression: Any) -> Any:
         """Return a small table as pyarrow."""
         return self.connection.to_pyarrow(expression)
@@ -148,6 +157,16 @@ class DuckDB(Engine):
         """Keep a table in the database in the work folder."""
         with _plain_errors():
             return self.connection.create_table(name, expression)
+
+    def drop(self, name: str) -> None:
+        """Drop a table; its blocks of the file are used again."""
+        self.connection.raw_sql(f'DROP TABLE "{name}"')
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the memory limit, which is part of the machine's memory if none was given."""
+        limit = self.connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()[0][0]
+        return size_of(limit)
 
     def fetch(self, expression: Any) -> Any:
         """Return a small table as pyarrow."""
@@ -249,6 +268,10 @@ class Spark(Engine):
         shutil.rmtree(folder, ignore_errors=True)
         self.connection.to_parquet_dir(expression, str(folder))
         return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
+
+    def drop(self, name: str) -> None:
+        """Remove the folder of a table."""
+        shutil.rmtree(self.work / name, ignore_errors=True)
 
     def write(self, expression: Any, folder: Path) -> None:
         """Write one file for each of Spark's partitions."""

@@ -10,8 +10,14 @@ from gnncal.core.errors import InputError
 from gnncal.homophily import Agreement, Support, make_estimator
 from gnncal.homophily.normalised import normalised_homophily
 from gnncal.scale import edges as passes
-from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, concentration
-from gnncal.scale.nodes import names, probabilities
+from gnncal.scale.methods.base import (
+    Rows,
+    ScaleMethod,
+    Tables,
+    beside,
+    concentration,
+    mean_support,
+)
 
 
 class ScaleHoTS(ScaleMethod[HoTS]):
@@ -34,31 +40,30 @@ class ScaleHoTS(ScaleMethod[HoTS]):
 
     def describe(self, tables: Tables) -> Any:
         """Pass over the edges once, with both ends if receivers count."""
-        K, nodes, side = tables.n_classes, tables.nodes, self.estimator.side
-        ps = names("p", K)
+        side = self.estimator.side
+        only_inward = {"in": True, "out": False, "both": None}[side]
         if isinstance(self.estimator, Support):
-            values = probabilities(nodes, K)
+            found = mean_support(
+                tables, both=side != "in", loops=False, only_inward=only_inward, direction=False
+            )
         else:
-            values = [(nodes["prediction"] == k).cast("float64") for k in range(K)]
-        found = tables.keep(
-            "neighbours",
-            passes.sum_at_own_class(
-                passes.both_ends(tables.edges, both=side != "in"),
-                nodes.select("id", **dict(zip(ps, values, strict=True))),
-                ps,
-                nodes,
-                name="support",
-                only_inward={"in": True, "out": False, "both": None}[side],
-            ),
+            found = self._agreement(tables, only_inward)
+        joined = beside(tables.nodes, found)
+        return joined.select(
+            "id", in_degree=joined["in_degree"].fill_null(0), homophily=joined["support"]
         )
-        joined = beside(nodes, found)
-        rows, loops = joined["rows"].fill_null(0), joined["loops"].fill_null(0)
-        inward = joined["inward"].fill_null(0) if side != "in" else rows
-        loops_of_side = loops if side != "out" else loops / 2  # with both ends each counts twice
-        own = 1.0 / joined["mass"] if isinstance(self.estimator, Support) else 1.0
-        neighbours = {"in": rows, "both": rows, "out": rows - inward}[side] - loops_of_side
-        share = (joined["support"] - loops_of_side * own) / neighbours.nullif(0)
-        return joined.mutate(in_degree=inward, homophily=share).drop(*found.columns[1:])
+
+    def _agreement(self, tables: Tables, only_inward: bool | None) -> Any:
+        """Find the share of other ends that have the node's own prediction."""
+        nodes = tables.nodes
+        ends = passes.both_ends(tables.edges, nodes, both=only_inward is not True)
+        rows = passes.joined(ends, nodes.select("id", other_prediction=nodes["prediction"]))
+        chosen = None if only_inward is None else rows["inward"] == int(only_inward)
+        agrees = (rows["other_prediction"] == rows["own"]).cast("float64")
+        sums = passes.degrees(rows) | {"support": agrees.mean(where=chosen)}
+        found = tables.keep("neighbours", rows.group_by("node").aggregate(**sums))
+        tables.count(found)
+        return found
 
     def seen(self, rows: Rows) -> FloatArray:
         """Return h^, NaN without neighbours."""
