@@ -57,7 +57,5 @@ def calibrate(
                 **bundle.splits,
                 method=calibrator,
             )
-        summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), with_calibrator=True
-        )
+        summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)

@@ -19,9 +19,9 @@ from gnncal.metrics.binning import (
     Cells,
     bin_edges,
     bin_index,
-    confidence_and_correctness,
     fill_cells,
 )
+from gnncal.metrics.outcomes import confidence_and_correctness
 
 DEFAULT_GROUPS = 5
 
