@@ -381,7 +381,7 @@ def test_a_failure_while_writing_leaves_the_old_results(tmp_path, monkeypatch):
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gnncal.files.saved.to_bytes", full_disk)
+    monkeypatch.setattr("gnncal.files.tensors.to_bytes", full_disk)
     assert_refused(run("calibrate", source, "--out", out), "No space left on device")
     assert listing(tmp_path) == before
 

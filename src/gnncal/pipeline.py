@@ -12,12 +12,19 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_apart, check_labels, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_apart,
+    check_class_names,
+    check_labels,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.nodes import Nodes, as_nodes
 from gnncal.core.probability import unchecked_softmax
-from gnncal.core.tabular import Table, Tabular
+from gnncal.core.pyg import class_names_of
+from gnncal.core.tabular import Cell, Table, Tabular, listed
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,
@@ -49,6 +56,8 @@ class Calibration(Tabular):
         Metrics of the probabilities on the same nodes.
     comparison : Comparison or None
         Paired comparison of the two on the same nodes.
+    class_names : list of str or None
+        A name for each class, if they are known. ``calibrator.save`` keeps them.
 
     Examples
     --------
@@ -69,17 +78,25 @@ class Calibration(Tabular):
     before: Evaluation | None
     after: Evaluation | None
     comparison: Comparison | None
+    class_names: list[str] | None = None
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
         title = f"{type(self.calibrator).__name__}: {fit.title}"
         if isinstance(self.calibrator, Auto):
             title = f"{title}. {self.calibrator.reason_}"
-        fit = replace(fit, title=title)
+        fit = replace(fit, title=title, rows=[self._named(row) for row in fit.rows])
         if self.before is None or self.after is None or self.comparison is None:
             return [fit]
         sides = {"before": self.before, "after": self.after}
         return [evaluation_table(sides), *self.comparison._tables(), fit]
+
+    def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
+        """Put the names of the classes beside the number of nodes of each."""
+        if self.class_names is None or row[0].value != "nodes_per_class":
+            return row
+        pairs = zip(self.class_names, row[1].value, strict=True)
+        return [row[0], Cell(row[1].value, listed([f"{name}: {n}" for name, n in pairs]).text)]
 
 
 def calibrate(
@@ -91,6 +108,7 @@ def calibrate(
     train_nodes: Any = None,
     test_nodes: Any = None,
     method: str | Calibrator = DEFAULT_METHOD,
+    class_names: Sequence[str] | None = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
@@ -113,6 +131,9 @@ def calibrate(
     method : str or Calibrator, default="structural"
         A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied and
         not changed.
+    class_names : sequence of str, optional
+        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
+        ``class_names``. The result shows them, and the calibrator is saved with them.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -139,11 +160,15 @@ def calibrate(
     (1.22, 0.75)
 
     """
+    names = class_names_of(graph) if class_names is None else class_names
     calibrator = _new_calibrator(method, params)
     record = as_nodes(logits, graph)
+    names = check_class_names(names, record.n_classes)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
     calibrator.fit(record, labels, **splits)
+    if names is not None:
+        calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record  # what it keeps about neighbourhoods is not needed to judge
     return _judged(calibrator, probs, *arrays, *test)
@@ -191,9 +216,11 @@ def _judged(
     test_nodes: IntArray,
     labels: IntArray,
 ) -> Calibration:
+    names = getattr(calibrator, "class_names_", None)
     if test_nodes.size == 0:
-        return Calibration(calibrator, probs, None, None, None)
-    return Calibration(calibrator, probs, *judge(logits, graph, probs, test_nodes, labels))
+        return Calibration(calibrator, probs, None, None, None, names)
+    judged = judge(logits, graph, probs, test_nodes, labels)
+    return Calibration(calibrator, probs, *judged, names)
 
 
 def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibrator:

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_labels, check_nodes, check_used_labels
+from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
@@ -167,6 +167,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
+    class_names_ : list of str
+        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
     Examples
     --------
@@ -198,6 +200,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     classes_: IntArray
     fit_report_: FitReport
+    class_names_: list[str]
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
@@ -257,12 +260,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
-                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
+                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
+                "or choose a method that needs none, such as 'hts'."
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph, stacklevel=2)
         self._fit(record)
         self._conclude(record)
+        # Whoever fits and predicts with the same kind of scores is told once.
+        self._fitted_to_probabilities = record.are_probabilities
         return self
 
     def _conclude(self, nodes: Nodes) -> None:
@@ -415,9 +421,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         predictions = self.predict(logits, graph, known_labels=known_labels)
         n_nodes, n_classes = len(predictions), len(self.classes_)
         truth = check_labels(y if labels is None else labels, n_nodes)
-        chosen = check_nodes(truth >= 0 if nodes is None else nodes, n_nodes)
+        chosen = check_nodes(truth != UNKNOWN if nodes is None else nodes, n_nodes)
         if chosen.size == 0:
-            raise InputError("there is no node to score; pass at least one with a label >= 0.")
+            raise InputError("there is no node to score; pass at least one with a label.")
         hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
         if sample_weight is None:
             return float(hits.mean())
@@ -487,7 +493,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
                 "classes, and logits have one column for each."
             )
-        record = as_nodes(logits, graph).with_known_labels(known_labels)
+        was_told = getattr(self, "_fitted_to_probabilities", False)
+        record = as_nodes(logits, graph, may_be_probabilities=was_told)
+        record = record.with_known_labels(known_labels)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."

@@ -56,6 +56,7 @@ def calibrate(
                 bundle.graph,
                 **bundle.splits,
                 method=calibrator,
+                class_names=bundle.class_names,
             )
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)

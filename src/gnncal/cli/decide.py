@@ -72,8 +72,9 @@ def decide(
 
     The calibrator is fitted on one part of the validation nodes, the confidence threshold on the
     rest, because a calibrator looks better than it is on the nodes it was fitted on. The folder
-    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors and
-    summary.json.
+    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
+    selective.safetensors (the threshold, for gnncal.load), conformal.safetensors (the sets, if
+    any) and summary.json.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
     from gnncal.files import DECISION_FILES, read_bundle
@@ -98,8 +99,9 @@ def decide(
             conformal = members = None
             if sets is not None:
                 conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
-                members = conformal.predict_set(probs, bundle.graph)
+                ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
+                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+                members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
         found = Decisions(

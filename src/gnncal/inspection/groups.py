@@ -43,18 +43,21 @@ class GroupFindings:
 
 
 def make_groupings(
-    graph: Graph,
+    graph: Graph | None,
     predictions: IntArray,
     support: FloatArray,
     train_nodes: IntArray,
     class_names: Sequence[str],
     name_of: Callable[[int], str],
 ) -> list[Grouping]:
-    """Group nodes by degree, by neighbours' support, by predicted class and by region."""
+    """Group nodes by predicted class and, with a graph, by degree, neighbours and region."""
+    by_class = Grouping("class", "predicted class", class_names, predictions)
+    if graph is None:
+        return [by_class]
     groupings = [
         by_degree(graph.in_degree),
         by_support(support),
-        Grouping("class", "predicted class", class_names, predictions),
+        by_class,
         by_region(graph, name_of),
     ]
     if train_nodes.size:

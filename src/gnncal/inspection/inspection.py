@@ -13,12 +13,13 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.graph import Graph
 from gnncal.core.nodes import Nodes
 from gnncal.core.probability import softmax
 from gnncal.decisions import SetOutcome
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
-from gnncal.inspection.facts import Facts, describe_graph
+from gnncal.inspection.facts import Facts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.selection import (
@@ -66,7 +67,7 @@ class Inspection:
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: NodeView
-    surroundings: Sequence[Surroundings]  # of the listed nodes
+    surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
 
     @property
     def verdict(self) -> Verdict:
@@ -76,9 +77,10 @@ class Inspection:
 
 def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Inspection:
     """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
-    progress("looking at the graph")
-    seen = describe_neighbourhoods(Nodes(subject.logits, subject.graph))
-    support = _support(subject, seen)
+    progress("looking at the graph" if subject.graph is not None else "looking at the nodes")
+    edges = subject.edges
+    seen = describe_neighbourhoods(Nodes(subject.logits, edges))
+    support = _support(edges, seen)
     groupings = make_groupings(
         subject.graph,
         seen.predictions,
@@ -93,7 +95,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         progress(f"calibrating with {name}")
         runs[name] = _run(subject, method)
     listed = _listed_nodes(subject, before, runs[subject.shown].probs, seen.predictions)
-    drawn, surroundings = look_around(subject.graph, listed)
+    drawn, surroundings = look_around(edges, listed)
     first = runs[UNCALIBRATED].probs
     reference = _evaluate(subject, first)
     findings = {}
@@ -101,13 +103,14 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         progress(f"judging {name}")
         findings[name] = _judge(subject, name, run, seen, groupings, reference, first, listed)
     return Inspection(
-        describe_graph(
-            subject.graph,
+        describe_nodes(
             subject.labels,
             seen.predictions,
-            support,
             subject.splits,
             subject.class_names,
+            None
+            if subject.graph is None
+            else describe_structure(subject.graph, subject.labels, support),
         ),
         subject.class_names,
         {grouping.name: grouping.title for grouping in groupings},
@@ -175,7 +178,7 @@ def _calibrate(subject: Subject, method: Calibrator, nodes: IntArray) -> Calibra
 
 def _evaluate(subject: Subject, probs: FloatArray) -> Evaluation:
     test = subject.test_nodes
-    degree = subject.graph.in_degree[test]
+    degree = None if subject.graph is None else subject.graph.in_degree[test]
     return evaluate(subject.labels[test], probs[test], in_degree=degree)
 
 
@@ -210,10 +213,10 @@ def _judge(
     )
 
 
-def _support(subject: Subject, seen: Neighbourhood) -> FloatArray:
+def _support(edges: Graph, seen: Neighbourhood) -> FloatArray:
     """Probability that the neighbours give to each prediction; NaN without neighbours."""
-    support = seen.mean_probs[np.arange(subject.graph.n_nodes), seen.predictions]
-    isolated = subject.graph.neighbour_counts(side=subject.graph.all_sides) == 0
+    support = seen.mean_probs[np.arange(edges.n_nodes), seen.predictions]
+    isolated = edges.neighbour_counts(side=edges.all_sides) == 0
     return np.where(isolated, np.nan, support.astype(np.float64))
 
 
@@ -235,7 +238,7 @@ def _view(
     runs: Mapping[str, _Run],
 ) -> NodeView:
     predictions = seen.predictions[drawn]
-    split = np.full(subject.graph.n_nodes, "", dtype=object)
+    split = np.full(len(subject.labels), "", dtype=object)
     for name, nodes in subject.splits.items():
         split[nodes] = name
     return NodeView(
@@ -244,7 +247,7 @@ def _view(
         split[drawn].tolist(),
         predictions,
         subject.labels[drawn],
-        subject.graph.in_degree[drawn],
+        subject.edges.in_degree[drawn],
         seen.entropy[drawn],
         support[drawn],
         before[drawn, predictions],

@@ -111,7 +111,7 @@ def measure_sets(
     rows = np.concatenate([held_out, test])
     own = _sets("aps", probs[rows], subject.labels[rows], None, np.arange(len(held_out)))
     found = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
-    if is_shown or len(probs) <= LARGEST_DIFFUSED:
+    if subject.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
         diffused = _sets("daps", probs, subject.labels, subject.graph, held_out)
         found["daps"] = judge_sets(subject.labels[test], diffused[test])
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,22 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_class_names,
+    check_labels,
+    check_logits,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
+from gnncal.core.nodes import check_graph
+from gnncal.core.pyg import class_names_of
 from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.pipeline import DEFAULT_METHOD
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
+METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
 Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
 
@@ -30,7 +39,7 @@ class Subject:
 
     logits: FloatArray  # (n_nodes, n_classes)
     labels: IntArray  # (n_nodes,) -1 where unknown
-    graph: Graph
+    graph: Graph | None
     nodes: IntArray  # calibration nodes
     train_nodes: IntArray
     test_nodes: IntArray
@@ -39,6 +48,11 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+
+    @cached_property
+    def edges(self) -> Graph:
+        """The graph, or one without edges, in which every node is alone."""
+        return Graph(np.empty((2, 0)), len(self.labels)) if self.graph is None else self.graph
 
     @property
     def splits(self) -> dict[str, IntArray]:
@@ -91,12 +105,7 @@ def make_subject(
     """Check everything that an inspection reads, before any work is done."""
     checked = check_logits(logits)
     n_nodes, n_classes = checked.shape
-    found = as_graph(graph)
-    if found is None or found.n_nodes != n_nodes:
-        raise InputError(
-            f"graph is {shown(graph)}; expected a gnncal.Graph or a PyTorch Geometric Data of the "
-            f"{n_nodes} nodes that logits has."
-        )
+    found = check_graph(graph, n_nodes)
     all_labels = check_labels(labels, n_nodes)
     splits = {
         "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
@@ -115,7 +124,11 @@ def make_subject(
             )
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     _check_apart(splits)
+    if found is None and methods is DEFAULT_METHODS:
+        methods = METHODS_WITHOUT_GRAPH
     chosen = _choose_methods(methods)
+    if found is None:
+        _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     return Subject(
         checked,
@@ -126,7 +139,7 @@ def make_subject(
         splits["test_nodes"],
         chosen,
         DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
-        _class_names(class_names, n_classes),
+        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
         names,
         names.find(focus, n_nodes),
     )
@@ -164,6 +177,15 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
     return chosen
 
 
+def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:
+    for name, method in methods.items():
+        if method.needs_graph:
+            raise InputError(
+                f"{name} needs a graph and graph is None; pass the graph, or methods that need "
+                f"none, such as {', '.join(METHODS_WITHOUT_GRAPH)}."
+            )
+
+
 def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
     """Return the methods by their names in the catalogue."""
     named: dict[str, str | Calibrator] = {}
@@ -188,12 +210,6 @@ def _check_apart(splits: Mapping[str, IntArray]) -> None:
             )
 
 
-def _class_names(names: Sequence[str] | None, n_classes: int) -> list[str]:
-    if names is None:
-        return [f"class {c}" for c in range(n_classes)]
-    if len(names) != n_classes:
-        raise InputError(
-            f"class_names has {len(names)} entries but logits has {n_classes} columns; pass one "
-            "name for each class."
-        )
-    return [shortened(name) for name in names]
+def _class_names(names: Any, n_classes: int) -> list[str]:
+    checked = check_class_names(names, n_classes)
+    return [shortened(name) for name in checked or (f"class {c}" for c in range(n_classes))]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import IntArray, as_numpy
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.tabular import Cell
 from gnncal.metrics.binning import N_BINS, Cells, error_of, fill_cells
 from gnncal.metrics.outcomes import Outcomes
@@ -130,7 +130,7 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     Raises
     ------
     InputError
-        If ``in_degree`` has no node or another shape.
+        If ``in_degree`` has no node or another shape, or is no number of edges.
 
     Examples
     --------
@@ -142,6 +142,15 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
+    if degree.dtype.kind not in "iuf":
+        raise InputError(f"in_degree has dtype {degree.dtype}; expected numbers, such as 3.")
+    possible = (degree >= 0) & (degree < np.inf)  # NaN is neither
+    if not possible.all():
+        bad = degree[~possible]
+        raise InputError(
+            f"in_degree has {bad.size} entries that are negative or not finite, such as "
+            f"{shown(bad[0])}; a degree is the number of edges that enter a node, 0 without any."
+        )
     N_BINS.check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
