@@ -281,13 +281,27 @@ class Nodes:
         return self.once(_entropy)
 
     def train_label_vector(self) -> IntArray:
-        """Return the training labels (n_nodes,), -1 elsewhere."""
+        """Return the training labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
         vector = np.full(self.n_nodes, -1, dtype=np.int64)
         vector[self.train_nodes] = self.train_labels
         return vector
 
     def label_vector(self) -> IntArray:
-        """Return the training and calibration labels (n_nodes,), -1 elsewhere."""
+        """Return the training and calibration labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
         vector = self.train_label_vector()
         vector[self.calibration_nodes] = self.labels
         return vector

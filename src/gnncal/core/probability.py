@@ -63,9 +63,11 @@ def unchecked_softmax(logits: FloatArray, temperature: FloatArray | float = 1.0)
 
 
 def scaled_probabilities(
-    logits: FloatArray, temperature: FloatArray | float, predictions: IntArray
+    logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
 ) -> FloatArray:
     """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
+    if predictions is None:
+        predictions = logits.argmax(axis=1)
     return keep_predictions(unchecked_softmax(logits, temperature), predictions)
 
 

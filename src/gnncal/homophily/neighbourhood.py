@@ -41,9 +41,12 @@ def describe_neighbourhoods(nodes: Nodes) -> Neighbourhood:
     """
     graph, n_classes = nodes.required_graph, nodes.n_classes
     side, every = graph.all_sides, np.arange(nodes.n_nodes)
-    probs, predictions, entropy = unchecked_softmax(nodes.logits), nodes.predictions, nodes.entropy
+    predictions, entropy = nodes.predictions, nodes.entropy
+    probs = unchecked_softmax(nodes.logits)  # after the entropy, which needs as much memory
     confidence = probs[every, predictions].astype(np.float64)
-    means = graph.neighbour_mean(_columns(probs, entropy, confidence), side=side)
+    probs = _columns(probs, entropy, confidence)
+    means = graph.neighbour_mean(probs, side=side)
+    del probs
     mean_probs = means[:, :n_classes]
     mean_entropy, mean_confidence = means[:, n_classes:].astype(np.float64).T
     isolated = graph.neighbour_counts(side=side) == 0

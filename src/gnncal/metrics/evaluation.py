@@ -205,6 +205,11 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
         Mean differences, after - before, with 95 % intervals, and the share of changed predictions.
         Negative differences are improvements.
 
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together or rows do not sum to one.
+
     Examples
     --------
     >>> from gnncal import compare

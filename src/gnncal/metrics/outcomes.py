@@ -49,7 +49,19 @@ class Outcomes:
         self._results: dict[Callable[[Outcomes], Any], Any] = {}
 
     def once(self, function: Callable[[Outcomes], Result]) -> Result:
-        """Return ``function(outcomes)``, computed at most once."""
+        """Return ``function(outcomes)``, computed at most once.
+
+        Parameters
+        ----------
+        function : callable
+            It gets this record.
+
+        Returns
+        -------
+        object
+            The result. Do not change it: others get the same one.
+
+        """
         if function not in self._results:
             self._results[function] = function(self)
         return cast(Result, self._results[function])

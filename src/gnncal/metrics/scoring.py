@@ -12,6 +12,8 @@ from gnncal.core.checks import check_logits
 from gnncal.core.errors import InputError
 from gnncal.metrics.outcomes import Outcomes
 
+NODES_PER_BLOCK = 1 << 14
+
 
 def log_losses(outcomes: Outcomes) -> FloatArray:
     """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
@@ -20,9 +22,13 @@ def log_losses(outcomes: Outcomes) -> FloatArray:
 
 def squared_errors(outcomes: Outcomes) -> FloatArray:
     """Sum over classes of (p - onehot)^2 for each node; shape (n_nodes,)."""
-    residual = outcomes.probs.astype(np.float64)
-    residual[np.arange(len(residual)), outcomes.labels] -= 1.0
-    return np.einsum("ik,ik->i", residual, residual)
+    errors = np.empty(len(outcomes.labels))
+    for start in range(0, len(errors), NODES_PER_BLOCK):  # a float64 copy of all would be large
+        block = slice(start, start + NODES_PER_BLOCK)
+        residual = outcomes.probs[block].astype(np.float64)
+        residual[np.arange(len(residual)), outcomes.labels[block]] -= 1.0
+        errors[block] = np.einsum("ik,ik->i", residual, residual)
+    return errors
 
 
 def negative_log_likelihood(labels: Any, probs: Any) -> float:

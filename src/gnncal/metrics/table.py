@@ -119,13 +119,37 @@ class Metric:
         return self.of(Outcomes(labels, probs, in_degree))
 
     def of(self, outcomes: Outcomes) -> float | None:
-        """Return the metric of checked outcomes; None if it needs degrees and there are none."""
+        """Return the metric of outcomes.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Labels, probabilities and perhaps in-degrees of some nodes.
+
+        Returns
+        -------
+        float or None
+            The value; None if the metric needs degrees and there are none.
+
+        """
         if self.needs_degree and outcomes.in_degree is None:
             return None
         return self.function(outcomes)
 
     def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
-        """Return what perfect calibration would show; None if the metric has no such floor."""
+        """Return what the metric would be under perfect calibration.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Probabilities and perhaps in-degrees of some nodes.
+
+        Returns
+        -------
+        NoiseFloor or None
+            The floor; None if it is not defined, or degrees are missing.
+
+        """
         if self.floor is None or (self.needs_degree and outcomes.in_degree is None):
             return None
         return self.floor(outcomes)
