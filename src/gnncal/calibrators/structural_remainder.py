@@ -105,7 +105,8 @@ def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray
     rest[nodes, predictions] = 0.0
     limit = confidence.astype(np.float64)[:, None]
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    share = np.minimum(rest * (1.0 - limit), limit)
+    share = rest * (1.0 - limit)
+    np.minimum(share, limit, out=share)
     for _ in range(probs.shape[1]):  # each round fills at least one more class to its limit
         missing = 1.0 - limit[:, 0] - share.sum(axis=1)
         short = np.flatnonzero(missing > 1e-12)
@@ -120,4 +121,4 @@ def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray
         share[short] = np.minimum(share[short] + room, limit[short])
     share[nodes, predictions] = limit[:, 0]
     share /= share.sum(axis=1, keepdims=True)
-    return share.astype(probs.dtype)
+    return share.astype(probs.dtype, copy=False)

@@ -48,8 +48,9 @@ class Scores(NamedTuple):
     neighbour_weight: float  # gamma
 
     def of(self, logits: FloatArray, rows: LawRows, neighbours: FloatArray) -> FloatArray:
-        """Compute the scores (n, n_classes) of logits whose row maximum is zero."""
-        scaled = logits / np.exp(self.law.log_temperature(rows))[:, None].astype(logits.dtype)
+        """Compute the scores (n, n_classes) of logits whose row maximum is zero, in their place."""
+        scaled = logits
+        scaled /= np.exp(self.law.log_temperature(rows))[:, None].astype(logits.dtype)
         scaled += self.bias.astype(logits.dtype)
         if self.neighbour_weight:
             scaled += np.asarray(self.neighbour_weight, logits.dtype) * neighbours
