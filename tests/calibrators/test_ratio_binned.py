@@ -137,8 +137,8 @@ def test_duplicate_edges_count_each_or_once():
     edges = np.array([[1, 1, 1, 2, 0], [0, 0, 0, 0, 1]])
     probs = np.array([[0.6, 0.4], [0.9, 0.1], [0.3, 0.7]])
     graph, logits = gnncal.Graph(edges, 3), np.log(probs)
-    each = gnncal.RatioBinnedScaling()._ratio(logits, graph)
-    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(logits, graph)
+    each = gnncal.RatioBinnedScaling()._ratio(gnncal.Nodes(logits, graph))
+    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(gnncal.Nodes(logits, graph))
     assert each[0] == pytest.approx((4 * 0.9 + 0.3) / 5)
     assert once[0] == pytest.approx((2 * 0.9 + 0.3) / 3)
 
