@@ -156,7 +156,7 @@ def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
     sums = (both @ probs)[np.arange(n), predictions]
     expected = np.where(degree > 0, sums / np.maximum(degree, 1), 1.0)
     calibrator = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)
-    found = calibrator._ratio(logits, gnncal.Graph(edges, n))
+    found = calibrator._ratio(gnncal.Nodes(logits, gnncal.Graph(edges, n)))
     np.testing.assert_allclose(found, expected)
     labels = generator.integers(0, 3, n)
     graph = gnncal.Graph(edges, n)
