@@ -22,6 +22,7 @@ from scipy.stats import rankdata
 from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural_base import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.nodes import Nodes
 from gnncal.core.probability import normalised_entropy, softmax
 from gnncal.files import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
@@ -70,14 +71,14 @@ def candidates() -> Iterator[tuple[str, tuple[str, ...], LawPrior]]:
 
 def all_covariates(bundle: Bundle) -> tuple[dict[str, FloatArray], IntArray, FloatArray]:
     """Every covariate by name, the predictions, and the entropies."""
-    seen = describe_neighbourhoods(bundle.logits, bundle.graph)
-    named = dict(zip(COVARIATES, seen.covariates.T, strict=True))
+    found = describe_neighbourhoods(Nodes(bundle.logits, bundle.graph))
+    named = dict(zip(COVARIATES, found.covariates.T, strict=True))
     n_nodes, n_classes = bundle.logits.shape
     nodes, graph = np.arange(n_nodes), bundle.graph
-    probs, predictions = softmax(bundle.logits), seen.predictions
+    probs, predictions = softmax(bundle.logits), found.predictions
     votes = np.eye(n_classes)[predictions]
     top = np.sort(bundle.logits.astype(np.float64), axis=1)
-    mean = seen.mean_probs.astype(np.float64)
+    mean = found.mean_probs.astype(np.float64)
     agreement = graph.neighbour_mean(votes, side="both")[nodes, predictions]
     in_support = graph.neighbour_mean(probs, side="in")[nodes, predictions]
     named |= {
@@ -87,7 +88,7 @@ def all_covariates(bundle: Bundle) -> tuple[dict[str, FloatArray], IntArray, Flo
         "logit_gap": (top[:, -1] - top[:, -2]) / np.maximum(top[:, -1] - top.mean(axis=1), 1e-12),
         "support_squared": named["support"] ** 2,
     }
-    return named, predictions, seen.entropy
+    return named, predictions, found.entropy
 
 
 def losses_of(task: Task, provider: TrainedLogits) -> list[tuple[str, int, float]]:

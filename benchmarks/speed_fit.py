@@ -11,7 +11,7 @@ import numpy as np
 
 import gnncal
 from gnncal.core.arrays import IntArray
-from gnncal.core.data import FitData, check_fit_data
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import adam
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.protocols import PAPER_EPOCHS
@@ -28,15 +28,15 @@ def bench_fit(report: Report, run: Path | None) -> None:
         f"  {'data':18}{'nodes':>7}{'K':>4}{'fit s':>9}{'Adam s':>9}{'torch s':>9}"
         f"{'Adam/fit':>10}{'torch/fit':>10}{'loss':>10}"
     )
-    for name, data in fit_problems(run):
-        record = race_fits(data)
+    for name, problem in fit_problems(run):
+        record = race_fits(problem)
         report.add(
-            f"{name:18}{data.nodes.size:7}{data.n_classes:4}{record['fit_seconds']:9.4f}"
+            f"{name:18}{problem.calibration_nodes.size:7}{problem.n_classes:4}{record['fit_seconds']:9.4f}"
             f"{record['adam_seconds']:9.3f}{record['torch_seconds']:9.3f}{record['ratio']:10.1f}"
             f"{record['ratio_torch']:10.1f}{record['loss_gap']:10.1e}",
             name=name,
-            nodes=data.nodes.size,
-            n_classes=data.n_classes,
+            nodes=problem.calibration_nodes.size,
+            n_classes=problem.n_classes,
             **record,
         )
     # The paper's loop is the one in torch; ours in NumPy is there to see what torch costs.
@@ -46,7 +46,7 @@ def bench_fit(report: Report, run: Path | None) -> None:
     report.target("fit: loss above Adam's lowest", worst, at_most=1e-9)
 
 
-def fit_problems(run: Path | None) -> Iterator[tuple[str, FitData]]:
+def fit_problems(run: Path | None) -> Iterator[tuple[str, Nodes]]:
     """Generated problems with as many training as calibration nodes, then real ones.
 
     Those are the logits of two seeds of GCN and GAT that a ``gnncal bench run --out RUN`` cached.
@@ -55,24 +55,26 @@ def fit_problems(run: Path | None) -> Iterator[tuple[str, FitData]]:
         made = make_problem(10 * n, 100 * n, n_classes)
         graph = gnncal.Graph(made.edge_index, 10 * n)
         nodes, train_nodes = made.split(0.1, 0.1)
-        data = check_fit_data(made.logits, made.labels, graph, nodes, train_nodes)
-        yield f"generated-{n}", data
+        every = Nodes(made.logits, graph)
+        problem = every.with_labels(made.labels, nodes=nodes, train_nodes=train_nodes)
+        yield f"generated-{n}", problem
     if run is None:
         return
     source = TrainedLogits(run / "logits")
     for path in sorted((run / "logits").glob("*-g[ca][nt]-[01].npz")):
         dataset, backbone, seed = path.stem.rsplit("-", 2)
         b = source.load(Task(dataset, backbone, int(seed)))
-        yield path.stem, check_fit_data(b.logits, b.labels, b.graph, b.validation, b.train)
+        every = Nodes(b.logits, b.graph)
+        yield path.stem, every.with_labels(b.labels, nodes=b.nodes, train_nodes=b.train_nodes)
 
 
-def race_fits(data: FitData) -> Record:
+def race_fits(problem: Nodes) -> Record:
     """The parameter fit alone, each way, on the same covariates."""
     calibrator = gnncal.HoTS()
-    covariates = calibrator._fit_covariates(data)
-    on_nodes, on_train = covariates[data.nodes], covariates[data.train_nodes]
-    loss = TemperatureLoss(data.logits[data.nodes], data.labels)
-    train_loss = TemperatureLoss(data.logits[data.train_nodes], data.train_labels)
+    covariates = calibrator._fit_covariates(problem)
+    on_nodes, on_train = covariates[problem.calibration_nodes], covariates[problem.train_nodes]
+    loss = TemperatureLoss(problem.calibration_logits, problem.labels)
+    train_loss = TemperatureLoss(problem.logits[problem.train_nodes], problem.train_labels)
     values: list[float] = []
 
     def objective(raw: Floats) -> tuple[float, Floats]:
@@ -96,7 +98,7 @@ def race_fits(data: FitData) -> Record:
     fits = [seconds_of(fit) for _ in range(5)]
     in_numpy = seconds_of(adam_in_numpy)
     fits += [seconds_of(fit) for _ in range(5)]
-    in_torch = seconds_in_torch(data, covariates)
+    in_torch = seconds_in_torch(problem, covariates)
     fits += [seconds_of(fit) for _ in range(5)]
     final = loss.value(calibrator._formula(calibrator._theta(), on_nodes)[0])
     return {
@@ -113,19 +115,23 @@ def race_fits(data: FitData) -> Record:
     }
 
 
-def seconds_in_torch(data: FitData, covariates: Floats) -> float:
+def seconds_in_torch(problem: Nodes, covariates: Floats) -> float:
     """The paper's loop as its release has it: autograd, float32, best on the training loss."""
     import torch
     from torch.nn.functional import cross_entropy, softplus
 
     def rows(nodes: IntArray) -> tuple[Any, Any, Any]:
         chosen = torch.from_numpy(covariates[nodes].astype(np.float32))
-        return torch.from_numpy(data.logits[nodes].astype(np.float32)), chosen[:, 0], chosen[:, 1]
+        return (
+            torch.from_numpy(problem.logits[nodes].astype(np.float32)),
+            chosen[:, 0],
+            chosen[:, 1],
+        )
 
     raw = [torch.nn.Parameter(torch.tensor(value)) for value in (0.5, 0.5, 0.0)]
     optimiser = torch.optim.Adam(raw, lr=1e-2)
-    fitted, watched = rows(data.nodes), rows(data.train_nodes)
-    labels, train_labels = torch.from_numpy(data.labels), torch.from_numpy(data.train_labels)
+    fitted, watched = rows(problem.calibration_nodes), rows(problem.train_nodes)
+    labels, train_labels = torch.from_numpy(problem.labels), torch.from_numpy(problem.train_labels)
 
     def scaled(logits: Any, numerator: Any, log_signal: Any) -> Any:
         base, beta, alpha = (softplus(value) for value in raw)

@@ -29,8 +29,8 @@ from gnncal.fitting.losses import TemperatureLoss
 # The class
 # ---------
 # ``TemperatureCalibrator`` divides logits by a positive number, so predictions cannot change.
-# ``_fit`` gets a ``FitData``: logits of every node, and labels of the calibration and training
-# nodes only. Labels of test nodes are not in it, so nothing can leak.
+# ``_fit`` gets a ``Nodes``: logits of every node, their graph, and labels of the calibration and
+# training nodes only. Labels of test nodes are not in it, so nothing can leak.
 
 
 class DegreeTemperature(gnncal.TemperatureCalibrator):
@@ -41,28 +41,28 @@ class DegreeTemperature(gnncal.TemperatureCalibrator):
     # What a saved file holds, and what each value may be.
     learned: ClassVar = dict.fromkeys(["a_", "b_"], number(at_least=-5.0, at_most=5.0))
 
-    def _fit(self, data):
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
-        rows = self._rows(data.graph)  # (n_nodes, 2): one, and 1 / (1 + degree)
+    def _fit(self, nodes):
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        every = self._rows(nodes)  # (n_nodes, 2): one, and 1 / (1 + degree)
+        rows = every[nodes.calibration_nodes]
 
         def objective(theta):
-            temperature = np.exp(rows[data.nodes] @ theta)
+            temperature = np.exp(rows @ theta)
             value, slope = loss.value_and_slope(temperature)
-            gradient = rows[data.nodes].T @ (slope * temperature)
+            gradient = rows.T @ (slope * temperature)
             # A small penalty keeps T near one where the labels say nothing.
             return value + 1e-3 * theta @ theta, gradient + 2e-3 * theta
 
         found = minimize(objective, np.zeros(2), jac=True, bounds=[(-5.0, 5.0)] * 2)
         self.a_, self.b_ = map(float, found.x)
-        self.temperature_ = np.exp(rows @ found.x)
-        after = loss.value(self.temperature_[data.nodes])
-        self.fit_report_ = gnncal.FitReport.of(data, after)
+        self.temperature_ = np.exp(every @ found.x)
+        self.fit_report_ = gnncal.FitReport.of(nodes, loss.value(np.exp(rows @ found.x)))
 
-    def _temperature(self, logits, graph, known_labels):
-        return np.exp(self._rows(graph) @ np.array([self.a_, self.b_]))
+    def _temperature(self, nodes):
+        return np.exp(self._rows(nodes) @ np.array([self.a_, self.b_]))
 
-    def _rows(self, graph):
-        return np.stack([np.ones(graph.n_nodes), 1.0 / (1.0 + graph.in_degree)], axis=1)
+    def _rows(self, nodes):
+        return np.stack([np.ones(nodes.n_nodes), 1.0 / (1.0 + nodes.graph.in_degree)], axis=1)
 
 
 # %%

@@ -48,6 +48,7 @@ from .core.errors import GnncalWarning as GnncalWarning
 from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .core.graph import Graph as Graph
+from .core.nodes import Nodes as Nodes
 from .core.probability import logits_from_probabilities as logits_from_probabilities
 from .core.probability import softmax as softmax
 from .files import read_bundle as read_bundle

@@ -56,7 +56,7 @@ def test_gradients_equal_finite_differences(name, task):
     from gnncal.fitting.losses import TemperatureLoss
 
     graph = task.graph
-    covariates = calibrator._covariates(task.logits, graph, None)[task.nodes]
+    covariates = calibrator._covariates(gnncal.Nodes(task.logits, graph))[task.nodes]
     loss = TemperatureLoss(task.logits[task.nodes], task.labels[task.nodes])
     theta = np.array([0.8, 0.6, 0.9][: len(calibrator.parameters)])
     _, gradient = calibrator._value_and_gradient(theta, covariates, loss)
@@ -170,7 +170,7 @@ def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
         needs = gnncal.get_calibrator(name).needs_graph
         calibrator = gnncal.get_calibrator(name, **({"homophily": homophily} if needs else {}))
         calibrator.fit(logits, labels, graph, nodes=np.arange(n))
-        covariates = calibrator._covariates(logits, graph, None)
+        covariates = calibrator._covariates(gnncal.Nodes(logits, graph))
         loss = TemperatureLoss(logits, labels)
 
         def objective(raw, calibrator=calibrator, covariates=covariates, loss=loss):
@@ -204,7 +204,7 @@ def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     )
     from gnncal.fitting.losses import TemperatureLoss
 
-    covariates = calibrator._covariates(logits, sample.graph, None)[nodes]
+    covariates = calibrator._covariates(gnncal.Nodes(logits, sample.graph))[nodes]
     loss = TemperatureLoss(logits[nodes], sample.labels[nodes])
     grid = [
         loss.value(calibrator._formula(np.array([base, beta, alpha]), covariates)[0])

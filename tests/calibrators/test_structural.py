@@ -111,15 +111,16 @@ def test_the_fit_agrees_with_a_straight_line_version():
 def test_neighbourhoods_of_a_path_by_hand():
     # 0 -> 1 -> 2 and an isolated node 3; two classes.
     probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5]])
-    seen = describe_neighbourhoods(np.log(probs), gnncal.Graph([[0, 1], [1, 2]], 4))
+    nodes = gnncal.Nodes(np.log(probs), gnncal.Graph([[0, 1], [1, 2]], 4))
+    found = describe_neighbourhoods(nodes)
     # Node 1 predicts class 0; its neighbours give it (0.9 + 0.2) / 2 = 0.55, normalised 0.1.
-    assert seen.covariates[1, 0] == pytest.approx(0.1)
+    assert found.covariates[1, 0] == pytest.approx(0.1)
     # Their neighbours are only node 1 itself, twice: 0.6, normalised 0.2.
-    assert seen.covariates[1, 1] == pytest.approx(0.2)
-    assert seen.covariates[1, 3] == pytest.approx(0.6 - (0.9 + 0.8) / 2)
-    np.testing.assert_allclose(seen.covariates[0, 4:], [0.0, np.log(2) / 4])
-    assert np.isnan(seen.covariates[3, :4]).all()
-    np.testing.assert_allclose(seen.mean_probs[3], 0.5)
+    assert found.covariates[1, 1] == pytest.approx(0.2)
+    assert found.covariates[1, 3] == pytest.approx(0.6 - (0.9 + 0.8) / 2)
+    np.testing.assert_allclose(found.covariates[0, 4:], [0.0, np.log(2) / 4])
+    assert np.isnan(found.covariates[3, :4]).all()
+    np.testing.assert_allclose(found.mean_probs[3], 0.5)
 
 
 def test_an_undirected_graph_is_told_from_a_directed_one():
@@ -131,9 +132,9 @@ def test_an_undirected_graph_is_told_from_a_directed_one():
 
 def test_on_an_undirected_graph_both_directions_say_the_same():
     graph, logits, _, _ = planted_graph(n=300)
-    once = describe_neighbourhoods(logits, graph)
+    once = describe_neighbourhoods(gnncal.Nodes(logits, graph))
     doubled = gnncal.Graph(np.concatenate([graph.edge_index, graph.edge_index], axis=1), 300)
-    twice = describe_neighbourhoods(logits, doubled)
+    twice = describe_neighbourhoods(gnncal.Nodes(logits, doubled))
     np.testing.assert_allclose(once.covariates[:, :4], twice.covariates[:, :4])
 
 

@@ -14,7 +14,6 @@ from gnncal.homophily import (
     make_estimator,
     share,
 )
-from gnncal.homophily.base import Situation
 from gnncal.homophily.predictor import masked_targets
 from tests.strategies import tasks
 
@@ -48,7 +47,8 @@ def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
             return float(known[neighbour] == predicted[node])
         return probs[neighbour, predicted[node]]
 
-    found = Support(side).estimate({}, Situation(task.logits, task.graph, known, True))
+    nodes = gnncal.Nodes(task.logits, task.graph, known_labels=known)
+    found = Support(side).estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, average_over_neighbours(task, side, value), atol=1e-6)
 
 
@@ -59,7 +59,8 @@ def test_agreement_is_the_share_of_equal_predictions(side, task):
     votes = np.where(known >= 0, known, task.logits.argmax(axis=1))
     predicted = task.logits.argmax(axis=1)
     expected = average_over_neighbours(task, side, lambda i, j: float(votes[j] == predicted[i]))
-    found = Agreement(side).estimate({}, Situation(task.logits, task.graph, known, True))
+    nodes = gnncal.Nodes(task.logits, task.graph, known_labels=known)
+    found = Agreement(side).estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, expected)
 
 
@@ -89,12 +90,12 @@ def test_support_by_hand():
     # Node 2 hears 0 (p = .9, .1) and 1 (p = .4, .6) and predicts class 0: (.9 + .4) / 2.
     logits = np.log([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
     graph = gnncal.Graph([[0, 1, 2], [2, 2, 2]])
-    situation = Situation(logits, graph, np.full(3, -1), True)
-    found = Support().estimate({}, situation)
+    nodes = gnncal.Nodes(logits, graph, known_labels=np.full(3, -1))
+    found = Support().estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, [np.nan, np.nan, 0.65])
     # The label of node 0 is known to be 1: it no longer supports class 0.
-    situation = Situation(logits, graph, np.array([1, -1, -1]), True)
-    found = Support().estimate({}, situation)
+    nodes = gnncal.Nodes(logits, graph, known_labels=[1, -1, -1])
+    found = Support().estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found[2], 0.2)
 
 
@@ -102,9 +103,11 @@ def test_both_sides_by_hand():
     # Node 0 hears 1 twice and sends to 2; its loop does not count: (.8 + .8 + .2) / 3.
     logits = np.log([[0.7, 0.3], [0.8, 0.2], [0.2, 0.8]])
     graph = gnncal.Graph([[1, 1, 0, 0], [0, 0, 2, 0]])
-    situation = Situation(logits, graph, None, True)
-    np.testing.assert_allclose(Support("both").estimate({}, situation), [0.6, 0.7, 0.3])
-    np.testing.assert_allclose(Agreement("both").estimate({}, situation), [2 / 3, 1.0, 0.0])
+    nodes = gnncal.Nodes(logits, graph)
+    support = Support("both").estimate({}, nodes, is_fitted_graph=True)
+    np.testing.assert_allclose(support, [0.6, 0.7, 0.3])
+    agreement = Agreement("both").estimate({}, nodes, is_fitted_graph=True)
+    np.testing.assert_allclose(agreement, [2 / 3, 1.0, 0.0])
 
 
 def test_names_are_shorthands_for_estimators_with_default_parameters():

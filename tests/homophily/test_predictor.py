@@ -125,34 +125,31 @@ def test_sparse_products_are_kept_only_while_they_stay_sparse():
     assert len(Propagation(gnncal.Graph(hub, 300, words), add_self_loops=True).factors) == 2
 
 
-def fit_data(sample, labels):
-    from gnncal.core.data import check_fit_data
-
+def nodes_of(sample, labels):
     logits = np.random.default_rng(5).normal(size=(120, 3))
-    return check_fit_data(logits, labels, sample.graph, np.arange(30, 60), np.arange(30))
+    nodes = gnncal.Nodes(logits, sample.graph)
+    return nodes.with_labels(labels, nodes=np.arange(30, 60), train_nodes=np.arange(30))
 
 
 def test_a_calibration_label_never_reaches_its_own_cross_fitted_estimate(sample, known):
     estimator = CrossFitted(max_epochs=20)
-    data = fit_data(sample, known)
-    weights = estimator.learn(data)
+    nodes = nodes_of(sample, known)
+    weights = estimator.learn(nodes)
     for fold in range(5):
         members = weights["nodes"][weights["folds"] == fold]
         changed = known.copy()
         changed[members] = (changed[members] + 1) % 3
-        again = estimator.learn(fit_data(sample, changed))
+        again = estimator.learn(nodes_of(sample, changed))
         for name in ("input_weight", "output_weight"):
             np.testing.assert_array_equal(again[name][fold], weights[name][fold])
 
 
 def test_other_nodes_get_the_mean_of_the_folds(sample, known):
-    from gnncal.homophily.base import Situation
-
     estimator = CrossFitted(max_epochs=20)
-    data = fit_data(sample, known)
-    weights = estimator.learn(data)
-    situation = Situation(data.logits, sample.graph, np.full(120, -1), True)
-    found = estimator.estimate(weights, situation)
+    nodes = nodes_of(sample, known)
+    weights = estimator.learn(nodes)
+    nodes = nodes.with_known_labels(np.full(120, -1))
+    found = estimator.estimate(weights, nodes, is_fitted_graph=True)
     propagation = Propagation(sample.graph, add_self_loops=True)
     names = ("input_weight", "input_bias", "output_weight", "output_bias")
     runs = [estimator.run({n: weights[n][fold] for n in names}, propagation) for fold in range(5)]

@@ -99,8 +99,8 @@ def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
         logits, labels, graph, nodes=splits["nodes"], method=name
     ).calibrator
     nodes = np.array([0, 3, 11])
-    seen = describe_neighbourhoods(logits, graph)
-    explanation = explain(calibrator, seen, calibrator.temperature_, nodes)
+    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
+    explanation = explain(calibrator, neighbourhood, calibrator.temperature_, nodes)
     product = np.clip(explanation.factors.prod(axis=1), np.exp(-5), np.exp(5))
     assert product == pytest.approx(calibrator.temperature_[nodes])
     assert explanation.factors.shape == (3, len(explanation.parts))
@@ -109,8 +109,8 @@ def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
 def test_methods_without_a_law_are_not_explained():
     (logits, labels, graph), splits = task()
     fitted = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"], method="rbs").calibrator
-    seen = describe_neighbourhoods(logits, graph)
-    assert explain(fitted, seen, fitted.temperature_, np.array([0])) is None
+    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
+    assert explain(fitted, neighbourhood, fitted.temperature_, np.array([0])) is None
 
 
 def test_methods_may_be_calibrators_under_names_of_ones_own():

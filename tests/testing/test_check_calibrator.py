@@ -35,21 +35,21 @@ class Leaks(gnncal.TemperatureScaling):
 class Forgets(gnncal.TemperatureScaling):
     """Needs an attribute that ``learned`` does not name."""
 
-    def _fit(self, data):
-        super()._fit(data)
+    def _fit(self, nodes):
+        super()._fit(nodes)
         self.factor_ = 2.0
 
-    def _temperature(self, logits, graph, known_labels):
-        return super()._temperature(logits, graph, known_labels) * self.factor_ / 2.0
+    def _temperature(self, nodes):
+        return super()._temperature(nodes) * self.factor_ / 2.0
 
 
 class Draws(gnncal.TemperatureScaling):
     """Is random without a seed."""
 
-    def _fit(self, data):
-        super()._fit(data)
+    def _fit(self, nodes):
+        super()._fit(nodes)
         self.base_temperature_ *= np.random.default_rng().uniform(1.0, 1.001)
-        self.temperature_ = np.full(data.n_nodes, self.base_temperature_)
+        self.temperature_ = np.full(nodes.n_nodes, self.base_temperature_)
 
 
 class Overwrites(gnncal.TemperatureScaling):
@@ -70,7 +70,7 @@ class Careless(gnncal.HistogramBinning):
 class Fails(gnncal.TemperatureScaling):
     """Raises what no caller expects."""
 
-    def _fit(self, data):
+    def _fit(self, nodes):
         raise ZeroDivisionError("in the middle of a fit")
 
 
@@ -125,15 +125,15 @@ class Demanding(gnncal.Uncalibrated):
 class Silent(gnncal.TemperatureScaling):
     """Does not say what the fit has found."""
 
-    def _fit(self, data):
+    def _fit(self, nodes):
         self.base_temperature_ = 1.0
 
 
 class Wide(gnncal.TemperatureScaling):
     """Gives each class a temperature."""
 
-    def _temperature(self, logits, graph, known_labels):
-        return np.ones(logits.shape)
+    def _temperature(self, nodes):
+        return np.ones(nodes.logits.shape)
 
 
 @pytest.mark.parametrize(

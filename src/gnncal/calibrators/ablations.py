@@ -13,9 +13,9 @@ from gnncal.calibrators.homophily_temperature import (
     softplus_link,
 )
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
-from gnncal.core.probability import concentration, normalised_entropy
+from gnncal.core.arrays import FloatArray
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import concentration
 from gnncal.fitting.protocols import Protocol
 
 
@@ -70,11 +70,9 @@ class EntropyOnly(ParametricTemperature):
     def __init__(self, *, protocol: Protocol = "converged") -> None:
         self.protocol = protocol
 
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        entropy = normalised_entropy(logits).astype(np.float64)
-        return np.stack([np.ones(len(logits)), concentration(entropy, logits.shape[1])], axis=1)
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        certain = concentration(nodes.entropy, nodes.n_classes)
+        return np.stack([np.ones(nodes.n_nodes), certain], axis=1)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         certain = concentration(entropy, len(self.classes_))

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport, Fitting
+from gnncal.calibrators.base import FitReport, Fitting
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.data import FitData
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
@@ -22,7 +23,7 @@ MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the sco
 BOUND = 50.0  # of every weight and bias; only separable nodes get there
 
 
-class AffineCalibrator(Calibrator):
+class AffineCalibrator(OwnLogitsCalibrator):
     r"""softmax(W x + b) with a quadratic penalty on W - I and on b.
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
@@ -68,7 +69,7 @@ class AffineCalibrator(Calibrator):
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
 
     def _report(
-        self, data: FitData, loss: float, weight: FloatArray, *, has_free_weights: bool
+        self, nodes: Nodes, loss: float, weight: FloatArray, *, has_free_weights: bool
     ) -> FitReport:
         """Return the report, with what the labels left open.
 
@@ -76,13 +77,13 @@ class AffineCalibrator(Calibrator):
         acts on them; if there is no mistake, they grow as far as the ridge allows.
         """
         hit = (*_at_bound("weight", weight), *_at_bound("bias", self.bias_))
-        probs = self._predict(data.logits[data.nodes], None, None)
+        probs = self._probabilities(nodes.calibration_logits)
         reasons = []
-        if has_free_weights and (probs.argmax(axis=1) == data.labels).all():
+        if has_free_weights and (probs.argmax(axis=1) == nodes.labels).all():
             reasons.append("the fitted map predicts every calibration node correctly")
-        if hit and np.unique(data.labels).size == data.n_classes:  # missing: another warning
+        if hit and np.unique(nodes.labels).size == nodes.n_classes:  # missing: another warning
             reasons.append(f"{' and '.join(hit)} reached the bound of ±{BOUND:g}")
-        return FitReport.of(data, loss, hit, undetermined=tuple(reasons))
+        return FitReport.of(nodes, loss, hit, undetermined=tuple(reasons))
 
     def _affine_scores(self, x: FloatArray) -> FloatArray:
         """W x + b of each row, finite and in the precision of x."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
+from gnncal.core.nodes import Nodes
 from gnncal.core.probability import log_losses, normalised_entropy
 
 KEEPING = ("ts", "hts", "structural", "structural-remainder")
@@ -100,21 +98,19 @@ class Auto(Calibrator):
         self.candidates = candidates
         self.n_folds = n_folds
 
-    def _fit(self, data: FitData) -> None:
+    def _fit(self, nodes: Nodes) -> None:
         made = {name: self._make(name) for name in self.candidates}
-        folds = _folds(data, self.n_folds)
-        losses = np.array([_held_out_losses(each, data, folds) for each in made.values()])
+        folds = _folds(nodes, self.n_folds)
+        losses = np.array([_held_out_losses(each, nodes, folds) for each in made.values()])
         self.losses_ = losses.mean(axis=1)
         self.chosen_, self.reason_ = _choose(list(made), losses)
         calibrator = made[self.chosen_]
-        calibrator._fit(data)
+        calibrator._fit(nodes)
         self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
         self.fit_report_ = calibrator.fit_report_
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return self._restored()._predict(logits, graph, known_labels)
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        return self._restored()._predict(nodes)
 
     def chosen(self) -> Calibrator:
         """Return the chosen calibrator, fitted.
@@ -155,28 +151,27 @@ class Auto(Calibrator):
         return calibrator
 
 
-def _folds(data: FitData, n_folds: int) -> IntArray:
+def _folds(nodes: Nodes, n_folds: int) -> IntArray:
     """Return the fold of each calibration node; every fold has certain and uncertain ones."""
-    entropy = np.round(normalised_entropy(data.logits[data.nodes]), DIGITS)
-    folds = np.empty(data.nodes.size, dtype=np.int64)
-    folds[np.argsort(entropy, kind="stable")] = np.arange(data.nodes.size) % n_folds
+    entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
+    folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
+    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
     return folds
 
 
-def _held_out_losses(calibrator: Calibrator, data: FitData, folds: IntArray) -> FloatArray:
+def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:
     """Return the log loss of each calibration node, by a fit that has not seen its label; (n,).
 
     A single node cannot be held out, so it is judged without calibration.
     """
-    losses = np.zeros(data.nodes.size)
-    for fold in np.unique(folds) if data.nodes.size > 1 else ():
+    losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.with_known_labels()
+    for fold in np.unique(folds) if nodes.calibration_nodes.size > 1 else ():
         held_out = folds == fold
-        rest = replace(data, nodes=data.nodes[~held_out], labels=data.labels[~held_out])
         with warnings.catch_warnings():  # what matters here shows in the loss
             warnings.simplefilter("ignore", GnncalWarning)
-            calibrator._fit(rest)
-        probs = calibrator._predict(data.logits, data.graph, None)[data.nodes[held_out]]
-        losses[held_out] = log_losses(probs, data.labels[held_out])
+            calibrator._fit(nodes.restricted(~held_out))
+        probs = calibrator._predict(unlabelled)[nodes.calibration_nodes[held_out]]
+        losses[held_out] = log_losses(probs, nodes.labels[held_out])
     return losses
 
 

@@ -18,22 +18,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import (
-    UNKNOWN,
-    check_known_labels,
-    check_labels,
-    check_logits,
-    check_nodes,
-    check_used_labels,
-    look_like_probabilities,
-    warn_if_probabilities,
-)
+from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
-from gnncal.core.data import FitData, check_fit_data, check_graph
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
-from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
+from gnncal.core.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.core.probability import scaled_probabilities
 from gnncal.core.tabular import Table, Tabular, listed, number, text
 from gnncal.fitting.evidence import (
@@ -88,7 +78,7 @@ class FitReport(Tabular):
     @classmethod
     def of(
         cls,
-        data: FitData,
+        nodes: Nodes,
         loss_after: float,
         bounds_hit: tuple[str, ...] = (),
         *,
@@ -99,7 +89,7 @@ class FitReport(Tabular):
 
         Parameters
         ----------
-        data : FitData
+        nodes : Nodes
             What the fit has seen.
         loss_after : float
             Mean cross-entropy of the calibration nodes after the fit.
@@ -117,12 +107,12 @@ class FitReport(Tabular):
 
         """
         return cls(
-            loss_before=TemperatureLoss(data.logits[data.nodes], data.labels).value(
-                np.ones(data.nodes.size)
+            loss_before=TemperatureLoss(nodes.calibration_logits, nodes.labels).value(
+                np.ones(nodes.labels.size)
             ),
             loss_after=float(loss_after),
             bounds_hit=bounds_hit,
-            nodes_per_class=tuple(np.bincount(data.labels, minlength=data.n_classes).tolist()),
+            nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
             notes=notes,
             undetermined=undetermined,
         )
@@ -169,7 +159,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         What each parameter of the constructor may be.
     learned : dict
         What each attribute that makes up the fitted model may be.
-    of_fitted_graph : tuple of str
+    fitted_graph_attributes : tuple of str
         Attributes that describe the fitted graph and are not saved.
     erases_missing_classes : bool
         Whether a class without calibration nodes gets next to no probability.
@@ -188,10 +178,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     >>> from gnncal.calibrators.base import FitReport
     >>> class Softer(gnncal.Calibrator):
     ...     preserves_predictions = True
-    ...     def _fit(self, data):
-    ...         self.fit_report_ = FitReport.of(data, loss_after=float("nan"))
-    ...     def _predict(self, logits, graph, known_labels):
-    ...         return 0.9 * gnncal.softmax(logits) + 0.1 / logits.shape[1]
+    ...     def _fit(self, nodes):
+    ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))
+    ...     def _predict(self, nodes):
+    ...         return 0.9 * gnncal.softmax(nodes.logits) + 0.1 / nodes.n_classes
     >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
     array([[0.95, 0.05]])
 
@@ -206,7 +196,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     erases_missing_classes: ClassVar[bool] = False
     learned: ClassVar[LearnedTable] = {}
 
-    of_fitted_graph: ClassVar[tuple[str, ...]] = ()
+    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ()
 
     classes_: IntArray
     fit_report_: FitReport
@@ -215,7 +205,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.of_fitted_graph and "classes_" in vars(self):
+            if name in self.fitted_graph_attributes and "classes_" in vars(self):
                 raise AttributeError(
                     f"{name} describes the graph of the fit and is not saved with "
                     f"{type(self).__name__}; fit again to have it"
@@ -236,8 +226,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and ``train_nodes`` are never
             looked at.
@@ -267,40 +257,37 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         self.check_params()
-        data = check_fit_data(logits, labels, graph, nodes, train_nodes)
-        if self.needs_graph and graph is None:
+        record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+        if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
                 "or choose a method that needs none, such as 'hts'."
             )
-        if self.needs_graph and data.graph is not None:
-            warn_if_one_way(data.graph, stacklevel=2)
-        self._fit(replace(data, logits=self._guarded(data.logits)))
-        self._conclude(data)
+        if self.needs_graph and record.graph is not None:
+            warn_if_one_way(record.graph, stacklevel=2)
+        self._fit(self._guarded(record))
+        self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
-        self._fitted_to_probabilities = look_like_probabilities(data.logits)
+        self._fitted_to_probabilities = record.are_probabilities
         return self
 
-    def _guarded(self, logits: FloatArray) -> FloatArray:
-        """Return logits that a class of another package cannot change in the caller's array.
+    def _guarded(self, nodes: Nodes) -> Nodes:
+        """Return nodes whose logits a class of another package cannot change.
 
-        A view that cannot be written to costs nothing. PyTorch does not heed that, so classes
-        that need it get a copy. gnncal's own classes keep the law by themselves.
+        The logits of a record cannot be written to. PyTorch does not heed that, so classes that
+        need it get a copy. gnncal's own classes keep the law by themselves.
         """
-        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
-            return logits
-        guarded = logits.copy() if self.needs_torch else logits.view()
-        guarded.flags.writeable = self.needs_torch
-        return guarded
+        is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
+        return nodes if is_own or not self.needs_torch else nodes.with_own_logits()
 
-    def _conclude(self, data: FitData) -> None:
+    def _conclude(self, nodes: Nodes) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
-        for name in ("fit_report_", *self.of_fitted_graph):
+        for name in ("fit_report_", *self.fitted_graph_attributes):
             if name not in vars(self):
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
-        self.classes_ = np.arange(data.n_classes)
-        self.n_features_in_ = data.n_classes
-        self._warn_of_weak_evidence(data)
+        self.classes_ = np.arange(nodes.n_classes)
+        self.n_features_in_ = nodes.n_classes
+        self._warn_of_weak_evidence(nodes)
 
     @classmethod
     def upgraded(
@@ -323,12 +310,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return parameters, learned
 
-    def _warn_of_weak_evidence(self, data: FitData) -> None:
+    def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
         name = type(self).__name__
         if self.learned:
-            own = (*self.fit_report_.undetermined, *one_class_reasons(data))
-            reasons = common_reasons(data) or own
+            own = (*self.fit_report_.undetermined, *one_class_reasons(nodes))
+            reasons = common_reasons(nodes) or own
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
                 warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=4)
@@ -357,8 +344,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes. It may be another one than in ``fit``.
         known_labels : array_like of shape (n_nodes,), optional
@@ -376,15 +363,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             If an array cannot be used, or a graph is needed and missing.
 
         """
-        return self._predict(*self._check_prediction(logits, graph, known_labels))
+        return self._predict(self._check_prediction(logits, graph, known_labels))
 
     def predict(self, logits: Any, graph: Any = None, *, known_labels: Any = None) -> IntArray:
         """Return the most probable class of each node.
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes.
         known_labels : array_like of shape (n_nodes,), optional
@@ -414,8 +401,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown.
         graph : Graph or torch_geometric.data.Data, optional
@@ -500,39 +487,29 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.learned
 
     @abstractmethod
-    def _fit(self, data: FitData) -> None: ...
+    def _fit(self, nodes: Nodes) -> None: ...
 
     @abstractmethod
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray: ...
+    def _predict(self, nodes: Nodes) -> FloatArray: ...
 
-    def _check_prediction(
-        self, logits: Any, graph: Any, known_labels: Any
-    ) -> tuple[FloatArray, Graph | None, IntArray | None]:
+    def _check_prediction(self, logits: Any, graph: Any, known_labels: Any) -> Nodes:
+        """Return the record of what is handed to a prediction."""
         check_is_fitted(self, "classes_")
-        shape = as_numpy(logits).shape
+        shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
         if len(shape) == 2 and shape[1] != len(self.classes_):
             raise InputError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
                 f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
                 "classes, and logits have one column for each."
             )
-        checked = check_logits(logits)
-        n_nodes, n_classes = checked.shape
-        if n_nodes == 0:
-            raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
-        if not getattr(self, "_fitted_to_probabilities", False):
-            warn_if_probabilities(checked)
-        graph = check_graph(graph, n_nodes)
-        if self.needs_graph and graph is None:
+        was_told = getattr(self, "_fitted_to_probabilities", False)
+        record = as_nodes(logits, graph, may_be_probabilities=was_told)
+        record = record.with_known_labels(known_labels)
+        if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
             )
-        guarded = self._guarded(checked)
-        if known_labels is None:
-            return guarded, graph, None
-        return guarded, graph, check_known_labels(known_labels, n_nodes, n_classes)
+        return self._guarded(record)
 
 
 class TemperatureCalibrator(Calibrator):
@@ -554,18 +531,18 @@ class TemperatureCalibrator(Calibrator):
     >>> import gnncal
     >>> from gnncal.calibrators.base import FitReport
     >>> class Halved(gnncal.TemperatureCalibrator):
-    ...     def _fit(self, data):
-    ...         self.temperature_ = np.full(data.n_nodes, 2.0)
-    ...         self.fit_report_ = FitReport.of(data, loss_after=float("nan"))
-    ...     def _temperature(self, logits, graph, known_labels):
-    ...         return np.full(len(logits), 2.0)
+    ...     def _fit(self, nodes):
+    ...         self.temperature_ = np.full(nodes.n_nodes, 2.0)
+    ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))
+    ...     def _temperature(self, nodes):
+    ...         return np.full(nodes.n_nodes, 2.0)
     >>> Halved().fit([[2.0, 0.0], [0.0, 2.0]], [0, 1]).predict_proba([[2.0, 0.0]]).round(2)
     array([[0.73, 0.27]])
 
     """
 
     preserves_predictions = True
-    of_fitted_graph: ClassVar[tuple[str, ...]] = ("temperature_",)
+    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
     temperature_: FloatArray
 
     def predict_temperature(
@@ -575,8 +552,8 @@ class TemperatureCalibrator(Calibrator):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, NumPy or torch.
+        logits : array_like of shape (n_nodes, n_classes) or Nodes
+            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes. It may be another one than in ``fit``.
         known_labels : array_like of shape (n_nodes,), optional
@@ -588,7 +565,7 @@ class TemperatureCalibrator(Calibrator):
             Positive numbers that the logits are divided by.
 
         """
-        return self._checked_temperature(*self._check_prediction(logits, graph, known_labels))
+        return self._checked_temperature(self._check_prediction(logits, graph, known_labels))
 
     def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
         """Return the temperature of a node with a given entropy and homophily, all else typical.
@@ -614,26 +591,22 @@ class TemperatureCalibrator(Calibrator):
         """A hook for methods whose temperature is a formula of the two."""
         return None
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return scaled_probabilities(logits, self._checked_temperature(logits, graph, known_labels))
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        return scaled_probabilities(
+            nodes.logits, self._checked_temperature(nodes), nodes.predictions
+        )
 
-    def _checked_temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        temperature = self._temperature(logits, graph, known_labels)
-        if temperature.shape != (len(logits),):
+    def _checked_temperature(self, nodes: Nodes) -> FloatArray:
+        temperature = self._temperature(nodes)
+        if temperature.shape != (nodes.n_nodes,):
             raise ValueError(
                 f"{type(self).__name__}._temperature gives the shape {temperature.shape}; expected "
-                f"({len(logits)},), one number for each node."
+                f"({nodes.n_nodes},), one number for each node."
             )
         return temperature
 
     @abstractmethod
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray: ...
+    def _temperature(self, nodes: Nodes) -> FloatArray: ...
 
 
 def fit_quietly(

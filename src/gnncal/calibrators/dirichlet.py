@@ -7,11 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.affine import RIDGE, SMALLEST_NORMAL, AffineCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import NONE, Constraint, number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
-from gnncal.core.probability import log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import log_losses, unchecked_softmax
 
 FEW_CLASSES = 8
 PENALTIES = (10.0, 1e3)  # with few and with many classes
@@ -71,23 +70,21 @@ class DirichletCalibration(AffineCalibrator):
     def __init__(self, *, penalty: float | None = None) -> None:
         self.penalty = penalty
 
-    def _fit(self, data: FitData) -> None:
-        n_classes, penalty = data.n_classes, self.penalty
+    def _fit(self, nodes: Nodes) -> None:
+        n_classes, penalty = nodes.n_classes, self.penalty
         if penalty is None:
             penalty = PENALTIES[n_classes > FEW_CLASSES]
         weights = np.full((n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + RIDGE)
         np.fill_diagonal(weights, RIDGE)
-        logits = data.logits[data.nodes]
+        logits = nodes.calibration_logits
         mu = penalty / n_classes + RIDGE
-        self._fit_affine(_log_probabilities(logits), data.labels, weights, mu)
-        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
-        self.fit_report_ = self._report(data, loss, self.weight_, has_free_weights=True)
+        self._fit_affine(_log_probabilities(logits), nodes.labels, weights, mu)
+        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return softmax(self._affine_scores(_log_probabilities(logits)))
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        return unchecked_softmax(self._affine_scores(_log_probabilities(logits)))
 
 
 def _log_probabilities(logits: FloatArray) -> FloatArray:
-    return np.log(np.maximum(softmax(logits), SMALLEST_NORMAL))
+    return np.log(np.maximum(unchecked_softmax(logits), SMALLEST_NORMAL))

@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint, number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import SMALLEST_PROBABILITY, keep_predictions, unchecked_softmax
 from gnncal.fitting.protocols import PROTOCOLS, Protocol, warn_unless_converged
 from gnncal.fitting.solvers import Solution
 
@@ -26,7 +25,7 @@ LARGEST_POSSIBLE_GAIN = 1e-6  # of the mean log loss, by any other weights
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
 
 
-class EnsembleTemperatureScaling(Calibrator):
+class EnsembleTemperatureScaling(OwnLogitsCalibrator):
     r"""A mixture of the scaled, the raw and the uniform distribution (ETS).
 
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
@@ -90,12 +89,12 @@ class EnsembleTemperatureScaling(Calibrator):
     def __init__(self, *, protocol: Protocol = "converged") -> None:
         self.protocol = protocol
 
-    def _fit(self, data: FitData) -> None:
+    def _fit(self, nodes: Nodes) -> None:
         scaling = TemperatureScaling(protocol=self.protocol)
-        scaling._fit(data)
+        scaling._fit(nodes)
         self.base_temperature_ = scaling.base_temperature_
-        parts = self._parts(data.logits[data.nodes].astype(np.float64))
-        at_label = parts[:, np.arange(data.nodes.size), data.labels].T  # (n, 3)
+        parts = self._parts(nodes.calibration_logits.astype(np.float64))
+        at_label = parts[:, np.arange(nodes.calibration_nodes.size), nodes.labels].T  # (n, 3)
         solution = mixture_weights(at_label)
         warn_unless_converged(self, solution)
         self.weights_ = solution.parameters
@@ -104,11 +103,11 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _parts(self, logits: FloatArray) -> FloatArray:
         uniform = np.full_like(logits, 1.0 / logits.shape[1])
-        return np.stack([softmax(logits, self.base_temperature_), softmax(logits), uniform])
+        return np.stack(
+            [unchecked_softmax(logits, self.base_temperature_), unchecked_softmax(logits), uniform]
+        )
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
         mixed = np.einsum("w,wik->ik", self.weights_.astype(logits.dtype), self._parts(logits))
         mixed /= mixed.sum(axis=1, keepdims=True)
         return keep_predictions(mixed, logits.argmax(axis=1))

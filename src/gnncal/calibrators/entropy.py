@@ -6,11 +6,10 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import number
-from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
-from gnncal.core.probability import normalised_entropy
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
 
@@ -79,10 +78,8 @@ class EntropyScaling(ParametricTemperature):
     def __init__(self, *, protocol: Protocol = "converged") -> None:
         self.protocol = protocol
 
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return _linear(normalised_entropy(logits).astype(np.float64))
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        return _linear(nodes.entropy)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return _linear(entropy)
@@ -170,10 +167,8 @@ class LogEntropyScaling(ParametricTemperature):
     def __init__(self, *, protocol: Protocol = "converged") -> None:
         self.protocol = protocol
 
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return _logarithmic(normalised_entropy(logits).astype(np.float64))
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        return _logarithmic(nodes.entropy)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return _logarithmic(entropy)

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
-from gnncal.core.probability import log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import log_losses, unchecked_softmax
 
 
-class HistogramBinning(Calibrator):
+class HistogramBinning(OwnLogitsCalibrator):
     r"""Replace each class's probability by how often that class occurs in its bin.
 
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
@@ -75,21 +75,20 @@ class HistogramBinning(Calibrator):
     def __init__(self, *, n_bins: int = 20) -> None:
         self.n_bins = n_bins
 
-    def _fit(self, data: FitData) -> None:
-        probs = softmax(data.logits[data.nodes]).astype(np.float64)
+    def _fit(self, nodes: Nodes) -> None:
+        probs = unchecked_softmax(nodes.calibration_logits).astype(np.float64)
         shares = np.arange(1, self.n_bins) / self.n_bins
         # Edges that are data: an interpolated one may round to either side of a node.
         edges = np.quantile(probs, shares, axis=0, method="higher")
         self.edges_ = np.ascontiguousarray(edges.T)
         self.frequencies_ = np.stack(
-            [self._frequencies(c, p, data.labels == c) for c, p in enumerate(probs.T)]
+            [self._frequencies(c, p, nodes.labels == c) for c, p in enumerate(probs.T)]
         )
-        loss = log_losses(self._predict(data.logits[data.nodes], None, None), data.labels).mean()
-        few = data.nodes.size < 2 * self.n_bins
-        reason = (
-            f"{data.nodes.size} calibration nodes in {self.n_bins} bins are fewer than two each"
-        )
-        self.fit_report_ = FitReport.of(data, loss, undetermined=(reason,) if few else ())
+        loss = log_losses(self._probabilities(nodes.calibration_logits), nodes.labels).mean()
+        n = nodes.labels.size
+        few = n < 2 * self.n_bins
+        reason = f"{n} calibration nodes in {self.n_bins} bins are fewer than two each"
+        self.fit_report_ = FitReport.of(nodes, loss, undetermined=(reason,) if few else ())
 
     def _frequencies(self, c: int, probs: FloatArray, is_label: FloatArray) -> FloatArray:
         bins = np.digitize(probs, self.edges_[c])
@@ -97,10 +96,8 @@ class HistogramBinning(Calibrator):
         hits = np.bincount(bins, weights=is_label, minlength=self.n_bins)
         return np.divide(hits, counts, out=np.full(self.n_bins, np.nan), where=counts > 0)
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        probs = softmax(logits)
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs = unchecked_softmax(logits)
         mapped = np.empty_like(probs)
         for c, p in enumerate(probs.T):
             found = self.frequencies_[c, np.digitize(p, self.edges_[c])]

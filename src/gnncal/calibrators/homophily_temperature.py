@@ -9,15 +9,14 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import NONE, choice, number, number_range
-from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, LearnedTable
-from gnncal.core.probability import concentration, normalised_entropy
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import concentration
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
-from gnncal.fitting.protocols import Protocol, check_protocol
+from gnncal.fitting.protocols import Protocol
 from gnncal.homophily import (
     ESTIMATORS,
     HomophilyEstimator,
@@ -26,7 +25,7 @@ from gnncal.homophily import (
     make_estimator,
     name_of,
 )
-from gnncal.homophily.base import CannotLearnError, Situation, Weights
+from gnncal.homophily.base import CannotLearnError, Weights
 from gnncal.homophily.clamping import CLAMPED_LABELS
 from gnncal.homophily.normalised import homophily_of, normalised_homophily
 from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
@@ -74,6 +73,11 @@ def power_law_second_derivatives(
     return result
 
 
+def _fingerprint(nodes: Nodes) -> str:
+    """Return what a fitted graph is recognised by; nothing where neighbours were described."""
+    return "" if nodes.graph is None else nodes.graph.fingerprint
+
+
 def _typical(homophily: FloatArray, n_classes: int) -> float:
     """Return the h^ whose |h~| is the mean of |h~| over some nodes.
 
@@ -101,7 +105,7 @@ class HomophilyTemperature(ParametricTemperature):
         "isolated_homophily_": number(at_least=0, at_most=1),
         "graph_fingerprint_": TEXT,
     }
-    of_fitted_graph = (*ParametricTemperature.of_fitted_graph, "homophily_")
+    fitted_graph_attributes = (*ParametricTemperature.fitted_graph_attributes, "homophily_")
     constraints: ClassVar = {
         "protocol": choice("converged", "paper"),
         "epsilon": number(above=0),
@@ -193,41 +197,32 @@ class HomophilyTemperature(ParametricTemperature):
             weights |= recalled
         return {**self.learned, "homophily_weights_": weights}
 
-    def _fit_covariates(self, data: FitData) -> FloatArray:
-        assert data.graph is not None
-        self._warn_of_few_nodes(data)
-        self._learn_homophily(data)
-        self.graph_fingerprint_ = data.graph.fingerprint
-        return self._typify(data, self._estimate(data.logits, data.graph, None))
+    def _fit_covariates(self, nodes: Nodes) -> FloatArray:
+        self._warn_of_few_nodes(nodes)
+        self._learn_homophily(nodes)
+        self.graph_fingerprint_ = _fingerprint(nodes)
+        return self._typify(nodes, self._estimate(nodes))
 
-    def _fit_seen(self, data: FitData, homophily: FloatArray) -> None:
-        """Fit to h^ (n_nodes,) that is estimated already, NaN where a node has no neighbours."""
-        check_protocol(self.protocol, data)
-        self._warn_of_few_nodes(data)
-        self._learn_homophily(data)
-        self.graph_fingerprint_ = ""  # there is no graph in memory to recognise later
-        self._fit_formula(data, self._typify(data, homophily))
-
-    def _warn_of_few_nodes(self, data: FitData) -> None:
-        if data.nodes.size < FEW_CALIBRATION_NODES:
+    def _warn_of_few_nodes(self, nodes: Nodes) -> None:
+        if nodes.labels.size < FEW_CALIBRATION_NODES:
             warnings.warn(
-                f"{type(self).__name__} has only {data.nodes.size} calibration nodes; below "
+                f"{type(self).__name__} has only {nodes.labels.size} calibration nodes; below "
                 f"{FEW_CALIBRATION_NODES} 'structural' usually does better.",
                 GnncalWarning,
                 stacklevel=5,
             )
 
-    def _typify(self, data: FitData, raw: FloatArray) -> FloatArray:
+    def _typify(self, nodes: Nodes, raw: FloatArray) -> FloatArray:
         """Set h^ of nodes without neighbours to a typical one; return the covariates."""
-        known = raw[data.nodes][~np.isnan(raw[data.nodes])]
-        self.isolated_homophily_ = _typical(known, data.n_classes)
+        known = raw[nodes.calibration_nodes][~np.isnan(raw[nodes.calibration_nodes])]
+        self.isolated_homophily_ = _typical(known, nodes.n_classes)
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
-        return self._signals_of(data.logits, self.homophily_)
+        return self._signals(nodes.entropy, self.homophily_, nodes.n_classes)
 
-    def _learn_homophily(self, data: FitData) -> None:
+    def _learn_homophily(self, nodes: Nodes) -> None:
         estimator = make_estimator(self.homophily)
         try:
-            self.homophily_weights_ = estimator.learn(data)
+            self.homophily_weights_ = estimator.learn(nodes)
         except CannotLearnError as error:
             warnings.warn(
                 f"homophily={name_of(estimator)!r} cannot be used because {error}; "
@@ -244,10 +239,8 @@ class HomophilyTemperature(ParametricTemperature):
         wanted = make_estimator(self.homophily)
         return wanted if name_of(wanted) == self.homophily_method_ else Support()
 
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return self._signals_of(logits, self._homophily(logits, graph, known_labels))
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        return self._signals(nodes.entropy, self._homophily(nodes), nodes.n_classes)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return self._signals(entropy, homophily, len(self.classes_))
@@ -272,25 +265,17 @@ class HomophilyTemperature(ParametricTemperature):
             Estimates in [0, 1]; a typical value for nodes without neighbours.
 
         """
-        return self._homophily(*self._check_prediction(logits, graph, known_labels))
+        return self._homophily(self._check_prediction(logits, graph, known_labels))
 
-    def _homophily(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        assert graph is not None  # checked by predict_proba
-        raw = self._estimate(logits, graph, known_labels)
+    def _homophily(self, nodes: Nodes) -> FloatArray:
+        raw = self._estimate(nodes)
         return np.where(np.isnan(raw), self.isolated_homophily_, raw)
 
-    def _estimate(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None
-    ) -> FloatArray:
-        is_fitted_graph = graph.fingerprint == self.graph_fingerprint_
-        situation = Situation(logits, graph, known_labels, is_fitted_graph)
-        return self._estimator.estimate(self.homophily_weights_, situation)
-
-    def _signals_of(self, logits: FloatArray, homophily: FloatArray) -> FloatArray:
-        entropy = normalised_entropy(logits).astype(np.float64)
-        return self._signals(entropy, homophily, logits.shape[1])
+    def _estimate(self, nodes: Nodes) -> FloatArray:
+        is_fitted_graph = _fingerprint(nodes) == self.graph_fingerprint_
+        return self._estimator.estimate(
+            self.homophily_weights_, nodes, is_fitted_graph=is_fitted_graph
+        )
 
     def _signals(self, entropy: FloatArray, homophily: FloatArray, n_classes: int) -> FloatArray:
         signal = np.abs(normalised_homophily(homophily, n_classes))  # |h~|

@@ -7,18 +7,18 @@ from typing import ClassVar
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
+from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
+from gnncal.core.arrays import FloatArray
 from gnncal.core.learned import Array, OneEachClass
-from gnncal.core.probability import keep_predictions, log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import keep_predictions, log_losses, unchecked_softmax
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
 
 
-class IsotonicCalibration(Calibrator):
+class IsotonicCalibration(OwnLogitsCalibrator):
     r"""Apply a monotone step curve to each class's probability, then normalise each row.
 
     .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
@@ -62,23 +62,21 @@ class IsotonicCalibration(Calibrator):
     learned: ClassVar = {"steps_": OneEachClass(STEPS)}
     steps_: tuple[FloatArray, ...]
 
-    def _fit(self, data: FitData) -> None:
-        probs = softmax(data.logits[data.nodes])
-        self.steps_ = tuple(_steps(p, data.labels == c) for c, p in enumerate(probs.T))
-        calibrated = self._predict(data.logits[data.nodes], None, None)
-        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+    def _fit(self, nodes: Nodes) -> None:
+        probs = unchecked_softmax(nodes.calibration_logits)
+        self.steps_ = tuple(_steps(p, nodes.labels == c) for c, p in enumerate(probs.T))
+        calibrated = self._probabilities(nodes.calibration_logits)
+        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        probs = softmax(logits)
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs = unchecked_softmax(logits)
         for c, steps in enumerate(self.steps_):
             probs[:, c] = np.interp(probs[:, c], *steps) + TIE_BREAKER * probs[:, c]
         probs /= probs.sum(axis=1, keepdims=True)
         return probs
 
 
-class MultiClassIsotonic(Calibrator):
+class MultiClassIsotonic(OwnLogitsCalibrator):
     r"""Apply one monotone curve to all probabilities (IRM); the predicted class stays.
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
@@ -120,17 +118,15 @@ class MultiClassIsotonic(Calibrator):
     learned: ClassVar = {"steps_": STEPS}
     steps_: FloatArray
 
-    def _fit(self, data: FitData) -> None:
-        probs = softmax(data.logits[data.nodes])
-        is_label = data.labels[:, None] == np.arange(data.n_classes)
+    def _fit(self, nodes: Nodes) -> None:
+        probs = unchecked_softmax(nodes.calibration_logits)
+        is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
         self.steps_ = _steps(probs.ravel(), is_label.ravel())
-        calibrated = self._predict(data.logits[data.nodes], None, None)
-        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+        calibrated = self._probabilities(nodes.calibration_logits)
+        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        probs, predictions = softmax(logits), logits.argmax(axis=1)
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs, predictions = unchecked_softmax(logits), logits.argmax(axis=1)
         mapped = np.interp(probs, *self.steps_).astype(probs.dtype) + TIE_BREAKER * probs
         # Interpolation may round the largest p below the second largest, by one unit.
         mapped[np.arange(len(mapped)), predictions] = mapped.max(axis=1)

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.probability import keep_predictions, log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import keep_predictions, log_losses, unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.protocols import (
@@ -33,7 +33,7 @@ FEWEST_ITERATIONS = 50
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
-class OrderInvariant(Calibrator):
+class OrderInvariant(OwnLogitsCalibrator):
     r"""Scale the gaps between the sorted logits by positive numbers that a network chooses.
 
     .. math:: o_{(k)} = \sum_{j=k}^{K-1} \mathrm{softplus}(a + m_j(z_{(1)}, \dots, z_{(K)}))
@@ -125,15 +125,15 @@ class OrderInvariant(Calibrator):
         self.protocol = protocol
         self.random_state = random_state
 
-    def _fit(self, data: FitData) -> None:
-        check_protocol(self.protocol, data)
-        logits, n_classes = data.logits[data.nodes], data.n_classes
-        rows = canonical_rows(logits, data.labels)
+    def _fit(self, nodes: Nodes) -> None:
+        check_protocol(self.protocol, nodes)
+        logits, n_classes = nodes.calibration_logits, nodes.n_classes
+        rows = canonical_rows(logits, nodes.labels)
         start = _initial_weights(n_classes, self.random_state)
         if self.protocol == "paper":
             self.offset_ = 0.0
             objective = self._objective(*rows, self.weight_decay)
-            train_rows = canonical_rows(data.logits[data.train_nodes], data.train_labels)
+            train_rows = canonical_rows(nodes.logits[nodes.train_nodes], nodes.train_labels)
             on_train = self._objective(*train_rows, 0.0)
             solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
         else:
@@ -150,19 +150,17 @@ class OrderInvariant(Calibrator):
             warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
-        self.fit_report_ = FitReport.of(data, loss)
+        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        self.fit_report_ = FitReport.of(nodes, loss)
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
         order = np.argsort(-logits, axis=1, kind="stable")
         layers = [layer.astype(logits.dtype) for layer in self._get_layers()]
         z, gaps = _sorted_logits(np.take_along_axis(logits, order, axis=1))
         scores = np.empty_like(logits)
         ranked = _ranked_scores(_softplus(self.offset_ + _network(layers, z)[1]), gaps)
         np.put_along_axis(scores, order, ranked, axis=1)
-        return keep_predictions(softmax(scores), logits.argmax(axis=1))
+        return keep_predictions(unchecked_softmax(scores), logits.argmax(axis=1))
 
     def _objective(self, ranked: FloatArray, rank: IntArray, weight_decay: float) -> Objective:
         """Return the mean cross-entropy plus decay of the flattened weights, and its gradient."""

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, LearnedTable
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.evidence import LARGEST_ERROR, temperature_error
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import Parameter, Scale
@@ -62,9 +61,7 @@ class ParametricTemperature(TemperatureCalibrator):
             cls.learned = {**found, **cls.also_learned}
 
     @abstractmethod
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _covariates(self, nodes: Nodes) -> FloatArray:
         """(n_nodes, n_covariates) float64."""
 
     @abstractmethod
@@ -96,9 +93,9 @@ class ParametricTemperature(TemperatureCalibrator):
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Theta of an unconstrained vector, and the Jacobian dtheta/draw."""
 
-    def _fit_covariates(self, data: FitData) -> FloatArray:
+    def _fit_covariates(self, nodes: Nodes) -> FloatArray:
         """Return the covariates of the fitted graph; a hook for methods that learn theirs."""
-        return self._covariates(data.logits, data.graph, None)
+        return self._covariates(nodes)
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
         """Return the covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
@@ -112,25 +109,25 @@ class ParametricTemperature(TemperatureCalibrator):
         """A hook for limits on T that a release applies; none by default."""
         return temperature
 
-    def _fit(self, data: FitData) -> None:
-        check_protocol(self.protocol, data)
-        self._fit_formula(data, self._fit_covariates(data))
+    def _fit(self, nodes: Nodes) -> None:
+        check_protocol(self.protocol, nodes)
+        self._fit_formula(nodes, self._fit_covariates(nodes))
 
-    def _fit_formula(self, data: FitData, covariates: FloatArray) -> None:
+    def _fit_formula(self, nodes: Nodes, covariates: FloatArray) -> None:
         """Fit theta to covariates (n_nodes, n_covariates) that are computed already."""
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
         if self.protocol == "paper":
-            loss_after = self._fit_like_the_paper(data, covariates, loss)
-            self.fit_report_ = FitReport.of(data, loss_after)
+            loss_after = self._fit_like_the_paper(nodes, covariates, loss)
+            self.fit_report_ = FitReport.of(nodes, loss_after)
         else:
-            loss_after = self._fit_to_convergence(covariates[data.nodes], loss)
-            self.fit_report_ = self._report(data, covariates[data.nodes], loss, loss_after)
+            loss_after = self._fit_to_convergence(covariates[nodes.calibration_nodes], loss)
+            self.fit_report_ = self._report(
+                nodes, covariates[nodes.calibration_nodes], loss, loss_after
+            )
         self.temperature_ = self._clamped_formula(covariates)
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return self._clamped_formula(self._covariates(logits, graph, known_labels))
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        return self._clamped_formula(self._covariates(nodes))
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -190,11 +187,11 @@ class ParametricTemperature(TemperatureCalibrator):
         return solution.loss
 
     def _fit_like_the_paper(
-        self, data: FitData, covariates: FloatArray, loss: TemperatureLoss
+        self, nodes: Nodes, covariates: FloatArray, loss: TemperatureLoss
     ) -> float:
         """Set the parameters; returns the loss."""
-        train_loss = TemperatureLoss(data.logits[data.train_nodes], data.train_labels)
-        on_nodes, on_train = covariates[data.nodes], covariates[data.train_nodes]
+        train_loss = TemperatureLoss(nodes.logits[nodes.train_nodes], nodes.train_labels)
+        on_nodes, on_train = covariates[nodes.calibration_nodes], covariates[nodes.train_nodes]
 
         def objective(raw: FloatArray) -> tuple[float, FloatArray]:
             theta, link = self._paper_link(raw)
@@ -218,7 +215,7 @@ class ParametricTemperature(TemperatureCalibrator):
             setattr(self, f"{parameter.name}_", float(value))
 
     def _report(
-        self, data: FitData, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
+        self, nodes: Nodes, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
     ) -> FitReport:
         """Return the report of a converged fit: bounds, their meaning, what is undetermined."""
         theta = self._theta()
@@ -241,7 +238,7 @@ class ParametricTemperature(TemperatureCalibrator):
         if error > LARGEST_ERROR:
             reasons.append(f"the labels determine ln T only to ±{error:.2g} (one standard error)")
         return FitReport.of(
-            data,
+            nodes,
             loss_after,
             tuple(name for name in (p.name for p in self.parameters) if name in ends),
             notes=tuple(ends.values()),

@@ -11,10 +11,10 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
-from gnncal.core.probability import softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.homophily.share import neighbour_class_share
 
@@ -92,44 +92,40 @@ class RatioBinnedScaling(TemperatureCalibrator):
         self.n_bins = n_bins
         self.merge_duplicate_edges = merge_duplicate_edges
 
-    def _fit(self, data: FitData) -> None:
-        assert data.graph is not None  # checked by fit
-        self._fit_seen(data, self._ratio(data.logits, data.graph))
-
-    def _fit_seen(self, data: FitData, ratio: FloatArray) -> None:
-        """Fit to ratios (n_nodes,) that are computed already."""
-        logits, on_nodes = data.logits[data.nodes], ratio[data.nodes]
-        n_bins = self.n_bins or _best_n_bins(logits, data.labels, on_nodes)
-        self.bin_temperatures_ = _fit_bins(logits, data.labels, _bins(on_nodes, n_bins), n_bins)
+    def _fit(self, nodes: Nodes) -> None:
+        ratio = self._ratio(nodes)
+        logits, on_nodes = nodes.calibration_logits, ratio[nodes.calibration_nodes]
+        n_bins = self.n_bins or _best_n_bins(logits, nodes.labels, on_nodes)
+        self.bin_temperatures_ = _fit_bins(logits, nodes.labels, _bins(on_nodes, n_bins), n_bins)
         self.temperature_ = self.bin_temperatures_[_bins(ratio, n_bins)]
-        loss = TemperatureLoss(logits, data.labels).value(self.temperature_[data.nodes])
+        loss = TemperatureLoss(logits, nodes.labels).value(
+            self.temperature_[nodes.calibration_nodes]
+        )
         at_bound = np.isin(self.bin_temperatures_, NARROW_RANGE)
         bins = _bins(on_nodes, n_bins)
         self.fit_report_ = FitReport.of(
-            data,
+            nodes,
             loss,
             tuple(f"bin_temperatures[{b}]" for b in np.flatnonzero(at_bound)),
-            undetermined=tuple(_weak_bins(logits, data.labels, bins, self.bin_temperatures_)),
+            undetermined=tuple(_weak_bins(logits, nodes.labels, bins, self.bin_temperatures_)),
         )
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        assert graph is not None  # checked by predict_proba
-        ratio = self._ratio(logits, graph)
-        return self.bin_temperatures_[_bins(ratio, len(self.bin_temperatures_))]
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        return self.bin_temperatures_[_bins(self._ratio(nodes), len(self.bin_temperatures_))]
 
     def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return self.bin_temperatures_[_bins(homophily, len(self.bin_temperatures_))]
 
-    def _ratio(self, logits: FloatArray, graph: Graph) -> FloatArray:
-        seen = _without_duplicates(graph) if self.merge_duplicate_edges else graph
-        return same_class_ratio(logits, seen)
+    def _ratio(self, nodes: Nodes) -> FloatArray:
+        return nodes.once(same_class_ratio, self.merge_duplicate_edges)
 
 
-def same_class_ratio(logits: FloatArray, graph: Graph) -> FloatArray:
+def same_class_ratio(nodes: Nodes, merge_duplicate_edges: bool = False) -> FloatArray:
     """r of every node, shape (n_nodes,), in [0, 1]."""
-    probs, predictions = softmax(logits), logits.argmax(axis=1)
+    graph = nodes.required_graph
+    if merge_duplicate_edges:
+        graph = _without_duplicates(graph)
+    probs, predictions = unchecked_softmax(nodes.logits), nodes.predictions
     sums = 2.0 * graph.self_loops * probs[np.arange(len(probs)), predictions]
     sides: tuple[Side, Side] = ("in", "out")
     for side in sides:
@@ -179,7 +175,7 @@ def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int
     """Return the number of bins with the lowest log loss on held-out folds, or the smallest."""
     if len(labels) < 2:
         return CANDIDATES[0]
-    confidence = softmax(logits).max(axis=1)
+    confidence = unchecked_softmax(logits).max(axis=1)
     order = np.lexsort((confidence, np.round(ratio, DIGITS)))
     fold = np.empty(len(labels), dtype=np.int64)
     fold[order] = np.arange(len(labels)) % min(N_FOLDS, len(labels))

@@ -7,16 +7,16 @@ from typing import ClassVar
 import numpy as np
 from scipy.interpolate import CubicSpline, make_interp_spline
 
-from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.own_logits import OwnLogitsCalibrator
+from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
-from gnncal.core.probability import log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import log_losses, unchecked_softmax
 
 
-class SplineCalibration(Calibrator):
+class SplineCalibration(OwnLogitsCalibrator):
     r"""Recalibrate the confidence by the derivative of a spline through the summed errors.
 
     With the distinct confidences :math:`s_1 < \dots < s_n` and the mean correctness
@@ -73,18 +73,16 @@ class SplineCalibration(Calibrator):
     def __init__(self, *, n_knots: int = 7) -> None:
         self.n_knots = n_knots
 
-    def _fit(self, data: FitData) -> None:
-        logits = data.logits[data.nodes]
-        correct = logits.argmax(axis=1) == data.labels
-        confidence = softmax(logits).max(axis=1).astype(np.float64)
+    def _fit(self, nodes: Nodes) -> None:
+        logits = nodes.calibration_logits
+        correct = logits.argmax(axis=1) == nodes.labels
+        confidence = unchecked_softmax(logits).max(axis=1).astype(np.float64)
         self.curve_ = _curve(confidence, correct, self.n_knots)
-        calibrated = self._predict(logits, None, None)
-        self.fit_report_ = FitReport.of(data, log_losses(calibrated, data.labels).mean())
+        calibrated = self._probabilities(logits)
+        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        probs, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs, rows, top = unchecked_softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)
         confidence = _along(self.curve_, probs[rows, top].astype(np.float64))
         confidence = np.clip(confidence, 0.0, 1.0).astype(probs.dtype)
         probs[rows, top] = 0.0

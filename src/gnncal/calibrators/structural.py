@@ -12,13 +12,12 @@ from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.probability import softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.homophily.neighbourhood import COVARIATES, Neighbourhood, describe_neighbourhoods
+from gnncal.homophily.neighbourhood import COVARIATES, describe_neighbourhoods
 from gnncal.homophily.normalised import normalised_homophily
 
 LEVEL = number(above=0, below=1)
@@ -113,21 +112,17 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
     converged_: bool
     n_iter_: int
 
-    def _fit(self, data: FitData) -> None:
-        assert data.graph is not None  # checked by fit
-        self._fit_seen(data, describe_neighbourhoods(data.logits, data.graph))
-
-    def _fit_seen(self, data: FitData, seen: Neighbourhood) -> None:
-        """Fit to neighbourhoods that are described already."""
-        centre = centre_of(seen.covariates[data.nodes])
-        rows = law_rows(seen, centre)
-        fit = fit_law(rows.take(data.nodes), data.logits[data.nodes], data.labels, LawPrior())
+    def _fit(self, nodes: Nodes) -> None:
+        chosen, neighbourhood = nodes.calibration_nodes, nodes.once(describe_neighbourhoods)
+        centre = centre_of(neighbourhood.covariates[chosen])
+        rows = law_rows(neighbourhood, centre)
+        fit = fit_law(rows.take(chosen), nodes.calibration_logits, nodes.labels, LawPrior())
         self._hold(fit.law, centre)
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         warn_unless_converged(self, fit.solution)
         self.temperature_ = np.exp(self._held().log_temperature(rows))  # to the bit as predicted
-        self.fit_report_ = FitReport.of(data, fit.loss)
+        self.fit_report_ = FitReport.of(nodes, fit.loss)
 
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
@@ -167,9 +162,8 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
 
         """
         LEVEL.check("level", level)
-        checked, graph, _ = self._check_prediction(logits, graph, None)
-        assert graph is not None  # checked just above
-        rows = self._rows(describe_neighbourhoods(checked, graph))
+        nodes = self._check_prediction(logits, graph, None)
+        rows = self._rows(nodes)
         log_temperature, jacobian, moves = self._held().derivatives(rows)
         spread = np.sqrt(self._variance(jacobian, rows.predictions)) * moves
         half = float(ndtri(0.5 + 0.5 * level)) * spread
@@ -178,18 +172,12 @@ class StructuralLaw(LawHolder, TemperatureCalibrator):
             level,
             low,
             high,
-            softmax(checked, high).max(axis=1),
-            softmax(checked, low).max(axis=1),
+            unchecked_softmax(nodes.logits, high).max(axis=1),
+            unchecked_softmax(nodes.logits, low).max(axis=1),
         )
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        assert graph is not None  # checked by predict_proba
-        return self._temperature_of(describe_neighbourhoods(logits, graph))
-
-    def _temperature_of(self, seen: Neighbourhood) -> FloatArray:
-        return np.exp(self._held().log_temperature(self._rows(seen)))
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        return np.exp(self._held().log_temperature(self._rows(nodes)))
 
     def _law(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         """Return the temperature, with typical other covariates and no class offset."""

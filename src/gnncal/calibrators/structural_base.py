@@ -9,8 +9,9 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import Array, LearnedTable
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.law import Law, LawRows
-from gnncal.homophily.neighbourhood import Neighbourhood
+from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 
 
 class LawHolder:
@@ -42,8 +43,8 @@ class LawHolder:
             self.class_offsets_,
         )
 
-    def _rows(self, seen: Neighbourhood) -> LawRows:
-        return law_rows(seen, self.centre_)
+    def _rows(self, nodes: Nodes) -> LawRows:
+        return law_rows(nodes.once(describe_neighbourhoods), self.centre_)
 
 
 def centre_of(covariates: FloatArray) -> FloatArray:
@@ -52,7 +53,7 @@ def centre_of(covariates: FloatArray) -> FloatArray:
     return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
 
 
-def law_rows(seen: Neighbourhood, centre: FloatArray) -> LawRows:
+def law_rows(neighbourhood: Neighbourhood, centre: FloatArray) -> LawRows:
     """Return what the law looks at; a node without neighbours has a typical neighbourhood."""
-    covariates = np.nan_to_num(seen.covariates - centre, copy=False, nan=0.0)
-    return LawRows(seen.entropy, covariates, seen.predictions)
+    covariates = np.nan_to_num(neighbourhood.covariates - centre, copy=False, nan=0.0)
+    return LawRows(neighbourhood.entropy, covariates, neighbourhood.predictions)

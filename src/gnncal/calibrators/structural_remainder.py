@@ -10,10 +10,8 @@ from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.structural import StructuralLaw
 from gnncal.calibrators.structural_graph import StructuralGraph
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
-from gnncal.core.probability import keep_predictions, log_losses, softmax
-from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import keep_predictions, log_losses, unchecked_softmax
 
 PARTS: dict[str, type[StructuralLaw | StructuralGraph]] = {
     "law": StructuralLaw,
@@ -73,28 +71,20 @@ class StructuralRemainder(Calibrator):
         for name, entry in kind.learned.items()
     }
 
-    def _fit(self, data: FitData) -> None:
-        assert data.graph is not None  # checked by fit
-        seen = describe_neighbourhoods(data.logits, data.graph)
+    def _fit(self, nodes: Nodes) -> None:
         for part, kind in PARTS.items():
             fitted = kind()
-            fitted._fit_seen(data, seen)
+            fitted._fit(nodes)
             for name in kind.learned:
                 setattr(self, f"{part}_{name}", getattr(fitted, name))
-        probs = self._probs_of(data.logits, seen)[data.nodes]
-        self.fit_report_ = FitReport.of(data, log_losses(probs, data.labels).mean())
+        probs = self._predict(nodes)[nodes.calibration_nodes]
+        self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        assert graph is not None  # checked by predict_proba
-        return self._probs_of(logits, describe_neighbourhoods(logits, graph))
-
-    def _probs_of(self, logits: FloatArray, seen: Neighbourhood) -> FloatArray:
+    def _predict(self, nodes: Nodes) -> FloatArray:
         law, graph = self._restored(StructuralLaw, "law"), self._restored(StructuralGraph, "graph")
-        confidence = softmax(logits, law._temperature_of(seen)).max(axis=1)
-        probs = divide_rest(graph._probs_of(logits, seen), seen.predictions, confidence)
-        return keep_predictions(probs, seen.predictions)
+        confidence = unchecked_softmax(nodes.logits, law._temperature(nodes)).max(axis=1)
+        probs = divide_rest(graph._predict(nodes), nodes.predictions, confidence)
+        return keep_predictions(probs, nodes.predictions)
 
     def _restored(self, kind: type[Part], part: str) -> Part:
         """Return one of the two fitted methods, from the attributes that are saved."""
@@ -115,7 +105,8 @@ def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray
     rest[nodes, predictions] = 0.0
     limit = confidence.astype(np.float64)[:, None]
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    share = np.minimum(rest * (1.0 - limit), limit)
+    share = rest * (1.0 - limit)
+    np.minimum(share, limit, out=share)
     for _ in range(probs.shape[1]):  # each round fills at least one more class to its limit
         missing = 1.0 - limit[:, 0] - share.sum(axis=1)
         short = np.flatnonzero(missing > 1e-12)
@@ -130,4 +121,4 @@ def divide_rest(probs: FloatArray, predictions: IntArray, confidence: FloatArray
         share[short] = np.minimum(share[short] + room, limit[short])
     share[nodes, predictions] = limit[:, 0]
     share /= share.sum(axis=1, keepdims=True)
-    return share.astype(probs.dtype)
+    return share.astype(probs.dtype, copy=False)

@@ -17,10 +17,9 @@ from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.structural_base import LawHolder, centre_of, law_rows
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.probability import log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import log_losses, unchecked_softmax
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.protocols import warn_unless_converged
@@ -49,8 +48,9 @@ class Scores(NamedTuple):
     neighbour_weight: float  # gamma
 
     def of(self, logits: FloatArray, rows: LawRows, neighbours: FloatArray) -> FloatArray:
-        """Compute the scores (n, n_classes) of logits whose row maximum is zero."""
-        scaled = logits / np.exp(self.law.log_temperature(rows))[:, None].astype(logits.dtype)
+        """Compute the scores (n, n_classes) of logits whose row maximum is zero, in their place."""
+        scaled = logits
+        scaled /= np.exp(self.law.log_temperature(rows))[:, None].astype(logits.dtype)
         scaled += self.bias.astype(logits.dtype)
         if self.neighbour_weight:
             scaled += np.asarray(self.neighbour_weight, logits.dtype) * neighbours
@@ -76,46 +76,36 @@ class StructuralScores(LawHolder, Calibrator):
     converged_: bool
     n_iter_: int
 
-    def _fit(self, data: FitData) -> None:
-        assert data.graph is not None  # checked by fit
-        self._fit_seen(data, describe_neighbourhoods(data.logits, data.graph))
-
-    def _fit_seen(self, data: FitData, seen: Neighbourhood) -> None:
-        """Fit to neighbourhoods that are described already."""
-        centre = centre_of(seen.covariates[data.nodes])
-        scores, solution = fit_scores(data, seen, centre, listens=self.listens)
+    def _fit(self, nodes: Nodes) -> None:
+        neighbourhood = nodes.once(describe_neighbourhoods)
+        centre = centre_of(neighbourhood.covariates[nodes.calibration_nodes])
+        scores, solution = fit_scores(nodes, neighbourhood, centre, listens=self.listens)
         self._hold(scores.law, centre)
         self.bias_, self.neighbour_weight_ = scores.bias, scores.neighbour_weight
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         warn_unless_converged(self, solution)
-        probs = self._probs_of(data.logits, seen)[data.nodes]
-        self.fit_report_ = FitReport.of(data, log_losses(probs, data.labels).mean())
+        probs = self._predict(nodes)[nodes.calibration_nodes]
+        self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        assert graph is not None  # checked by predict_proba
-        return self._probs_of(logits, describe_neighbourhoods(logits, graph))
-
-    def _probs_of(self, logits: FloatArray, seen: Neighbourhood) -> FloatArray:
+    def _predict(self, nodes: Nodes) -> FloatArray:
         scores = Scores(self._held(), self.bias_, self.neighbour_weight_)
-        neighbours = log_neighbours(seen.mean_probs)
-        return softmax(scores.of(shifted(logits), self._rows(seen), neighbours))
+        neighbours = log_neighbours(nodes.once(describe_neighbourhoods).mean_probs)
+        return unchecked_softmax(scores.of(shifted(nodes.logits), self._rows(nodes), neighbours))
 
 
 def fit_scores(
-    data: FitData, seen: Neighbourhood, centre: FloatArray, *, listens: bool
+    nodes: Nodes, neighbourhood: Neighbourhood, centre: FloatArray, *, listens: bool
 ) -> tuple[Scores, Solution]:
     """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
-    rows = law_rows(seen, centre).take(data.nodes)
-    logits = data.logits[data.nodes]
-    law_prior, n_classes, m = LawPrior(), data.n_classes, len(centre)
-    law = fit_law(rows, logits, data.labels, law_prior).law
+    rows = law_rows(neighbourhood, centre).take(nodes.calibration_nodes)
+    logits = nodes.calibration_logits
+    law_prior, n_classes, m = LawPrior(), nodes.n_classes, len(centre)
+    law = fit_law(rows, logits, nodes.labels, law_prior).law
     objective = _Objective(
         rows,
         shifted(logits.astype(np.float64)),
-        log_neighbours(seen.mean_probs[data.nodes].astype(np.float64)),
-        data.labels,
+        log_neighbours(neighbourhood.mean_probs[nodes.calibration_nodes].astype(np.float64)),
+        nodes.labels,
         law_prior,
         ScoresPrior(),
         listens,

@@ -11,10 +11,9 @@ from gnncal.calibrators.affine import BOUND, RIDGE, SMALLEST_NORMAL, AffineCalib
 from gnncal.calibrators.temperature import best_temperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
-from gnncal.core.probability import log_losses, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import log_losses, unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import loss_and_residual
 
@@ -49,20 +48,20 @@ class StructuredScaling(AffineCalibrator):
             return self.learned
         return {**self.learned, "weight_": Array("2"), "bias_": Array("1")}
 
-    def _fit(self, data: FitData) -> None:
-        logits, n_nodes = data.logits[data.nodes], data.nodes.size
-        if data.n_classes == 2:
+    def _fit(self, nodes: Nodes) -> None:
+        logits, n_nodes = nodes.calibration_logits, nodes.calibration_nodes.size
+        if nodes.n_classes == 2:
             self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
-            bounded = self._fit_quadratic(_log_odds(logits), data.labels)
+            bounded = self._fit_quadratic(_log_odds(logits), nodes.labels)
         else:
-            self.base_temperature_ = best_temperature(logits, data.labels)
+            self.base_temperature_ = best_temperature(logits, nodes.labels)
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
-            penalty, mu = self._penalty(data.n_classes) / n_nodes, data.n_classes / n_nodes
-            self._fit_affine(self._mixed_logs(logits), data.labels, penalty, mu)
+            penalty, mu = self._penalty(nodes.n_classes) / n_nodes, nodes.n_classes / n_nodes
+            self._fit_affine(self._mixed_logs(logits), nodes.labels, penalty, mu)
             bounded = self.weight_
-        loss = log_losses(self._predict(logits, None, None), data.labels).mean()
-        is_free = data.n_classes == 2
-        self.fit_report_ = self._report(data, loss, bounded, has_free_weights=is_free)
+        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        is_free = nodes.n_classes == 2
+        self.fit_report_ = self._report(nodes, loss, bounded, has_free_weights=is_free)
 
     def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> FloatArray:
         """Fit b, w_1 and w_2; returns the weights of the standardised s, which are bounded."""
@@ -75,17 +74,15 @@ class StructuredScaling(AffineCalibrator):
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         return standardised
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
         if len(self.bias_) > 1:
-            return softmax(self._affine_scores(self._mixed_logs(logits)))
+            return unchecked_softmax(self._affine_scores(self._mixed_logs(logits)))
         s, weight = _log_odds(logits), self.weight_.astype(logits.dtype)
         score = self.bias_.astype(logits.dtype) + weight[0] * s + weight[1] * s**2
-        return softmax(np.stack([np.zeros_like(score), score], axis=1))
+        return unchecked_softmax(np.stack([np.zeros_like(score), score], axis=1))
 
     def _mixed_logs(self, logits: FloatArray) -> FloatArray:
-        mixed = softmax(logits, self.base_temperature_) * (1.0 - self.uniform_weight_)
+        mixed = unchecked_softmax(logits, self.base_temperature_) * (1.0 - self.uniform_weight_)
         return np.log(mixed + self.uniform_weight_ / logits.shape[1])
 
 

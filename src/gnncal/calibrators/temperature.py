@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
+from gnncal.core.nodes import Nodes
+from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
 
@@ -72,10 +74,8 @@ class TemperatureScaling(ParametricTemperature):
     def __init__(self, *, protocol: Protocol = "converged") -> None:
         self.protocol = protocol
 
-    def _covariates(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return np.ones((len(logits), 1))
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        return np.ones((nodes.n_nodes, 1))
 
     def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return np.ones((len(entropy), 1))
@@ -95,4 +95,8 @@ class TemperatureScaling(ParametricTemperature):
 
 def best_temperature(logits: FloatArray, labels: IntArray) -> float:
     """Return the T of temperature scaling on these rows; it may lie at a bound."""
-    return fit_quietly(TemperatureScaling(), logits, labels).base_temperature_
+    scaling, same = TemperatureScaling(), np.ones((len(labels), 1))
+    with warnings.catch_warnings():  # the caller judges the outcome by other means
+        warnings.simplefilter("ignore")
+        scaling._fit_to_convergence(same, TemperatureLoss(logits, labels))
+    return scaling.base_temperature_

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
+from gnncal.core.arrays import FloatArray
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.losses import TemperatureLoss
 
 
@@ -40,12 +39,10 @@ class Uncalibrated(TemperatureCalibrator):
 
     fitting = "closed form"
 
-    def _fit(self, data: FitData) -> None:
-        self.temperature_ = np.ones(data.n_nodes)
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
-        self.fit_report_ = FitReport.of(data, loss.value(np.ones(data.nodes.size)))
+    def _fit(self, nodes: Nodes) -> None:
+        self.temperature_ = np.ones(nodes.n_nodes)
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        self.fit_report_ = FitReport.of(nodes, loss.value(np.ones(nodes.calibration_nodes.size)))
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return np.ones(len(logits))
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        return np.ones(nodes.n_nodes)

@@ -9,10 +9,9 @@ import numpy as np
 from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_objective
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint
-from gnncal.core.data import FitData
-from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.core.probability import softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
 
@@ -79,29 +78,27 @@ class VectorScaling(AffineCalibrator):
         self.bias = bias
         self.protocol = protocol
 
-    def _fit(self, data: FitData) -> None:
-        check_protocol(self.protocol, data)
-        logits, shape = data.logits[data.nodes], (data.n_classes,)
-        loss = self._objective(logits, data.labels)
+    def _fit(self, nodes: Nodes) -> None:
+        check_protocol(self.protocol, nodes)
+        logits, shape = nodes.calibration_logits, (nodes.n_classes,)
+        loss = self._objective(logits, nodes.labels)
         if self.protocol == "paper":
-            on_train = self._objective(data.logits[data.train_nodes], data.train_labels)
-            start = np.zeros(2 * data.n_classes)
+            on_train = self._objective(nodes.logits[nodes.train_nodes], nodes.train_labels)
+            start = np.zeros(2 * nodes.n_classes)
             solution = solve_like_the_paper(loss, lambda theta: on_train(theta)[0], start)
         else:
             # The ridge makes the optimum unique even for separable nodes.
-            unique = self._objective(logits, data.labels, ridge=RIDGE / 2)
-            one = np.repeat([1.0, 0.0], data.n_classes)
+            unique = self._objective(logits, nodes.labels, ridge=RIDGE / 2)
+            one = np.repeat([1.0, 0.0], nodes.n_classes)
             solution = self._minimise(unique, -BOUND - one, BOUND - one)
         self._set_affine(solution, shape)
         loss_after = loss(solution.parameters)[0]
         is_free = self.protocol == "converged"
-        self.fit_report_ = self._report(data, loss_after, self.weight_, has_free_weights=is_free)
+        self.fit_report_ = self._report(nodes, loss_after, self.weight_, has_free_weights=is_free)
 
     def _objective(self, logits: FloatArray, labels: IntArray, *, ridge: float = 0.0) -> Objective:
         penalty = np.full(logits.shape[1], ridge)
         return affine_objective(logits, labels, penalty, ridge, has_bias=self.bias)
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return softmax(self._affine_scores(logits))
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        return unchecked_softmax(self._affine_scores(logits))

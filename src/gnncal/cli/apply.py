@@ -32,6 +32,7 @@ def apply(
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
     """
+    from gnncal.core.nodes import Nodes
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.pipeline import apply as run
@@ -48,15 +49,10 @@ def apply(
     ):
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
-            result = run(
-                fitted,
-                bundle.logits,
-                bundle.graph,
-                labels=bundle.labels,
-                test_nodes=bundle.test_nodes,
-            )
+            nodes = Nodes(bundle.logits, bundle.graph)
+            result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
         summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), with_calibrator=False
+            staging, bundle, result, notes, as_parquet=source.is_dir(), applied_to=nodes
         )
     print_results(folder, result, summary, as_json=json)
 

@@ -63,7 +63,5 @@ def calibrate(
                 method=calibrator,
                 class_names=bundle.class_names,
             )
-        summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), with_calibrator=True
-        )
+        summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)

@@ -151,15 +151,15 @@ def _calibrate(
 ) -> tuple[Calibrator, FloatArray, IntArray]:
     """Fit a calibrator on a part of the validation nodes; return also the nodes of the rest."""
     from gnncal.calibrators.catalogue import find_name, get_calibrator
+    from gnncal.core.nodes import Nodes
     from gnncal.decisions import hold_out
     from gnncal.pipeline import DEFAULT_METHOD
 
     calibrator = get_calibrator(find_name(method or DEFAULT_METHOD), **parse_params(param or []))
     fit_nodes, nodes = hold_out(bundle.nodes, share=share, random_state=seed)
-    calibrator.fit(
-        bundle.logits, bundle.labels, bundle.graph, nodes=fit_nodes, train_nodes=bundle.train_nodes
-    )
-    return calibrator, calibrator.predict_proba(bundle.logits, bundle.graph), nodes
+    every = Nodes(bundle.logits, bundle.graph)
+    calibrator.fit(every, bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
+    return calibrator, calibrator.predict_proba(every), nodes
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

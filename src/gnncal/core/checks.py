@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
@@ -39,15 +40,17 @@ def look_like_probabilities(logits: FloatArray) -> bool:
     return bool(np.abs(logits.sum(axis=1) - 1).max() < ROW_SUM_TOLERANCE)
 
 
-def warn_if_probabilities(logits: FloatArray) -> None:
-    """Warn when every row of the logits could be a probability vector."""
-    if look_like_probabilities(logits):
-        warnings.warn(
-            "every row of logits lies in [0, 1] and sums to one: these look like "
-            "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
-            GnncalWarning,
-            stacklevel=4,
-        )
+def warn_if_probabilities(logits: FloatArray) -> bool:
+    """Warn when every row of the logits could be a probability vector; return whether it can."""
+    if not look_like_probabilities(logits):
+        return False
+    warnings.warn(
+        "every row of logits lies in [0, 1] and sums to one: these look like "
+        "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
+        GnncalWarning,
+        stacklevel=6,
+    )
+    return True
 
 
 def warn_about_edge_weights(what: str) -> None:
@@ -170,6 +173,16 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
         hint = "it looks like a mask, so pass astype(bool)" if is_mask else "list each once"
         raise InputError(f"{name} names {array.size - unique.size} nodes twice; {hint}.")
     return unique.astype(np.int64, copy=False)
+
+
+def check_apart(name: str, nodes: IntArray, others: Mapping[str, IntArray], *, advice: str) -> None:
+    """Raise if a set of nodes, sorted, shares a node with one of the others; say what to do."""
+    for other, theirs in others.items():
+        shared = np.intersect1d(nodes, theirs, assume_unique=True)
+        if shared.size:
+            raise InputError(
+                f"{name} and {other} share {shared.size} nodes (first: {int(shared[0])}); {advice}."
+            )
 
 
 def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntArray:

@@ -46,7 +46,12 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     (array([[0.88, 0.12]]), array([[0.73, 0.27]]))
 
     """
-    scaled = _shifted(check_logits(logits))
+    return unchecked_softmax(check_logits(logits), temperature)
+
+
+def unchecked_softmax(logits: FloatArray, temperature: FloatArray | float = 1.0) -> FloatArray:
+    """:func:`softmax` of logits that are checked already."""
+    scaled = _shifted(logits)
     divisor = np.asarray(temperature, dtype=scaled.dtype).reshape(-1, 1)
     if not (divisor > 0).all():
         raise InputError("temperature has values that are not positive; pass numbers above 0.")
@@ -57,9 +62,13 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     return scaled
 
 
-def scaled_probabilities(logits: FloatArray, temperature: FloatArray | float) -> FloatArray:
+def scaled_probabilities(
+    logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
+) -> FloatArray:
     """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
-    return keep_predictions(softmax(logits, temperature), logits.argmax(axis=1))
+    if predictions is None:
+        predictions = logits.argmax(axis=1)
+    return keep_predictions(unchecked_softmax(logits, temperature), predictions)
 
 
 def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.checks import check_probs
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
-from gnncal.core.data import check_graph
 from gnncal.core.errors import GnncalWarning, InputError, shown
 from gnncal.core.graph import Graph
+from gnncal.core.nodes import check_graph
 from gnncal.core.tabular import Table, Tabular, count, text
 from gnncal.core.tabular import number as shown_number
 from gnncal.decisions.aps import APS

@@ -148,11 +148,22 @@ def selective_curve(
     wanted = _check_targets(targets)
     checked, chosen, used = check_calibration(probs, labels, nodes)
     others = _decision_nodes(decision_nodes, checked.argmax(axis=1), chosen)
-    ranked = rank_nodes(checked, chosen, used)
-    found = [certify(ranked, target, confidence_level) for target in wanted.tolist()]
-    return _curve(
-        wanted, found, np.sort(confidences(checked)[others]), chosen.size, confidence_level
-    )
+    return curve_of(checked, chosen, used, others, wanted, confidence_level)
+
+
+def curve_of(
+    probs: FloatArray,
+    nodes: IntArray,
+    labels: IntArray,
+    decision_nodes: IntArray,
+    targets: FloatArray,
+    confidence_level: float,
+) -> SelectiveCurve:
+    """:func:`selective_curve` of checked arrays; ``labels`` (n,) are those of ``nodes`` (n,)."""
+    ranked = rank_nodes(probs, nodes, labels)
+    found = [certify(ranked, target, confidence_level) for target in targets.tolist()]
+    confidence = np.sort(confidences(probs)[decision_nodes])
+    return _curve(targets, found, confidence, nodes.size, confidence_level)
 
 
 def _curve(

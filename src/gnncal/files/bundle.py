@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
     UNKNOWN,
+    check_apart,
     check_labels,
     check_logits,
     check_nodes,
@@ -218,12 +219,8 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
 
 def _check_disjoint(**splits: IntArray) -> None:
     for (name, nodes), (other, others) in combinations(splits.items(), 2):
-        shared = np.intersect1d(nodes, others)
-        if shared.size:
-            raise InputError(
-                f"{name} and {other} share {shared.size} nodes (first: {int(shared[0])}); keep "
-                "training, calibration and test nodes apart."
-            )
+        advice = "keep training, calibration and test nodes apart"
+        check_apart(name, nodes, {other: others}, advice=advice)
 
 
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.data import FitData
+from gnncal.core.nodes import Nodes
 
 LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
 SHOWN = 10  # classes that a message lists
 SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
 
 
-def common_reasons(data: FitData) -> tuple[str, ...]:
+def common_reasons(nodes: Nodes) -> tuple[str, ...]:
     """Reasons that hold for every method, found in the logits and labels alone."""
-    logits = data.logits[data.nodes]
+    logits = nodes.calibration_logits
     highest = logits.max(axis=1)
     if len(logits) == 1:
         return ("there is only one calibration node",)
     if (logits.min(axis=1) == highest).all():
         return ("the logits of each calibration node are equal for all classes",)
-    if (logits[np.arange(len(logits)), data.labels] == highest).all():
+    if (logits[np.arange(len(logits)), nodes.labels] == highest).all():
         return (
             f"all {len(logits)} calibration nodes are predicted correctly, so they set no limit to "
             "the confidence, which can be far too high on other nodes",
@@ -28,12 +28,12 @@ def common_reasons(data: FitData) -> tuple[str, ...]:
     return ()
 
 
-def one_class_reasons(data: FitData) -> tuple[str, ...]:
+def one_class_reasons(nodes: Nodes) -> tuple[str, ...]:
     """The reason that calibration nodes of a single class give, beside those of a method."""
-    if (data.labels != data.labels[0]).any():
+    if (nodes.labels != nodes.labels[0]).any():
         return ()
     return (
-        f"all {len(data.labels)} calibration nodes have class {data.labels[0]}, so they say "
+        f"all {len(nodes.labels)} calibration nodes have class {nodes.labels[0]}, so they say "
         "nothing about nodes of another class",
     )
 

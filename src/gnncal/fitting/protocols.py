@@ -10,8 +10,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import choice
-from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Objective, adam
 from gnncal.fitting.solvers import Solution
 
@@ -22,11 +22,11 @@ PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
 
 
-def check_protocol(protocol: str, data: FitData) -> None:
+def check_protocol(protocol: str, nodes: Nodes) -> None:
     """A known protocol, with the nodes that it needs."""
     if protocol not in ("converged", "paper"):
         raise InputError(f"protocol is {protocol!r}; expected 'converged' or 'paper'.")
-    if protocol == "paper" and data.train_nodes.size == 0:
+    if protocol == "paper" and nodes.train_nodes.size == 0:
         raise InputError(
             "the paper's protocol stops on the training nodes' loss; pass train_nodes."
         )

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice
-from gnncal.core.data import FitData
 from gnncal.core.graph import Side
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+from gnncal.core.nodes import Nodes
+from gnncal.homophily.base import HomophilyEstimator, Weights
 from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
 from gnncal.homophily.share import neighbour_class_share
 
@@ -37,12 +37,10 @@ class Agreement(HomophilyEstimator):
     Node 0 has two neighbours, and one of them predicts the same class:
 
     >>> import numpy as np
-    >>> from gnncal import Graph
+    >>> from gnncal import Graph, Nodes
     >>> from gnncal.homophily import Agreement
-    >>> from gnncal.homophily.base import Situation
-    >>> graph = Graph([[1, 2], [0, 0]])
-    >>> situation = Situation(np.array([[2.0, 0], [1, 0], [0, 1]]), graph, None, True)
-    >>> Agreement().estimate({}, situation)
+    >>> nodes = Nodes(np.array([[2.0, 0], [1, 0], [0, 3]]), Graph([[1, 2], [0, 0]]))
+    >>> Agreement().estimate({}, nodes, is_fitted_graph=True)
     array([0.5, nan, nan])
 
     """
@@ -52,16 +50,28 @@ class Agreement(HomophilyEstimator):
 
     constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Remember the training labels, if they are to be used."""
-        return clamped_labels(data) if self.clamp_train_labels else {}
+        return clamped_labels(nodes) if self.clamp_train_labels else {}
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Count neighbours of the same class in one pass over the edges of each side."""
-        predictions, known = situation.logits.argmax(axis=1), labels_to_rely_on(weights, situation)
-        votes = np.where(known < 0, predictions, known)
+        known = labels_to_rely_on(weights, nodes, is_fitted_graph=is_fitted_graph)
+        if known is None:
+            return nodes.once(agreement_of, self.side)
+        return agreement_of(nodes, self.side, known)
 
-        def column(c: int) -> FloatArray:
-            return (votes == c).astype(np.float64)
 
-        return neighbour_class_share(situation.graph, predictions, column, side=self.side)
+def agreement_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
+    """Share (n_nodes,) of neighbours whose class is a node's predicted one; NaN without any.
+
+    The class of a neighbour is its known label, else its predicted class.
+    """
+    predictions = nodes.predictions
+    votes = predictions if known_labels is None else known_labels
+    votes = np.where(votes < 0, predictions, votes)
+
+    def column(c: int) -> FloatArray:
+        return (votes == c).astype(np.float64)
+
+    return neighbour_class_share(nodes.required_graph, predictions, column, side=side)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
-from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
+from gnncal.core.nodes import Nodes
 
 Weights = dict[str, npt.NDArray[Any]]
 
@@ -22,34 +21,11 @@ class CannotLearnError(InputError):
     """The data lack what an estimator learns from; the message says what is missing."""
 
 
-@dataclass(frozen=True)
-class Situation:
-    """The graph on which an estimate is wanted.
-
-    Attributes
-    ----------
-    logits : ndarray of shape (n_nodes, n_classes)
-        Raw scores of every node.
-    graph : Graph
-        The graph of these nodes.
-    known_labels : ndarray of shape (n_nodes,) or None
-        Labels to rely on, -1 where there is none; None if they are not given.
-    is_fitted_graph : bool
-        Whether this is the graph the weights were learned on.
-
-    """
-
-    logits: FloatArray
-    graph: Graph
-    known_labels: IntArray | None
-    is_fitted_graph: bool
-
-
 class HomophilyEstimator(ABC):
     """Base of estimators of the share of each node's neighbours that have its class.
 
     A subclass is a frozen dataclass whose fields are plain values. ``learn`` reads the labels that
-    a fit may see and returns weights; ``estimate`` turns weights and a situation into estimates.
+    a fit may see and returns weights; ``estimate`` turns weights and nodes into estimates.
 
     Attributes
     ----------
@@ -68,10 +44,10 @@ class HomophilyEstimator(ABC):
     >>> @dataclass(frozen=True)
     ... class Constant(HomophilyEstimator):
     ...     value: float = 0.8
-    ...     def learn(self, data):
+    ...     def learn(self, nodes):
     ...         return {}
-    ...     def estimate(self, weights, situation):
-    ...         return np.full(len(situation.logits), self.value)
+    ...     def estimate(self, weights, nodes, *, is_fitted_graph):
+    ...         return np.full(nodes.n_nodes, self.value)
     >>> Constant(0.6)
     Constant(value=0.6)
 
@@ -89,12 +65,12 @@ class HomophilyEstimator(ABC):
         return self  # it cannot change, so a clone of its calibrator may hold it too
 
     @abstractmethod
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Learn what ``estimate`` needs from the labels that a fit may see.
 
         Parameters
         ----------
-        data : FitData
+        nodes : Nodes
             Logits, graph, and the labels of calibration and training nodes.
 
         Returns
@@ -105,20 +81,22 @@ class HomophilyEstimator(ABC):
         Raises
         ------
         CannotLearnError
-            If the data lack what the estimator needs.
+            If the nodes lack what the estimator needs.
 
         """
 
     @abstractmethod
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Return the estimated homophily h^ of each node.
 
         Parameters
         ----------
         weights : dict of str to ndarray
             What ``learn`` has returned.
-        situation : Situation
-            The graph on which the estimate is wanted.
+        nodes : Nodes
+            Logits and graph on which the estimate is wanted, and labels to rely on.
+        is_fitted_graph : bool
+            Whether this is the graph the weights were learned on.
 
         Returns
         -------

@@ -9,9 +9,9 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import whole_number
-from gnncal.core.data import FitData
 from gnncal.core.learned import Array, check_recalled_nodes
-from gnncal.homophily.base import CannotLearnError, Situation, Weights
+from gnncal.core.nodes import Nodes
+from gnncal.homophily.base import CannotLearnError, Weights
 from gnncal.homophily.network import Propagation
 from gnncal.homophily.predictor import TrainedPredictor, masked_targets
 
@@ -78,39 +78,37 @@ class CrossFitted(TrainedPredictor):
         "folds": Array("calibration_nodes", low=0, high="folds-1", whole=True),
     }
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Train the predictors of the folds, and remember which node is in which fold."""
-        assert data.graph is not None
-        propagation = Propagation(data.graph, add_self_loops=self.add_self_loops)
-        self._check_supervision(data)
-        n_folds = min(self.n_folds, data.nodes.size)
-        folds = np.random.default_rng(self.seed).permutation(data.nodes.size) % n_folds
+        propagation = Propagation(nodes.required_graph, add_self_loops=self.add_self_loops)
+        self._check_supervision(nodes)
+        n_folds = min(self.n_folds, nodes.calibration_nodes.size)
+        folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
         trained = []
         for fold in range(n_folds):
-            known = data.known_label_vector()
-            known[data.nodes[folds == fold]] = -1
-            trained.append(self.train(propagation, data.graph, known))
+            known = nodes.label_vector()
+            known[nodes.calibration_nodes[folds == fold]] = -1
+            trained.append(self.train(propagation, nodes.required_graph, known))
         stacked = {name: np.stack([weights[name] for weights in trained]) for name in trained[0]}
-        return {**stacked, "nodes": data.nodes, "folds": folds}
+        return {**stacked, "nodes": nodes.calibration_nodes, "folds": folds}
 
-    def _check_supervision(self, data: FitData) -> None:
-        assert data.graph is not None
-        targets = masked_targets(data.graph, data.known_label_vector(), side=self.side)
+    def _check_supervision(self, nodes: Nodes) -> None:
+        targets = masked_targets(nodes.required_graph, nodes.label_vector(), side=self.side)
         supervised = int((~np.isnan(targets)).sum())
         if supervised < FEWEST_SUPERVISED_NODES:
             raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Estimate calibration nodes of the fitted graph out of fold, and others by the mean."""
         learned = {n: w for n, w in weights.items() if n not in ("nodes", "folds")}
-        propagation = self.propagation(situation.graph)
+        propagation = self.propagation(nodes.required_graph)
         runs = [
             self.run({name: stack[fold] for name, stack in learned.items()}, propagation)
             for fold in range(len(learned["input_weight"]))
         ]
         estimates = np.mean(runs, axis=0)
-        if situation.is_fitted_graph:
-            nodes, folds = weights["nodes"], weights["folds"]
-            check_recalled_nodes(nodes, len(estimates))
-            estimates[nodes] = np.stack(runs)[folds, nodes]
+        if is_fitted_graph:
+            recalled, folds = weights["nodes"], weights["folds"]
+            check_recalled_nodes(recalled, len(estimates))
+            estimates[recalled] = np.stack(runs)[folds, recalled]
         return estimates

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, as_numpy
-from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+from gnncal.core.nodes import Nodes
+from gnncal.homophily.base import HomophilyEstimator, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +38,19 @@ class Given(HomophilyEstimator):
 
     values: Any
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Check the array; there is nothing to learn."""
-        self._checked(data.n_nodes)
+        self._checked(nodes.n_nodes)
         return {}
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Return the array itself, on the graph it belongs to."""
-        if not situation.is_fitted_graph:
+        if not is_fitted_graph:
             raise InputError(
                 "homophily was given as an array for the fitted graph, and this is another graph; "
                 "fit with homophily='support' for predictions on new graphs."
             )
-        return self._checked(len(situation.logits))
+        return self._checked(nodes.n_nodes)
 
     def _checked(self, n_nodes: int) -> FloatArray:
         values = as_numpy(self.values)

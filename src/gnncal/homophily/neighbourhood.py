@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
-from gnncal.core.probability import normalised_entropy, softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 from gnncal.homophily.normalised import normalised_homophily
 from gnncal.homophily.share import neighbour_class_share
 
@@ -33,24 +33,25 @@ class Neighbourhood:
     mean_probs: FloatArray  # (n_nodes, n_classes) of the neighbours; uniform without neighbours
 
 
-def describe_neighbourhoods(logits: FloatArray, graph: Graph) -> Neighbourhood:
+def describe_neighbourhoods(nodes: Nodes) -> Neighbourhood:
     """Look at the senders and receivers of each node together.
 
     One sparse product of size nodes x classes for each direction of the edges, and a pass over
     the edges for two hops. An undirected graph has one direction.
     """
-    side = graph.all_sides
-    n_nodes, n_classes = logits.shape
-    nodes = np.arange(n_nodes)
-    probs, predictions = softmax(logits), logits.argmax(axis=1)
-    entropy = normalised_entropy(logits).astype(np.float64)
-    confidence = probs[nodes, predictions].astype(np.float64)
-    means = graph.neighbour_mean(_columns(probs, entropy, confidence), side=side)
+    graph, n_classes = nodes.required_graph, nodes.n_classes
+    side, every = graph.all_sides, np.arange(nodes.n_nodes)
+    predictions, entropy = nodes.predictions, nodes.entropy
+    probs = unchecked_softmax(nodes.logits)  # after the entropy, which needs as much memory
+    confidence = probs[every, predictions].astype(np.float64)
+    probs = _columns(probs, entropy, confidence)
+    means = graph.neighbour_mean(probs, side=side)
+    del probs
     mean_probs = means[:, :n_classes]
     mean_entropy, mean_confidence = means[:, n_classes:].astype(np.float64).T
     isolated = graph.neighbour_counts(side=side) == 0
     mean_probs[isolated] = 1.0 / n_classes
-    support = mean_probs[nodes, predictions].astype(np.float64)
+    support = mean_probs[every, predictions].astype(np.float64)
     two_hops = neighbour_class_share(graph, predictions, lambda c: mean_probs[:, c], side=side)
     covariates = np.stack(
         [

@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.adam import Checkpoint, adam
-from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Situation, Weights
+from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
 from gnncal.homophily.network import Network, Propagation
 from gnncal.homophily.share import neighbour_class_share
 
@@ -229,15 +229,15 @@ class Predictor(TrainedPredictor):
         "output_bias": Array("1"),
     }
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Train on every observed label."""
-        assert data.graph is not None
-        propagation = Propagation(data.graph, add_self_loops=self.add_self_loops)
-        return self.train(propagation, data.graph, data.known_label_vector())
+        graph = nodes.required_graph
+        propagation = Propagation(graph, add_self_loops=self.add_self_loops)
+        return self.train(propagation, graph, nodes.label_vector())
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
-        """Run the trained network on the situation's graph and features."""
-        return self.run(weights, self.propagation(situation.graph))
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Run the trained network on the graph and its features."""
+        return self.run(weights, self.propagation(nodes.required_graph))
 
 
 def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> FloatArray:

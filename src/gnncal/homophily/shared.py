@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import process_time
+from typing import Any
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.data import FitData
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+from gnncal.core.nodes import Nodes
+from gnncal.homophily.base import HomophilyEstimator, Weights
 
 
 @dataclass
 class _Memory:
-    """The last data that were learned from, and what was learned."""
+    """The last nodes that were learned from, and what was learned."""
 
-    data: FitData | None = None
+    arrays: tuple[Any, ...] | None = None
     weights: Weights = field(default_factory=dict)
     cpu_seconds: float = 0.0
 
@@ -51,22 +52,22 @@ class Shared(HomophilyEstimator):
         """CPU time that learning from the last data took; 0 before anything was learned."""
         return self._memory.cpu_seconds
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Return what was learned from these data, learning now if they are new."""
-        if self._memory.data is None or not _are_same(self._memory.data, data):
+        labels = (nodes.calibration_nodes, nodes.labels, nodes.train_nodes, nodes.train_labels)
+        arrays = (nodes.graph, *labels, nodes.logits)
+        if self._memory.arrays is None or not _are_same(self._memory.arrays, arrays):
             started = process_time()
-            self._memory.weights = self.estimator.learn(data)
+            self._memory.weights = self.estimator.learn(nodes)
             self._memory.cpu_seconds = process_time() - started
-            self._memory.data = data
+            self._memory.arrays = arrays
         return self._memory.weights
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Return the estimate of the estimator inside."""
-        return self.estimator.estimate(weights, situation)
+        return self.estimator.estimate(weights, nodes, is_fitted_graph=is_fitted_graph)
 
 
-def _are_same(first: FitData, second: FitData) -> bool:
-    return first.graph is second.graph and all(
-        np.array_equal(getattr(first, name), getattr(second, name))
-        for name in ("nodes", "labels", "train_nodes", "train_labels", "logits")
-    )
+def _are_same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether both are the same graph and equal arrays."""
+    return first[0] is second[0] and all(map(np.array_equal, first[1:], second[1:]))

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice
-from gnncal.core.data import FitData
 from gnncal.core.graph import Side
-from gnncal.core.probability import softmax
-from gnncal.homophily.base import HomophilyEstimator, Situation, Weights
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
+from gnncal.homophily.base import HomophilyEstimator, Weights
 from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
 from gnncal.homophily.share import neighbour_class_share
 
@@ -53,16 +53,28 @@ class Support(HomophilyEstimator):
 
     constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
 
-    def learn(self, data: FitData) -> Weights:
+    def learn(self, nodes: Nodes) -> Weights:
         """Remember the training labels, if they are to be used."""
-        return clamped_labels(data) if self.clamp_train_labels else {}
+        return clamped_labels(nodes) if self.clamp_train_labels else {}
 
-    def estimate(self, weights: Weights, situation: Situation) -> FloatArray:
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Average the neighbours' probabilities in one pass over the edges of each side."""
-        probs, known = softmax(situation.logits), labels_to_rely_on(weights, situation)
+        known = labels_to_rely_on(weights, nodes, is_fitted_graph=is_fitted_graph)
+        if known is None:
+            return nodes.once(support_of, self.side)
+        return support_of(nodes, self.side, known)
 
-        def column(c: int) -> FloatArray:
-            return np.where(known < 0, probs[:, c], known == c)
 
-        predictions = situation.logits.argmax(axis=1)
-        return neighbour_class_share(situation.graph, predictions, column, side=self.side)
+def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
+    """Mean probability (n_nodes,) that neighbours give to a node's predicted class.
+
+    A neighbour with a known label gives all of it to that class. NaN without neighbours.
+    """
+    probs = unchecked_softmax(nodes.logits)
+
+    def column(c: int) -> FloatArray:
+        if known_labels is None:
+            return probs[:, c]
+        return np.where(known_labels < 0, probs[:, c], known_labels == c)
+
+    return neighbour_class_share(nodes.required_graph, nodes.predictions, column, side=side)

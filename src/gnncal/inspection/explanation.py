@@ -34,17 +34,20 @@ class Explanation:
 
 
 def explain(
-    calibrator: Calibrator, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: Calibrator, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation | None:
     """Take the temperatures of ``nodes`` apart, or return None for methods without a law."""
     for kind, explained in _LAWS.items():
         if isinstance(calibrator, kind):
-            return explained(calibrator, seen, temperature, nodes)
+            return explained(calibrator, around, temperature, nodes)
     return None
 
 
 def _one_for_all(
-    calibrator: TemperatureScaling, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: TemperatureScaling,
+    around: Neighbourhood,
+    temperature: FloatArray,
+    nodes: IntArray,
 ) -> Explanation:
     return Explanation(
         ("one temperature for every node",),
@@ -54,14 +57,14 @@ def _one_for_all(
 
 
 def _structural(
-    calibrator: LawHolder, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: LawHolder, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation:
-    entropy = seen.entropy[nodes]
+    entropy = around.entropy[nodes]
     certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
     level = certain * (1.0 - entropy) + uncertain * entropy
-    centred = np.nan_to_num(seen.covariates[nodes] - calibrator.centre_, nan=0.0)
+    centred = np.nan_to_num(around.covariates[nodes] - calibrator.centre_, nan=0.0)
     neighbourhood = np.exp(centred * calibrator.weights_)
-    offset = np.exp(calibrator.class_offsets_[seen.predictions[nodes]])
+    offset = np.exp(calibrator.class_offsets_[around.predictions[nodes]])
     return Explanation(
         ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
         np.column_stack([level, neighbourhood, offset]),
@@ -71,7 +74,10 @@ def _structural(
 
 
 def _homophily(
-    calibrator: HomophilyTemperature, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: HomophilyTemperature,
+    around: Neighbourhood,
+    temperature: FloatArray,
+    nodes: IntArray,
 ) -> Explanation:
     base = calibrator.base_temperature_
     return Explanation(

@@ -11,7 +11,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.inspection.regions import find_hubs, nearest_source
-from gnncal.metrics.groups import calibration_by_group
+from gnncal.metrics.groups import cells_of
+from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_GROUPS = 6
 HOMOPHILY_GROUPS = 5
@@ -112,15 +113,13 @@ def by_distance(graph: Graph, train_nodes: IntArray) -> Grouping:
     return Grouping("distance", "hops to the nearest training node", labels, group)
 
 
-def measure_groups(
-    grouping: Grouping, labels: IntArray, probs: FloatArray, nodes: IntArray
-) -> GroupFindings:
+def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:
     """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out.
 
     The worst group stands first: that whose mean confidence lies furthest outside the interval
     of its accuracy. Groups whose interval holds it follow by the size of the gap.
     """
-    cells = calibration_by_group(labels[nodes], probs[nodes], grouping.group[nodes])
+    cells = cells_of(outcomes, grouping.group[nodes])
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)
     order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.core.probability import softmax
+from gnncal.core.probability import unchecked_softmax
 from gnncal.decisions import SetOutcome
 from gnncal.homophily.neighbourhood import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
@@ -30,9 +31,9 @@ from gnncal.inspection.selection import (
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
 from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
-from gnncal.metrics import ReliabilityBins, reliability_bins
-from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate
-from gnncal.pipeline import Calibration, calibrate
+from gnncal.metrics.binning import ReliabilityBins, bins_of
+from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
+from gnncal.metrics.outcomes import Outcomes
 
 Progress = Callable[[str], None]
 
@@ -78,33 +79,34 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
     """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
     progress("looking at the graph" if subject.graph is not None else "looking at the nodes")
     edges = subject.edges
-    seen = describe_neighbourhoods(subject.logits, edges)
-    support = _support(edges, seen)
+    neighbourhood = subject.connected.once(describe_neighbourhoods)
+    support = _support(edges, neighbourhood)
     groupings = make_groupings(
         subject.graph,
-        seen.predictions,
+        neighbourhood.predictions,
         support,
         subject.train_nodes,
         subject.class_names,
         subject.name_of,
     )
-    before = softmax(subject.logits)
+    before = unchecked_softmax(subject.logits)
     runs = {}
     for name, method in subject.methods.items():
         progress(f"calibrating with {name}")
         runs[name] = _run(subject, method)
-    listed = _listed_nodes(subject, before, runs[subject.shown].probs, seen.predictions)
+    listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
     drawn, surroundings = look_around(edges, listed)
-    first = runs[UNCALIBRATED].probs
-    reference = _evaluate(subject, first)
+    first = _outcomes(subject, runs[UNCALIBRATED].probs)
+    reference = evaluation_of(first)
     findings = {}
     for name, run in runs.items():
         progress(f"judging {name}")
-        findings[name] = _judge(subject, name, run, seen, groupings, reference, first, listed)
+        outcomes = first if name == UNCALIBRATED else _outcomes(subject, run.probs)
+        findings[name] = _judge(subject, name, run, groupings, reference, first, outcomes, listed)
     return Inspection(
         describe_nodes(
             subject.labels,
-            seen.predictions,
+            neighbourhood.predictions,
             subject.splits,
             subject.class_names,
             None
@@ -116,7 +118,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         findings,
         subject.shown,
         np.searchsorted(drawn, listed),
-        _view(subject, drawn, seen, support, before, runs),
+        _view(subject, drawn, neighbourhood, support, before, runs),
         surroundings,
     )
 
@@ -139,24 +141,25 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        fitted = _calibrate(subject, method, subject.nodes)
+        calibrator = clone(method).fit(subject.labelled)
+        probs = calibrator.predict_proba(subject.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
     others, held_out = split_for_decisions(subject.nodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
-        without = _calibrate(subject, method, others)
-    calibrator = fitted.calibrator
+        part = subject.labelled.restricted(np.isin(subject.nodes, others))
+        without = clone(method).fit(part).predict_proba(subject.record)
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)
     if isinstance(calibrator, Auto):
         used = calibrator.chosen()
         if isinstance(used, TemperatureCalibrator):
-            temperature = used.predict_temperature(subject.logits, subject.graph)
+            temperature = used.predict_temperature(subject.record)
     return _Run(
         calibrator,
-        fitted.probabilities,
+        probs,
         held_out,
-        without.probabilities,
+        without,
         used,
         temperature,
         seconds,
@@ -164,57 +167,45 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     )
 
 
-def _calibrate(subject: Subject, method: Calibrator, nodes: IntArray) -> Calibration:
-    return calibrate(
-        subject.logits,
-        subject.labels,
-        subject.graph,
-        nodes=nodes,
-        train_nodes=subject.train_nodes,
-        method=method,
-    )
-
-
-def _evaluate(subject: Subject, probs: FloatArray) -> Evaluation:
+def _outcomes(subject: Subject, probs: FloatArray) -> Outcomes:
+    """Return what metrics look at: the test nodes with these probabilities."""
     test = subject.test_nodes
     degree = None if subject.graph is None else subject.graph.in_degree[test]
-    return evaluate(subject.labels[test], probs[test], in_degree=degree)
+    return Outcomes(subject.labels[test], probs[test], degree, is_checked=True)
 
 
 def _judge(
     subject: Subject,
     name: str,
     run: _Run,
-    seen: Neighbourhood,
     groupings: Sequence[Grouping],
     before: Evaluation,
-    first: FloatArray,
+    first: Outcomes,
+    outcomes: Outcomes,
     listed: IntArray,
 ) -> MethodFindings:
-    test, probs = subject.test_nodes, run.probs
-    truth = subject.labels[test]
-    after = before if probs is first else _evaluate(subject, probs)
-    gain = compare(truth, first[test], probs[test])
-    temperature = run.temperature
+    after = before if outcomes is first else evaluation_of(outcomes)
+    gain = comparison_of(first, outcomes)
+    neighbourhood, temperature = subject.connected.once(describe_neighbourhoods), run.temperature
     return MethodFindings(
         run.calibrator,
         after,
         gain,
         judge_method(name, evidence_of(before, after, gain)),
-        reliability_bins(truth, probs[test]),
-        tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
+        bins_of(outcomes),
+        tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
         measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
-        temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
-        None if temperature is None else explain(run.used, seen, temperature, listed),
+        temperature_profile(run.calibrator, subject.record, probabilities=run.probs),
+        None if temperature is None else explain(run.used, neighbourhood, temperature, listed),
         run.seconds,
         run.notes,
     )
 
 
-def _support(edges: Graph, seen: Neighbourhood) -> FloatArray:
+def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:
     """Probability that the neighbours give to each prediction; NaN without neighbours."""
-    support = seen.mean_probs[np.arange(edges.n_nodes), seen.predictions]
+    support = neighbourhood.mean_probs[np.arange(edges.n_nodes), neighbourhood.predictions]
     isolated = edges.neighbour_counts(side=edges.all_sides) == 0
     return np.where(isolated, np.nan, support.astype(np.float64))
 
@@ -231,12 +222,12 @@ def _listed_nodes(
 def _view(
     subject: Subject,
     drawn: IntArray,
-    seen: Neighbourhood,
+    neighbourhood: Neighbourhood,
     support: FloatArray,
     before: FloatArray,
     runs: Mapping[str, _Run],
 ) -> NodeView:
-    predictions = seen.predictions[drawn]
+    predictions = neighbourhood.predictions[drawn]
     split = np.full(len(subject.labels), "", dtype=object)
     for name, nodes in subject.splits.items():
         split[nodes] = name
@@ -247,7 +238,7 @@ def _view(
         predictions,
         subject.labels[drawn],
         subject.edges.in_degree[drawn],
-        seen.entropy[drawn],
+        neighbourhood.entropy[drawn],
         support[drawn],
         before[drawn, predictions],
         {name: run.probs[drawn, predictions] for name, run in runs.items()},

@@ -14,18 +14,18 @@ from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
+    check_apart,
     check_class_names,
     check_labels,
-    check_logits,
     check_nodes,
     check_used_labels,
 )
-from gnncal.core.data import check_graph
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
+from gnncal.core.nodes import Nodes, as_nodes
 from gnncal.core.pyg import class_names_of
 from gnncal.inspection.verdict import UNCALIBRATED
-from gnncal.pipeline import DEFAULT_METHOD
+from gnncal.pipeline import DEFAULT_METHOD, JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
@@ -37,9 +37,8 @@ LONGEST_NAME = 200  # characters of a class or node name that are kept
 class Subject:
     """Checked input of an inspection."""
 
-    logits: FloatArray  # (n_nodes, n_classes)
+    record: Nodes  # logits and graph
     labels: IntArray  # (n_nodes,) -1 where unknown
-    graph: Graph | None
     nodes: IntArray  # calibration nodes
     train_nodes: IntArray
     test_nodes: IntArray
@@ -49,10 +48,34 @@ class Subject:
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
 
+    @property
+    def logits(self) -> FloatArray:
+        """Raw scores of every node."""
+        return self.record.logits
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph, if there is one."""
+        return self.record.graph
+
     @cached_property
+    def connected(self) -> Nodes:
+        """The nodes with their graph, or with one without edges, in which every node is alone."""
+        if self.record.graph is not None:
+            return self.record
+        alone = Graph(np.empty((2, 0)), self.record.n_nodes)
+        return Nodes(self.record.logits, alone, may_be_probabilities=True)
+
+    @cached_property
+    def labelled(self) -> Nodes:
+        """The nodes as a fit sees them."""
+        splits = {"nodes": self.nodes, "train_nodes": self.train_nodes}
+        return self.record.with_labels(self.labels, **splits)
+
+    @property
     def edges(self) -> Graph:
-        """The graph, or one without edges, in which every node is alone."""
-        return Graph(np.empty((2, 0)), len(self.labels)) if self.graph is None else self.graph
+        """The graph of ``connected``."""
+        return self.connected.required_graph
 
     @property
     def splits(self) -> dict[str, IntArray]:
@@ -103,9 +126,8 @@ def make_subject(
     focus: Sequence[Any] = (),
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
-    checked = check_logits(logits)
-    n_nodes, n_classes = checked.shape
-    found = check_graph(graph, n_nodes)
+    record = as_nodes(logits, graph)
+    n_nodes, n_classes, found = record.n_nodes, record.n_classes, record.graph
     all_labels = check_labels(labels, n_nodes)
     splits = {
         "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
@@ -123,7 +145,8 @@ def make_subject(
                 "labelled nodes to judge on (test_nodes)."
             )
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
-    _check_apart(splits)
+    test = splits.pop("test_nodes")
+    check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
     if found is None and methods is DEFAULT_METHODS:
         methods = METHODS_WITHOUT_GRAPH
     chosen = _choose_methods(methods)
@@ -131,12 +154,11 @@ def make_subject(
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     return Subject(
-        checked,
+        record,
         all_labels,
-        found,
         splits["nodes"],
         splits["train_nodes"],
-        splits["test_nodes"],
+        test,
         chosen,
         DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
         _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
@@ -198,16 +220,6 @@ def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
             )
         named[name] = method
     return named
-
-
-def _check_apart(splits: Mapping[str, IntArray]) -> None:
-    for name in ("nodes", "train_nodes"):
-        shared = np.intersect1d(splits["test_nodes"], splits[name])
-        if shared.size:
-            raise InputError(
-                f"test_nodes and {name} share {shared.size} nodes (first: {int(shared[0])}); judge "
-                "on nodes that took part in neither training nor calibration."
-            )
 
 
 def _class_names(names: Any, n_classes: int) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.catalogue import name_of
-from gnncal.calibrators.rows import fit_rows
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.scale import bad_rows
 from gnncal.scale.bad_rows import BadRows
 from gnncal.scale.columns import (
@@ -102,7 +102,8 @@ class Run:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 labels = values["label"].astype(np.int64)
-                fit_rows(self.how.calibrator, logits, labels, self.how.seen(values))
+                nodes = Nodes(logits).with_labels(labels, nodes=np.arange(len(labels)))
+                self.how.calibrator.fit(self.how.with_neighbourhoods(nodes, values))
             self.notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def scale(self) -> None:

@@ -153,12 +153,12 @@ def test_rows_that_are_wanted_are_the_rows_of_the_whole():
     rows = np.array([2, 5, 11, 22])
     for kind in (gnncal.CaGCN, gnncal.GATS, gnncal.WATS):
         calibrator = fitted(kind)
-        inputs = calibrator._inputs(LOGITS, GRAPH, None, rows)
+        inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
         part = calibrator._network(calibrator._tensors(LOGITS.dtype), inputs, None)
         whole = calibrator.predict_temperature(LOGITS, GRAPH)
         np.testing.assert_allclose(part.numpy(), whole[rows], rtol=1e-12)
     gets = fitted(gnncal.GETS)
-    inputs = gets._inputs(LOGITS, GRAPH, None, rows)
+    inputs = gets._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     z = torch.from_numpy(LOGITS[rows])
     part = gets._scores(gets._tensors(LOGITS.dtype), inputs, z, None).softmax(dim=1)
     np.testing.assert_allclose(part.numpy(), gets.predict_proba(LOGITS, GRAPH)[rows], rtol=1e-12)
@@ -188,7 +188,7 @@ def test_the_margin_by_hand():
     calibrator = fitted(gnncal.CaGCN, margin_weight=0.5, dropout=0.0)
     rows = SPLIT["nodes"]
     labels = LABELS[rows]
-    inputs = calibrator._inputs(LOGITS, GRAPH, None, rows)
+    inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     T = calibrator.predict_temperature(LOGITS, GRAPH)[rows]
     z, y = torch.from_numpy(LOGITS[rows]), torch.from_numpy(labels)
     weights = calibrator._tensors(LOGITS.dtype)

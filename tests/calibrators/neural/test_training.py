@@ -213,7 +213,7 @@ def test_every_weight_of_every_loss_has_the_gradient_of_finite_differences(kind)
         for name, value in calibrator.weights_.items()
     }
     rows = SPLIT["nodes"]
-    inputs = calibrator._inputs(LOGITS, GRAPH, None, rows)
+    inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     z, y = torch.from_numpy(LOGITS[rows]), torch.from_numpy(LABELS[rows])
 
     def loss():  # the same dropout and noise each time

@@ -20,8 +20,8 @@ from joblib.externals.loky import get_reusable_executor
 import gnncal
 from gnncal import metrics
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.core.data import check_fit_data
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.homophily import Predictor, Shared
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
@@ -150,10 +150,10 @@ def test_cells_of_a_task_share_one_predictor_and_record_what_each_alone_would(so
     shared = Shared(training)
     started = process_time()
     bundle = frozen_bundle(0)
-    data = check_fit_data(
-        bundle.logits, bundle.labels, bundle.graph, bundle.nodes, bundle.train_nodes
+    nodes = Nodes(bundle.logits, bundle.graph).with_labels(
+        bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes
     )
-    shared.learn(data)
+    shared.learn(nodes)
     assert 0 < shared.cpu_seconds <= process_time() - started
     assert min(seconds.values()) > 0.2 * shared.cpu_seconds  # each as if it had trained alone
 

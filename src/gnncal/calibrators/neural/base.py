@@ -13,10 +13,9 @@ from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
-from gnncal.core.data import FitData
 from gnncal.core.errors import GnncalWarning, InputError, require
-from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
+from gnncal.core.nodes import Nodes
 from gnncal.fitting import protocols
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import TEMPERATURE_RANGE
@@ -47,13 +46,11 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     n_iter_: int
 
     @abstractmethod
-    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+    def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         """Return the initial weights in float64."""
 
     @abstractmethod
-    def _inputs(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
-    ) -> Any:
+    def _inputs(self, nodes: Nodes, rows: IntArray) -> Any:
         """Everything constant that the scores of ``rows`` need."""
 
     @abstractmethod
@@ -78,25 +75,25 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _learned_table(self) -> LearnedTable:
         return {**self.learned, "weights_": self.weight_table}
 
-    def _remember(self, data: FitData) -> None:
+    def _remember(self, nodes: Nodes) -> None:
         """Keep what predictions on the fitted graph need besides weights; nothing by default."""
 
     def _is_trained(self, name: str) -> bool:
         """Whether a weight moves in training; all do by default."""
         return True
 
-    def _fit(self, data: FitData) -> None:
-        protocols.check_protocol(self.protocol, data)
+    def _fit(self, nodes: Nodes) -> None:
+        protocols.check_protocol(self.protocol, nodes)
         require("torch", extra="neural", purpose=type(self).__name__)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        self._remember(data)
+        self._remember(nodes)
         self.weights_ = {
-            name: value.astype(data.logits.dtype)
-            for name, value in self._initial(data, generator).items()
+            name: value.astype(nodes.logits.dtype)
+            for name, value in self._initial(nodes, generator).items()
         }
-        self._train(data, generator)
+        self._train(nodes, generator)
 
-    def _train(self, data: FitData, generator: np.random.Generator) -> None:
+    def _train(self, nodes: Nodes, generator: np.random.Generator) -> None:
         import torch
 
         from gnncal.calibrators.neural.training import train
@@ -105,12 +102,12 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
             name: torch.from_numpy(value).requires_grad_(self._is_trained(name))
             for name, value in self.weights_.items()
         }
-        fitted, watched = self._split(data, generator)
+        fitted, watched = self._split(nodes, generator)
         paper = self.protocol == "paper"
         run = train(
             weights,
-            loss=self._objective(data, *fitted, weights, generator),
-            monitor=None if watched is None else self._monitor(data, *watched, weights),
+            loss=self._objective(nodes, *fitted, weights, generator),
+            monitor=None if watched is None else self._monitor(nodes, *watched, weights),
             max_epochs=protocols.PAPER_EPOCHS if paper else self.max_epochs,
             patience=protocols.PAPER_PATIENCE if paper else self.patience,
             learning_rate=self.learning_rate,
@@ -125,57 +122,60 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
             )
 
     def _split(
-        self, data: FitData, generator: np.random.Generator
+        self, nodes: Nodes, generator: np.random.Generator
     ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray] | None]:
         """Return the nodes and labels to train on, and those to watch."""
-        everything = data.nodes, data.labels
+        everything = nodes.calibration_nodes, nodes.labels
         stop_on = "train" if self.protocol == "paper" else self.stop_on
-        n_held_out = int(HELD_OUT_SHARE * data.nodes.size)
+        n_held_out = int(HELD_OUT_SHARE * nodes.calibration_nodes.size)
         if stop_on == "held-out" and n_held_out < FEWEST_HELD_OUT_NODES:
-            stop_on = self._fall_back(data)
+            stop_on = self._fall_back(nodes)
         if stop_on == "none":
             return everything, None
         if stop_on == "train":
-            if data.train_nodes.size == 0:
+            if nodes.train_nodes.size == 0:
                 raise InputError(
                     "stop_on='train' watches the training nodes' loss; pass train_nodes."
                 )
-            return everything, (data.train_nodes, data.train_labels)
-        order = generator.permutation(data.nodes.size)
+            return everything, (nodes.train_nodes, nodes.train_labels)
+        order = generator.permutation(nodes.calibration_nodes.size)
         held, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-        return (data.nodes[kept], data.labels[kept]), (data.nodes[held], data.labels[held])
+        return (nodes.calibration_nodes[kept], nodes.labels[kept]), (
+            nodes.calibration_nodes[held],
+            nodes.labels[held],
+        )
 
-    def _fall_back(self, data: FitData) -> StopOn:
+    def _fall_back(self, nodes: Nodes) -> StopOn:
         """How to stop when there are too few nodes to hold some out."""
-        instead: StopOn = "train" if data.train_nodes.size else "none"
+        instead: StopOn = "train" if nodes.train_nodes.size else "none"
         warnings.warn(
-            f"{type(self).__name__} has only {data.nodes.size} calibration nodes, too few to hold "
-            f"some out; stop_on={instead!r} is used instead. 'ts' usually does better on so few.",
+            f"{type(self).__name__} has only {nodes.labels.size} calibration nodes, too few to "
+            f"hold some out; stop_on={instead!r} is used instead. 'ts' usually does better on so "
+            "few.",
             GnncalWarning,
             stacklevel=7,
         )
         return instead
 
     def _objective(
-        self, data: FitData, rows: IntArray, labels: IntArray, weights: Any, noise: Noise
+        self, nodes: Nodes, rows: IntArray, labels: IntArray, weights: Any, noise: Noise
     ) -> Any:
-        inputs, logits, targets = self._constants(data, rows, labels)
+        inputs, logits, targets = self._constants(nodes, rows, labels)
         return lambda: self._loss(weights, inputs, logits, targets, noise)
 
-    def _monitor(self, data: FitData, rows: IntArray, labels: IntArray, weights: Any) -> Any:
+    def _monitor(self, nodes: Nodes, rows: IntArray, labels: IntArray, weights: Any) -> Any:
         from torch.nn.functional import cross_entropy
 
-        inputs, logits, targets = self._constants(data, rows, labels)
+        inputs, logits, targets = self._constants(nodes, rows, labels)
         return lambda: float(cross_entropy(self._scores(weights, inputs, logits, None), targets))
 
     def _constants(
-        self, data: FitData, rows: IntArray, labels: IntArray
+        self, nodes: Nodes, rows: IntArray, labels: IntArray
     ) -> tuple[Any, Tensor, Tensor]:
         import torch
 
-        assert data.graph is not None
-        inputs = self._inputs(data.logits, data.graph, None, rows)
-        logits = torch.from_numpy(bounded(data.logits[rows]))
+        inputs = self._inputs(nodes, rows)
+        logits = torch.from_numpy(bounded(nodes.logits[rows]))
         return inputs, logits, torch.from_numpy(labels)
 
     def _tensors(self, dtype: np.dtype[Any]) -> dict[str, Tensor]:
@@ -185,10 +185,10 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
             name: torch.from_numpy(value.astype(dtype)) for name, value in self.weights_.items()
         }
 
-    def _report(self, data: FitData, scores: FloatArray) -> FitReport:
+    def _report(self, nodes: Nodes, scores: FloatArray) -> FitReport:
         """Make the report from the calibrated logits (n, n_classes) of the calibration nodes."""
-        ones = np.ones(data.nodes.size)
-        return FitReport.of(data, TemperatureLoss(scores, data.labels).value(ones))
+        ones = np.ones(nodes.calibration_nodes.size)
+        return FitReport.of(nodes, TemperatureLoss(scores, nodes.labels).value(ones))
 
 
 class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
@@ -204,22 +204,18 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
         temperature = within_range(self._network(weights, inputs, noise))
         return logits / temperature[:, None]
 
-    def _fit(self, data: FitData) -> None:
-        super()._fit(data)
-        self.temperature_ = self._temperature(data.logits, data.graph, None)
-        scaled = data.logits[data.nodes].astype(np.float64)
-        scaled /= self.temperature_[data.nodes, None]
-        self.fit_report_ = self._report(data, scaled)
+    def _fit(self, nodes: Nodes) -> None:
+        super()._fit(nodes)
+        self.temperature_ = self._temperature(nodes)
+        scaled = nodes.calibration_logits.astype(np.float64)
+        scaled /= self.temperature_[nodes.calibration_nodes, None]
+        self.fit_report_ = self._report(nodes, scaled)
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _temperature(self, nodes: Nodes) -> FloatArray:
         torch = require("torch", extra="neural", purpose=type(self).__name__)
-        assert graph is not None
-        rows = np.arange(len(logits))
-        inputs = self._inputs(logits, graph, known_labels, rows)
+        inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():
-            output = self._network(self._tensors(logits.dtype), inputs, None)
+            output = self._network(self._tensors(nodes.logits.dtype), inputs, None)
         found: FloatArray = within_range(output).numpy()
         return found
 

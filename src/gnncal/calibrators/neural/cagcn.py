@@ -19,11 +19,11 @@ from gnncal.calibrators.neural.base import (
     within_range,
 )
 from gnncal.calibrators.neural.parameters import TrainingParameters
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
+from gnncal.core.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -157,8 +157,8 @@ class CaGCN(NeuralTemperature):
         self.normalisation = normalisation
         super().__init__(**training)
 
-    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
-        K, h = data.n_classes, self.hidden
+    def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
+        K, h = nodes.n_classes, self.hidden
         if self.initial == "uniform":
             return {
                 "input_weight": linear(generator, h, K, h),
@@ -173,15 +173,14 @@ class CaGCN(NeuralTemperature):
             "output_bias": np.zeros(1),
         }
 
-    def _inputs(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
-    ) -> _Inputs:
+    def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
         from gnncal.calibrators.neural.propagation import restrict
         from gnncal.calibrators.neural.sparse import SparseMatrix
 
-        adjacency = self._adjacency(graph, logits.dtype)
+        logits = nodes.logits
+        adjacency = self._adjacency(nodes.required_graph, logits.dtype)
         last, senders = restrict(adjacency, rows)
         first = adjacency if len(senders) == len(logits) else adjacency[senders]
         propagated = first @ bounded(logits)  # Â (Z W) = (Â Z) W, so Â Z is computed once

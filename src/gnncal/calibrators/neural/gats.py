@@ -17,10 +17,10 @@ from gnncal.calibrators.neural.base import (
 from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, Array, check_recalled_nodes
-from gnncal.core.probability import softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -153,34 +153,32 @@ class GATS(NeuralTemperature):
         self.relative_to = relative_to
         super().__init__(weight_decay=weight_decay, **training)
 
-    def _remember(self, data: FitData) -> None:
-        assert data.graph is not None
-        self.train_nodes_ = data.train_nodes
-        self.graph_fingerprint_ = data.graph.fingerprint
+    def _remember(self, nodes: Nodes) -> None:
+        self.train_nodes_ = nodes.train_nodes
+        self.graph_fingerprint_ = nodes.required_graph.fingerprint
 
-    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+    def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         start = np.array([self.base_temperature, 1.0, 1.0])
         T0, a0, a1 = np.log(start) if self.positive else start
         return {
-            "theta": glorot(generator, data.n_classes, self.heads),
+            "theta": glorot(generator, nodes.n_classes, self.heads),
             "omega": np.zeros(1),
             "base_temperature": np.array([T0]),
             "train_factor": np.array([a0]),
             "neighbour_factor": np.array([a1]),
         }
 
-    def _inputs(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
-    ) -> _Inputs:
+    def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
         from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods, has_sender
 
+        graph = nodes.required_graph
         around = Neighbourhoods.of(graph, rows)
-        z = bounded(logits[around.nodes])
-        is_train = self._is_train(graph, known_labels)
+        z = bounded(nodes.logits[around.nodes])
+        is_train = self._is_train(graph, nodes.known_labels)
         is_near = has_sender(graph, is_train) & ~is_train
-        confidence = softmax(z).max(axis=1)
+        confidence = unchecked_softmax(z).max(axis=1)
         surplus = confidence[around.own] * around.degree - around.sums(confidence)
         leaving = 1 + graph.neighbour_counts(side="out")[rows]
         surplus /= around.degree if self.relative_to == "in" else leaving

@@ -22,11 +22,11 @@ from gnncal.calibrators.neural.gate import Gates, noisy_top_k
 from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, number, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
-from gnncal.core.probability import softmax
+from gnncal.core.nodes import Nodes
+from gnncal.core.probability import unchecked_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -169,9 +169,8 @@ class GETS(NeuralCalibrator):
         self.add_self_loops = add_self_loops
         super().__init__(**training)
 
-    def _remember(self, data: FitData) -> None:
-        assert data.graph is not None
-        features = data.graph.features
+    def _remember(self, nodes: Nodes) -> None:
+        features = nodes.required_graph.features
         self.n_node_features_ = 0 if features is None else int(features.shape[1])
 
     def _is_trained(self, name: str) -> bool:
@@ -210,9 +209,9 @@ class GETS(NeuralCalibrator):
         """Return the experts whose subset has this source."""
         return [m for m, expert in enumerate(self._experts) if source in expert]
 
-    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
-        assert data.graph is not None
-        F, K, M, h = self.n_node_features_, data.n_classes, len(self._experts), self.hidden
+    def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
+        graph = nodes.required_graph
+        F, K, M, h = self.n_node_features_, nodes.n_classes, len(self._experts), self.hidden
         width = {"l": K, "f": self.feature_width, "d": self.degree_width}
 
         def first_layer(source: str) -> FloatArray:
@@ -231,7 +230,7 @@ class GETS(NeuralCalibrator):
                 "gate_bias": linear(generator, F, f),
             }
             gate_width += f
-        largest = int((data.graph.in_degree + data.graph.out_degree).max())
+        largest = int((graph.in_degree + graph.out_degree).max())
         shape = (len(self._seeing("d")), largest + 1, self.degree_width)
         return weights | {
             "degree_embedding": generator.normal(size=shape),
@@ -243,15 +242,14 @@ class GETS(NeuralCalibrator):
             "noise_weight": np.zeros((gate_width, M)),
         }
 
-    def _inputs(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
-    ) -> _Inputs:
+    def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
         from gnncal.calibrators.neural.features import ConstantFeatures
         from gnncal.calibrators.neural.propagation import restrict
         from gnncal.calibrators.neural.sparse import SparseMatrix
 
+        logits, graph = nodes.logits, nodes.required_graph
         self._check_features(graph)
         z = bounded(logits)
         adjacency = graph.normalised_adjacency(
@@ -368,20 +366,18 @@ class GETS(NeuralCalibrator):
             total = total.index_add(1, experts, part.view(len(part), len(experts), -1))
         return total
 
-    def _fit(self, data: FitData) -> None:
-        super()._fit(data)
-        scores = self._all_scores(data.logits, data.graph)[data.nodes]
-        self.fit_report_ = self._report(data, scores)
+    def _fit(self, nodes: Nodes) -> None:
+        super()._fit(nodes)
+        scores = self._all_scores(nodes)[nodes.calibration_nodes]
+        self.fit_report_ = self._report(nodes, scores)
 
-    def _predict(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
-        return softmax(self._all_scores(logits, graph))
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        return unchecked_softmax(self._all_scores(nodes))
 
-    def _all_scores(self, logits: FloatArray, graph: Graph | None) -> FloatArray:
+    def _all_scores(self, nodes: Nodes) -> FloatArray:
         torch = require("torch", extra="neural", purpose=type(self).__name__)
-        assert graph is not None
-        inputs = self._inputs(logits, graph, None, np.arange(len(logits)))
+        logits = nodes.logits
+        inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():
             scores = self._scores(
                 self._tensors(logits.dtype), inputs, torch.from_numpy(bounded(logits)), None

@@ -18,9 +18,9 @@ from gnncal.calibrators.neural.base import (
 from gnncal.calibrators.neural.parameters import TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import choice, number, whole_number
-from gnncal.core.data import FitData
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
+from gnncal.core.nodes import Nodes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,7 +150,7 @@ class WATS(NeuralTemperature):
         self.normalisation = normalisation
         super().__init__(**training)
 
-    def _initial(self, data: FitData, generator: np.random.Generator) -> Weights:
+    def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         n_signals, h = self.order + 1, self.hidden
         return {
             "input_weight": linear(generator, n_signals, n_signals, h),
@@ -159,15 +159,13 @@ class WATS(NeuralTemperature):
             "output_bias": linear(generator, h, 1),
         }
 
-    def _inputs(
-        self, logits: FloatArray, graph: Graph, known_labels: IntArray | None, rows: IntArray
-    ) -> Tensor:
+    def _inputs(self, nodes: Nodes, rows: IntArray) -> Tensor:
         import torch
 
-        signals = chebyshev_signals(graph, self.order, self.normalisation)
+        signals = chebyshev_signals(nodes.required_graph, self.order, self.normalisation)
         H = wavelet_coefficients(self.coefficients, self.order, self.scale) * signals[rows]
         H /= np.maximum(np.abs(H).sum(axis=1, keepdims=True), SMALLEST_NORM)
-        return torch.from_numpy(H.astype(logits.dtype))
+        return torch.from_numpy(H.astype(nodes.logits.dtype))
 
     def _network(self, weights: dict[str, Tensor], inputs: Tensor, noise: Noise | None) -> Tensor:
         import torch

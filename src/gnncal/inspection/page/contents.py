@@ -173,7 +173,7 @@ def _learned(calibrator: Calibrator) -> dict[str, Any]:
     learned = {
         name: getattr(calibrator, name, None)
         for name in calibrator.learned
-        if name not in calibrator.of_fitted_graph and not name.endswith("fingerprint_")
+        if name not in calibrator.fitted_graph_attributes and not name.endswith("fingerprint_")
     }
     return {
         name: value

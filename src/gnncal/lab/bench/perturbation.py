@@ -176,8 +176,7 @@ def _calibrators() -> dict[tuple[str, str], Calibrator]:
 
 
 def _fitted_metrics(calibrator: Calibrator, bundle: Bundle) -> dict[str, float]:
-    fit_bundle(calibrator, bundle)
-    measured = measure(calibrator.predict_proba(bundle.logits, bundle.graph), bundle)
+    measured = measure(calibrator.predict_proba(fit_bundle(calibrator, bundle)), bundle)
     return {name: measured[name] for name in PerturbedMetrics.__annotations__}
 
 

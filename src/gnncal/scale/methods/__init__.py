@@ -1,6 +1,6 @@
 """The methods that work at scale: what each needs of the edges, and its temperature.
 
 A method is fitted by the code that fits it in memory, on the calibration rows alone
-(:func:`gnncal.calibrators.rows.fit_rows`). Here it says which passes over the edges describe its
+(:meth:`gnncal.Nodes.with_result`). Here it says which passes over the edges describe its
 neighbourhoods, and writes its formula once more, as an expression over the nodes' table.
 """

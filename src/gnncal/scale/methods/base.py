@@ -10,6 +10,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import name_of
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_values
 from gnncal.scale.nodes import probability_at
@@ -75,9 +76,9 @@ class ScaleMethod(ABC, Generic[C]):
         joined = beside(tables.nodes, found)
         return joined.select("id", in_degree=joined["in_degree"].fill_null(0))
 
-    def seen(self, rows: Rows) -> Any:
-        """Return what the fit needs of the neighbourhoods of the calibration rows."""
-        return None
+    def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
+        """Return the calibration nodes with what a fit needs to know of their neighbours."""
+        return nodes
 
     @abstractmethod
     def temperature(self, table: Any) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gnncal.calibrators.hots import HoTS
-from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.homophily import Agreement, Support, make_estimator
+from gnncal.homophily.agreement import agreement_of
 from gnncal.homophily.normalised import normalised_homophily
+from gnncal.homophily.support import support_of
 from gnncal.scale import edges as passes
 from gnncal.scale.methods.base import (
     Rows,
@@ -65,9 +67,10 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         tables.count(found)
         return found
 
-    def seen(self, rows: Rows) -> FloatArray:
-        """Return h^, NaN without neighbours."""
-        return rows["homophily"]
+    def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
+        """Add h^, NaN without neighbours."""
+        share = support_of if isinstance(self.estimator, Support) else agreement_of
+        return nodes.with_result(rows["homophily"], share, self.estimator.side)
 
     def temperature(self, table: Any) -> Any:
         """T_base + beta sqrt(2 K ln K (1 - e)) / (|h~| + epsilon)^alpha."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.calibrators.ratio_binned import DIGITS, RatioBinnedScaling
-from gnncal.core.arrays import FloatArray
+from gnncal.calibrators.ratio_binned import DIGITS, RatioBinnedScaling, same_class_ratio
 from gnncal.core.errors import InputError
+from gnncal.core.nodes import Nodes
 from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, mean_support
 from gnncal.scale.nodes import at_class, exact
 
@@ -38,9 +38,9 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
             ratio=joined["support"].fill_null(1.0),
         )
 
-    def seen(self, rows: Rows) -> FloatArray:
-        """Return r, 1 without neighbours."""
-        return rows["ratio"]
+    def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
+        """Add r, 1 without neighbours."""
+        return nodes.with_result(rows["ratio"], same_class_ratio, False)
 
     def temperature(self, table: Any) -> Any:
         """Return T_b of the bin that r lies in."""

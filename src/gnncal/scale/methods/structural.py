@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.structural import StructuralLaw
+from gnncal.core.nodes import Nodes
 from gnncal.fitting.law import LOG_TEMPERATURE
-from gnncal.homophily.neighbourhood import COVARIATES, DEGREE_SCALE, Neighbourhood
+from gnncal.homophily.neighbourhood import (
+    COVARIATES,
+    DEGREE_SCALE,
+    Neighbourhood,
+    describe_neighbourhoods,
+)
 from gnncal.homophily.normalised import normalised_homophily
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_sums, within
@@ -115,13 +121,13 @@ class ScaleStructural(ScaleMethod[StructuralLaw]):
             in_degree=in_degree,
         )
 
-    def seen(self, rows: Rows) -> Neighbourhood:
-        """Return the neighbourhoods of the calibration rows."""
+    def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
+        """Add the neighbourhoods of the calibration rows."""
         covariates = np.stack([rows[name] for name in COVARIATES], axis=1)
         predictions = rows["prediction"].astype(np.int64)
-        return Neighbourhood(
-            predictions, rows["entropy"], covariates, np.empty((len(predictions), 0))
-        )
+        no_means = np.empty((len(predictions), 0))
+        neighbourhood = Neighbourhood(predictions, rows["entropy"], covariates, no_means)
+        return nodes.with_result(neighbourhood, describe_neighbourhoods)
 
     def temperature(self, table: Any) -> Any:
         """exp(ln[T_c (1 - e) + T_u e] + w s + o)."""

@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from gnncal import FitReport, Graph, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal import FitReport, Nodes, TemperatureCalibrator
+from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint, number
-from gnncal.core.data import FitData
 from gnncal.core.learned import LearnedTable
 from gnncal.fitting.losses import TemperatureLoss
 
@@ -46,11 +45,11 @@ class DegreeTemperature(TemperatureCalibrator):
     def __init__(self, *, ridge: float = 1e-3) -> None:
         self.ridge = ridge  # only stored: gnncal checks it by `constraints` when `fit` is called
 
-    def _fit(self, data: FitData) -> None:
+    def _fit(self, nodes: Nodes) -> None:
         """Learn from logits, graph and the labels of the calibration nodes, all checked before."""
-        loss = TemperatureLoss(data.logits[data.nodes], data.labels)
-        covariates = self._covariates(data.graph)  # (n_nodes, 2)
-        rows = covariates[data.nodes]
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        covariates = self._covariates(nodes)  # (n_nodes, 2)
+        rows = covariates[nodes.calibration_nodes]
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             temperature = np.exp(rows @ theta)
@@ -62,15 +61,13 @@ class DegreeTemperature(TemperatureCalibrator):
         found = minimize(objective, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
         self.intercept_, self.slope_ = map(float, found.x)
         self.temperature_ = np.exp(covariates @ found.x)  # that of every node of this graph
-        self.fit_report_ = FitReport.of(data, loss.value(np.exp(rows @ found.x)))
+        self.fit_report_ = FitReport.of(nodes, loss.value(np.exp(rows @ found.x)))
 
-    def _temperature(
-        self, logits: FloatArray, graph: Graph | None, known_labels: IntArray | None
-    ) -> FloatArray:
+    def _temperature(self, nodes: Nodes) -> FloatArray:
         """(n_nodes,) temperatures on any graph."""
-        return np.exp(self._covariates(graph) @ np.array([self.intercept_, self.slope_]))
+        return np.exp(self._covariates(nodes) @ np.array([self.intercept_, self.slope_]))
 
-    def _covariates(self, graph: Graph | None) -> FloatArray:
+    def _covariates(self, nodes: Nodes) -> FloatArray:
         """(n_nodes, 2): a constant, and 1 / (1 + degree)."""
-        assert graph is not None  # `needs_graph` makes gnncal refuse a call without one
-        return np.stack([np.ones(graph.n_nodes), 1.0 / (1.0 + graph.neighbour_counts())], axis=1)
+        degree = nodes.required_graph.neighbour_counts()  # there is one: `needs_graph` says so
+        return np.stack([np.ones(nodes.n_nodes), 1.0 / (1.0 + degree)], axis=1)
