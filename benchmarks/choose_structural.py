@@ -25,12 +25,12 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.formulas.probability import normalised_entropy, normalised_homophily
 from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
 from gnncal.nodes import Nodes
-from gnncal.probability import normalised_entropy, softmax
+from gnncal.probability import softmax
 
 SIZES = (30, 100, None)  # calibration nodes; None: all
 DEFAULT = COVARIATES

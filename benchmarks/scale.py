@@ -3,6 +3,8 @@
     python benchmarks/scale.py --out benchmarks/results/scale.json
     python benchmarks/scale.py --edges 1000000000 --nodes 10000000 --only duckdb --methods hots \
         --keep-earlier --out benchmarks/results/scale.json
+    python benchmarks/scale.py --edges 80000000 --nodes 5000000 --classes 172 --only duckdb \
+        --keep-earlier --out benchmarks/results/scale.json
 
 Random graphs are written to Parquet, then each contender runs alone in a process of its own:
 
@@ -36,13 +38,15 @@ import numpy as np
 
 Record = dict[str, Any]
 CONTENDERS = ("duckdb", "query", "polars", "memory", "spark")
-N_CLASSES = 10
+N_CLASSES = 10  # unless --classes says otherwise
 SECONDS_BETWEEN_LOOKS = 0.2
 SPARK_AT_MOST = 10_000_000  # edges
 MIB = 1 << 20
 
 
-def write_graph(folder: Path, n_nodes: int, n_edges: int, *, undirected: bool) -> None:
+def write_graph(
+    folder: Path, n_nodes: int, n_edges: int, n_classes: int, *, undirected: bool
+) -> None:
     """Random edges between nodes with logits that are right four times in five."""
     import duckdb
 
@@ -50,10 +54,10 @@ def write_graph(folder: Path, n_nodes: int, n_edges: int, *, undirected: bool) -
     connection.execute("SELECT setseed(0.5)")
     logits = ", ".join(
         f"(4 * random() - 2 + CASE WHEN c = {k} THEN 3 ELSE 0 END)::FLOAT AS z{k}"
-        for k in range(N_CLASSES)
+        for k in range(n_classes)
     )
     split = "CASE WHEN r < 0.01 THEN 'val' WHEN r < 0.5 THEN 'test' END AS split"
-    drawn = f"SELECT i, floor(random() * {N_CLASSES})::INT AS c, random() AS r "
+    drawn = f"SELECT i, floor(random() * {n_classes})::INT AS c, random() AS r "
     drawn += f"FROM range({n_nodes}) t(i)"
     nodes, edges = folder / "nodes.parquet", folder / "edges.parquet"
     connection.execute(
@@ -85,23 +89,23 @@ def run_scale(folder: Path, method: str, memory_limit: str, engine: str) -> None
     print(json.dumps({"stages": dict(summary.seconds), "ece_after": summary.after.ece}))
 
 
-def run_query(folder: Path, memory_limit: str) -> None:
+def run_query(folder: Path, memory_limit: str, n_classes: int) -> None:
     import duckdb
 
-    work = folder / ".out.partial"
+    work = folder / ".gnncal-query"
     work.mkdir()
     settings = {"memory_limit": memory_limit, "temp_directory": str(work)}
     connection = duckdb.connect(config={**settings, "preserve_insertion_order": False})
-    powers = ", ".join(f"exp(z{k}) AS e{k}" for k in range(N_CLASSES))
-    top = "greatest(" + ", ".join(f"e{k}" for k in range(N_CLASSES)) + ")"
-    best = " ".join(f"WHEN e{k} = {top} THEN {k}" for k in range(N_CLASSES))
-    mass = " + ".join(f"e{k}" for k in range(N_CLASSES))
-    probs = ", ".join(f"e{k} / ({mass}) AS p{k}" for k in range(N_CLASSES))
+    powers = ", ".join(f"exp(z{k}) AS e{k}" for k in range(n_classes))
+    top = "greatest(" + ", ".join(f"e{k}" for k in range(n_classes)) + ")"
+    best = " ".join(f"WHEN e{k} = {top} THEN {k}" for k in range(n_classes))
+    mass = " + ".join(f"e{k}" for k in range(n_classes))
+    probs = ", ".join(f"e{k} / ({mass}) AS p{k}" for k in range(n_classes))
     connection.execute(
         f"CREATE TABLE nodes AS SELECT id, CASE {best} END AS y, {probs} "
         f"FROM (SELECT id, {powers} FROM '{folder}/nodes.parquet')"
     )
-    chosen = "CASE b.y " + " ".join(f"WHEN {k} THEN a.p{k}" for k in range(N_CLASSES)) + " END"
+    chosen = "CASE b.y " + " ".join(f"WHEN {k} THEN a.p{k}" for k in range(n_classes)) + " END"
     connection.execute(
         f"CREATE TABLE support AS SELECT dst, sum({chosen}) / count(*) AS support "
         f"FROM '{folder}/edges.parquet' e JOIN nodes a ON a.id = e.src "
@@ -110,10 +114,10 @@ def run_query(folder: Path, memory_limit: str) -> None:
     print("{}")
 
 
-def run_polars(folder: Path) -> None:
+def run_polars(folder: Path, n_classes: int) -> None:
     import polars as pl
 
-    zs = [f"z{k}" for k in range(N_CLASSES)]
+    zs = [f"z{k}" for k in range(n_classes)]
     raw = pl.scan_parquet(folder / "nodes.parquet").select("id", *zs)
     raised = raw.with_columns(pl.col(z).cast(pl.Float64).exp() for z in zs)
     nodes = raised.select(
@@ -122,7 +126,7 @@ def run_polars(folder: Path) -> None:
         *((pl.col(z) / pl.sum_horizontal(zs)).alias(f"p{k}") for k, z in enumerate(zs)),
     )
     senders, receivers = nodes.drop("y"), nodes.select("id", "y")
-    chosen = pl.coalesce(pl.when(pl.col("y") == k).then(pl.col(f"p{k}")) for k in range(N_CLASSES))
+    chosen = pl.coalesce(pl.when(pl.col("y") == k).then(pl.col(f"p{k}")) for k in range(n_classes))
     support = (
         pl.scan_parquet(folder / "edges.parquet")
         .join(senders, left_on="src", right_on="id")
@@ -134,7 +138,7 @@ def run_polars(folder: Path) -> None:
     print(json.dumps({"rows": table.height}))
 
 
-def run_memory(folder: Path) -> None:
+def run_memory(folder: Path, n_classes: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -142,7 +146,7 @@ def run_memory(folder: Path) -> None:
 
     nodes = pq.read_table(folder / "nodes.parquet")
     edges = pq.read_table(folder / "edges.parquet")
-    logits = np.stack([nodes[f"z{k}"].to_numpy() for k in range(N_CLASSES)], axis=1)
+    logits = np.stack([nodes[f"z{k}"].to_numpy() for k in range(n_classes)], axis=1)
     graph = gnncal.Graph(np.stack([edges["src"].to_numpy(), edges["dst"].to_numpy()]), len(logits))
     split = np.array(nodes["split"].to_pylist(), dtype=object)
     labels = nodes["label"].to_numpy()
@@ -159,11 +163,11 @@ def child(options: argparse.Namespace) -> None:
     if name in ("duckdb", "spark"):
         run_scale(options.folder, options.methods[0], options.memory_limit, name)
     elif name == "query":
-        run_query(options.folder, options.memory_limit)
+        run_query(options.folder, options.memory_limit, options.classes)
     elif name == "polars":
-        run_polars(options.folder)
+        run_polars(options.folder, options.classes)
     else:
-        run_memory(options.folder)
+        run_memory(options.folder, options.classes)
 
 
 def size_of(folder: Path) -> int:
@@ -189,26 +193,31 @@ def resident(pid: int) -> int:
     return total
 
 
-def measure(name: str, method: str, folder: Path, n_edges: int, limit: str) -> Record:
+def measure(
+    name: str, method: str, folder: Path, n_edges: int, n_classes: int, limit: str
+) -> Record:
     """Run one contender in a process of its own and watch it."""
     command = [sys.executable, __file__, "--child", name, "--folder", str(folder)]
-    command += ["--methods", method, "--memory-limit", limit]
-    work, memory, disk = folder / ".out.partial", 0, 0
+    command += ["--methods", method, "--memory-limit", limit, "--classes", str(n_classes)]
+    memory, disk = 0, 0
     shutil.rmtree(folder / "out", ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            memory, disk = max(memory, resident(process.pid)), max(disk, size_of(work))
+            taken = sum(size_of(work) for work in folder.glob(".gnncal-*"))
+            memory, disk = max(memory, resident(process.pid)), max(disk, taken)
             time.sleep(SECONDS_BETWEEN_LOOKS)
         printed = process.stdout.read() if process.stdout else ""
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    shutil.rmtree(work, ignore_errors=True)
+    for work in folder.glob(".gnncal-*"):
+        shutil.rmtree(work, ignore_errors=True)
     record = {
         "contender": name,
         "method": method if name in ("duckdb", "spark") else "support",
         "edges": n_edges,
+        "classes": n_classes,
         "seconds": round(seconds, 2),
         "cpu_seconds": round(
             after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2
@@ -228,7 +237,7 @@ def measure(name: str, method: str, folder: Path, n_edges: int, limit: str) -> R
 
 def show(record: Record) -> str:
     return (
-        f"{record['contender']:8}{record['method']:14}{record['edges']:>14,}"
+        f"{record['contender']:8}{record['method']:14}{record['classes']:>4}{record['edges']:>14,}"
         f"{record['seconds']:>9.1f} s{record['cpu_seconds']:>9.1f} CPU s"
         f"{record['peak_mib']:>8,} MiB{record['temporary_mib']:>8,} MiB on disk"
         f"{record['edges_per_second']:>13,} edges/s"
@@ -238,19 +247,23 @@ def show(record: Record) -> str:
 
 def _key(record: Record) -> tuple[Any, ...]:
     """What was run on what; a newer record of the same replaces the older one."""
-    return tuple(record[name] for name in ("contender", "method", "edges", "nodes", "undirected"))
+    return (record["edges"], *_kind(record))
 
 
-ALIKE = ("contender", "method", "undirected", "nodes")  # what runs share that differ in edges only
+# What runs share that differ in edges only.
+ALIKE = ("contender", "method", "undirected", "nodes", "classes")
+
+
+def _kind(record: Record) -> tuple[Any, ...]:
+    """Early records had ten classes and did not say so."""
+    return tuple(record.get(name, N_CLASSES) for name in ALIKE)
 
 
 def growth(records: list[Record]) -> list[Record]:
     """Slope of log seconds over log edges of every contender that ran on several graphs."""
     found = []
-    for kind in dict.fromkeys(tuple(r[name] for name in ALIKE) for r in records):
-        rows = [
-            r for r in records if tuple(r[name] for name in ALIKE) == kind and r["exit_code"] == 0
-        ]
+    for kind in dict.fromkeys(_kind(r) for r in records):
+        rows = [r for r in records if _kind(r) == kind and r["exit_code"] == 0]
         if len({r["edges"] for r in rows}) > 1:
             edges = np.log([r["edges"] for r in rows])
             slopes = {
@@ -265,14 +278,18 @@ def bench(options: argparse.Namespace) -> Iterator[Record]:
     for n_edges in options.edges:
         with tempfile.TemporaryDirectory(dir=options.work) as name:
             folder = Path(name)
-            write_graph(folder, options.nodes, n_edges, undirected=options.undirected)
+            write_graph(
+                folder, options.nodes, n_edges, options.classes, undirected=options.undirected
+            )
             bytes_per_edge = (folder / "edges.parquet").stat().st_size / n_edges
             for contender in options.only:
                 if contender == "spark" and n_edges > SPARK_AT_MOST:
                     continue
                 methods = options.methods if contender == "duckdb" else ["hots"]
                 for method in methods:
-                    record = measure(contender, method, folder, n_edges, options.memory_limit)
+                    record = measure(
+                        contender, method, folder, n_edges, options.classes, options.memory_limit
+                    )
                     record |= {"nodes": options.nodes, "undirected": options.undirected}
                     yield record | {"bytes_per_edge": round(bytes_per_edge, 2)}
 
@@ -284,6 +301,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--edges", type=int, nargs="+", default=[10**7, 3 * 10**7, 10**8])
     parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--classes", type=int, default=N_CLASSES)
     parser.add_argument(
         "--undirected", action="store_true", help="list each edge in both directions"
     )

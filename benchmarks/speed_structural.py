@@ -18,7 +18,7 @@ import numpy as np
 
 from gnncal import Graph, Structural
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
-from gnncal.probability import normalised_entropy
+from gnncal.formulas.probability import normalised_entropy
 from speed_data import make_problem
 
 N_NODES, N_CLASSES = 233_000, 41

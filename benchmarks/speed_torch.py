@@ -75,7 +75,7 @@ def bench_arxiv(report: Report, rounds: int, methods: list[str]) -> None:
     with torch.inference_mode():
         for method in methods:
             calibrated = CalibratedModel(model, fitted(method, problem, graph)).eval()
-            first = seconds_of(lambda model=calibrated: model(x, edge_index))  # groups the edges
+            first = seconds_of(lambda model=calibrated: model(x, edge_index))  # warms up
             record = paired(
                 lambda model=calibrated: model(x, edge_index),
                 lambda: model(x, edge_index).softmax(dim=1),

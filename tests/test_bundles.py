@@ -8,6 +8,7 @@ import tracemalloc
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -174,6 +175,104 @@ def test_ids_may_be_numbers_or_any_kind_of_text(tmp_path, kind):
     ends = {"src": encode(ids[edge_index[0]]), "dst": encode(ids[edge_index[1]])}
     bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", id=encode(ids), **ends))
     at = (N - 1) - bundle.node_ids.astype(int) // 7
+    expected = gnncal.Graph(edge_index, N).fingerprint
+    assert gnncal.Graph(at[bundle.graph.edge_index], N).fingerprint == expected
+
+
+def split_file(path, *, first=None, second=None, names=("a.parquet", "b.parquet")):
+    """Replace a Parquet file by a folder with its rows in two files, which may be changed."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pq.read_table(path)
+    path.unlink()
+    parts = [table.slice(0, len(table) // 2), table.slice(len(table) // 2)]
+    for part, change, name in zip(parts, (first, second), names, strict=True):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part if change is None else change(part), path / name)
+    return table
+
+
+def cast(column, kind):
+    def change(table):
+        return table.set_column(table.column_names.index(column), column, table[column].cast(kind))
+
+    return change
+
+
+def test_a_table_may_be_a_folder_of_files_and_leftovers_are_no_data(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    expected = gnncal.read_bundle(write_parquet(tmp_path / "one"))
+    folder = write_parquet(tmp_path / "many")
+    split_file(folder / "nodes.parquet", second=cast("id", "large_string"))
+    edges = split_file(folder / "edges.parquet", names=("x=1/w[1].parquet", "x=2/w1.parquet"))
+    for left in ("_temporary/part.parquet", ".part.parquet", "x=2/_part/part.parquet"):
+        (folder / "edges.parquet" / left).parent.mkdir(exist_ok=True)
+        pq.write_table(edges, folder / "edges.parquet" / left)
+    (folder / "edges.parquet" / "_SUCCESS").touch()
+    assert_same(gnncal.read_bundle(folder), expected)
+
+
+def test_folders_give_a_split_in_memory_too(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    expected = gnncal.read_bundle(write_parquet(tmp_path / "one"))
+    folder = write_parquet(tmp_path / "many")
+    table = pq.read_table(folder / "nodes.parquet")
+    (folder / "nodes.parquet").unlink()
+    split = np.array(table["split"].to_pylist())
+    for name in ("train", "val", "test"):
+        (folder / "nodes.parquet" / f"split={name}").mkdir(parents=True)
+        part = table.filter(split == name).drop(["split"])
+        pq.write_table(part, folder / "nodes.parquet" / f"split={name}" / "part.parquet")
+    found = gnncal.read_bundle(folder)
+    for nodes in ("train_nodes", "nodes", "test_nodes"):
+        ids = (bundle.node_ids[getattr(bundle, nodes)] for bundle in (found, expected))
+        np.testing.assert_array_equal(*map(np.sort, ids))
+
+
+def test_whole_numbers_before_floats_cast_nothing_in_memory(tmp_path):
+    logits = np.round(example()["logits"][:, 1])
+    expected = gnncal.read_bundle(write_parquet(tmp_path / "one", z1=logits))
+    folder = write_parquet(tmp_path / "many", z1=logits)
+    split_file(folder / "nodes.parquet", first=cast("z1", "int32"))
+    assert_same(gnncal.read_bundle(folder), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.drop(["split"]), "lacks it"),
+        (cast("z1", "string"), "z1 is numbers in"),
+        (
+            lambda table: table.replace_schema_metadata({"class_names": json.dumps(NAMES[::-1])}),
+            "name the classes differently",
+        ),
+    ],
+)
+def test_files_that_do_not_make_one_table_are_refused_in_memory(tmp_path, change, message):
+    folder = write_parquet(tmp_path / "in")
+    split_file(folder / "nodes.parquet", second=change)
+    with pytest.raises(gnncal.InputError, match=message):
+        gnncal.read_bundle(folder)
+
+
+def test_a_folder_that_contradicts_a_column_is_refused_in_memory(tmp_path):
+    folder = write_parquet(tmp_path / "in")
+    split_file(folder / "nodes.parquet", names=("split=val/a.parquet", "split=val/b.parquet"))
+    with pytest.raises(gnncal.InputError, match="below the folder split=val"):
+        gnncal.read_bundle(folder)
+
+
+def test_ids_may_be_uuids(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    ids = np.array([UUID(int=7 * i) for i in range(N)])
+    edge_index = example()["edge_index"]
+    ends = {end: ids[edge_index[row]] for row, end in enumerate(("src", "dst"))}
+    columns = {
+        name: pa.array([value.bytes for value in values], pa.uuid())
+        for name, values in {"id": ids, **ends}.items()
+    }
+    bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", **columns))
+    assert set(bundle.node_ids) == set(map(str, ids))
+    at = np.array([UUID(text).int // 7 for text in bundle.node_ids])
     expected = gnncal.Graph(edge_index, N).fingerprint
     assert gnncal.Graph(at[bundle.graph.edge_index], N).fingerprint == expected
 

@@ -15,6 +15,7 @@ import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.cli.terminal import friendly
+from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
 from gnncal.pipeline import DEFAULT_METHOD
 from tests.test_bundles import (
@@ -65,7 +66,8 @@ def test_the_demo_writes_every_file_it_names(demo):
     written, report = done.stdout.splitlines()[-2:]
     assert report == "open the report in a browser: here/report.html"
     named = written.removeprefix("written to here: ").split(", ")
-    assert sorted(named) == sorted(p.name for p in (folder / "here").iterdir())
+    there = [p.name for p in (folder / "here").iterdir()]
+    assert sorted([*named, MARKER]) == sorted(there)
     assert {"bundle.npz", "probabilities.npz", "calibrator.safetensors"} < set(named)
     assert {"reliability.png", "results.json", "report.html"} < set(named)
     assert os.listdir(folder) == ["here"]
@@ -157,7 +159,8 @@ def test_a_file_gives_probabilities_calibrator_and_summary(tmp_path, changes):
     assert result.exit_code == 0
     summary = json.loads(result.stdout)
     assert summary == json.loads((out / "summary.json").read_text())
-    assert set(summary["files"]) == OUTPUTS == {p.name for p in out.iterdir()}
+    assert set(summary["files"]) == OUTPUTS
+    assert {p.name for p in out.iterdir()} == OUTPUTS | {MARKER}
     arrays, bundle = np.load(out / "probabilities.npz"), gnncal.read_bundle(source)
     saved = gnncal.load(out / "calibrator.safetensors")
     probs = saved.predict_proba(bundle.logits, bundle.graph)
@@ -239,11 +242,10 @@ def test_warnings_are_notes_on_stderr_and_stand_once(tmp_path):
 
 def test_results_replace_their_like_and_leave_other_files_alone(tmp_path):
     source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
-    out.mkdir()
+    assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
     (out / "mine.txt").write_text("mine")
-    (out / "summary.json").write_text("old")
     assert run("calibrate", source, "--out", out).exit_code == 0
-    assert {p.name for p in out.iterdir()} == OUTPUTS | {"mine.txt"}
+    assert {p.name for p in out.iterdir()} == OUTPUTS | {"mine.txt", MARKER}
     assert (out / "mine.txt").read_text() == "mine"
     assert json.loads((out / "summary.json").read_text())["method"] == "structural"
     assert sorted(os.listdir(tmp_path)) == ["in.npz", "out"]
@@ -261,7 +263,7 @@ def test_an_existing_folder_may_be_a_volume_of_its_own(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", rename_within_the_volume)
     assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
-    assert {p.name for p in out.iterdir()} == OUTPUTS
+    assert {p.name for p in out.iterdir()} == OUTPUTS | {MARKER}
 
 
 def test_paths_are_printed_as_they_are(tmp_path):
@@ -319,7 +321,7 @@ def test_a_bad_file_leaves_one_line_and_nothing_else(tmp_path, case, existing):
     source, out = write_npz(tmp_path / "in.npz", **changes), tmp_path / "out"
     if existing:
         out.mkdir()
-        (out / "summary.json").write_text("old")
+        (out / "mine.json").write_text("old")
     before = listing(tmp_path)
     assert_refused(run("calibrate", source, "--out", out, "--json"), message)
     assert_refused(run("evaluate", source), message)
@@ -381,7 +383,7 @@ def test_a_failure_while_writing_leaves_the_old_results(tmp_path, monkeypatch):
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gnncal.files.saved.to_bytes", full_disk)
+    monkeypatch.setattr("gnncal.files.format.to_bytes", full_disk)
     assert_refused(run("calibrate", source, "--out", out), "No space left on device")
     assert listing(tmp_path) == before
 

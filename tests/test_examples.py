@@ -3,10 +3,13 @@
 import csv
 import json
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -75,7 +78,14 @@ def folder(tmp_path_factory):
 def address(folder):
     """The address of a service that runs in a process of its own."""
     command = [sys.executable, "-W", "ignore", EXAMPLES / "serving" / "service.py", folder]
-    server = subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    with running([*command, "--port", "0"]) as place:
+        yield place
+
+
+@contextmanager
+def running(command):
+    """Start a service and give its address."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield server.stdout.readline().removeprefix("listening on ").strip()
     finally:
@@ -124,6 +134,106 @@ def test_the_service_says_what_is_wrong_with_a_question(address, content, reason
     status, reply = ask(f"{address}/predict", content)
     assert status == 400
     assert reason in reply["error"]
+
+
+HOSTILE = {
+    "open brackets": b"[" * 200_000,
+    "deep lists": b'{"nodes": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep objects": b'{"nodes": [' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"]}",
+    "no text": b"\xff\xfe\x00",
+    "nothing": b"",
+    "infinity": b'{"nodes": [1e999]}',
+    "a long number": b'{"nodes": [' + b"9" * 4000 + b"]}",
+    "a longer number": b'{"nodes": [' + b"9" * 5000 + b"]}",
+    "long text": b'{"nodes": ["' + b"<script>" * 10_000 + b'"]}',
+    "too much": b"x" * (1 << 21),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_question_gets_400_and_is_not_repeated(address, what):
+    status, answer = talk(address, HOSTILE[what])
+    assert status == 400
+    assert len(answer) < 400
+    assert len(json.loads(answer)["error"]) < 150
+    assert ask(f"{address}/health")[0] == 200
+
+
+def connect(address):
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def talk(address, body):
+    """Status and body of the answer, over a plain socket."""
+    with connect(address) as line:
+        head = f"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        with suppress(ConnectionError):  # a long question is answered before it has all come
+            line.sendall(head.encode() + body)
+        received = b""
+        with suppress(ConnectionError):
+            while part := line.recv(1 << 16):
+                received += part
+    head, _, answer = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"POST /pre", b""),
+        (b"GET /health HTTP/1.1\r\nhost: x\r\nx-slow: ", b""),
+        (b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n", b"200"),  # and then silence
+        (b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{", b"408"),
+    ],
+    ids=["nothing", "half a line", "half a head", "no second question", "half a body"],
+)
+def test_a_silent_connection_is_closed(impatient, sent, answer):
+    with connect(impatient) as line:
+        line.sendall(sent)
+        received = b""
+        while part := line.recv(1 << 16):  # ends when the service closes, else after 30 seconds
+            received += part
+    assert answer in received
+    assert bool(answer) == bool(received)
+
+
+@pytest.fixture(scope="module")
+def impatient(folder):
+    """The address of a service that waits half a second only."""
+    script = f"import sys; sys.path.insert(0, {str(EXAMPLES / 'serving')!r}); import service; "
+    script += "service.PATIENCE = 0.5; service.main()"
+    command = [sys.executable, "-W", "ignore", "-c", script, folder, "--port", "0"]
+    with running(command) as place:
+        yield place
+
+
+@pytest.mark.parametrize(
+    "threshold", ["NaN", '"0.8"', "true", "[0.8]", "1.5", "-0.1", "Infinity", "1e999", '"' * 2]
+)
+def test_a_bad_threshold_fails_at_the_start_with_a_sentence(folder, tmp_path, threshold, capsys):
+    place = shutil.copytree(folder, tmp_path / "run")
+    settings = json.loads((place / "settings.json").read_text())
+    text = json.dumps(settings | {"threshold": "here"}).replace('"here"', threshold)
+    (place / "settings.json").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        run_example("service", place)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "the threshold is " in said
+    assert "expected a confidence from 0 to 1" in said
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_bad_settings_fail_at_the_start_with_a_sentence(folder, tmp_path, content, capsys):
+    place = shutil.copytree(folder, tmp_path / "run")
+    (place / "settings.json").unlink()
+    if content is not None:
+        (place / "settings.json").write_bytes(content)
+    with pytest.raises(SystemExit):
+        run_example("service", place)
+    assert "settings.json cannot be used" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_the_service_knows_two_addresses(address):

@@ -236,3 +236,17 @@ def test_from_pyg_reads_a_transposed_adjacency_of_any_layout(torch):
             assert gnncal.from_pyg(data).fingerprint == expected
         with pytest.warns(gnncal.GnncalWarning, match=r"edge weights \(adj_t\)"):
             gnncal.from_pyg(SimpleNamespace(adj_t=(2 * transposed).to_sparse_csr(), num_nodes=5))
+
+
+@pytest.mark.parametrize("reader", ["from_networkx", "from_dgl", "from_pyg", "from_scipy"])
+@pytest.mark.parametrize("graph", [None, {}, [], "x", 5, np.eye(3), object(), dict])
+def test_what_is_no_graph_of_the_library_is_refused_in_one_sentence(reader, graph):
+    with pytest.raises(gnncal.InputError):
+        getattr(gnncal, reader)(graph)
+
+
+@pytest.mark.parametrize("read", ["load", "read_bundle"])
+@pytest.mark.parametrize("path", [None, {}, [], 5, b"x", "", "a\0b", True, object()])
+def test_what_is_no_path_is_refused_in_one_sentence(read, path):
+    with pytest.raises(gnncal.InputError, match="pass the name of a file"):
+        getattr(gnncal, read)(path)

@@ -11,6 +11,7 @@ import pytest
 from gnncal import InputError
 from gnncal.cli.terminal import staged_folder
 from gnncal.files.atomic import write_atomically
+from gnncal.files.markers import MARKER
 from tests.test_bundles import write_npz, write_parquet
 from tests.test_cli import run
 
@@ -24,17 +25,19 @@ def test_a_second_result_in_another_format_replaces_the_first(tmp_path):
     arrays = write_npz(tmp_path / "in.npz")
     for source, written in ((arrays, "npz"), (tables, "parquet"), (arrays, "npz")):
         assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
-        expected = ["calibrator.safetensors", f"probabilities.{written}", "summary.json"]
+        expected = [MARKER, "calibrator.safetensors", f"probabilities.{written}", "summary.json"]
         assert names(out) == expected
     assert run("apply", out / "calibrator.safetensors", tables, "--out", out).exit_code == 0
-    assert names(out) == ["calibrator.safetensors", "probabilities.parquet", "summary.json"]
+    assert names(out) == [MARKER, "calibrator.safetensors", "probabilities.parquet", "summary.json"]
 
 
 def test_what_the_user_keeps_in_the_folder_stays(tmp_path):
+    with staged_folder(tmp_path) as staging:
+        (staging / "old.npz").write_text("old")
     (tmp_path / "mine.txt").write_text("mine")
-    with staged_folder(tmp_path, replaces=("old.npz",)) as staging:
+    with staged_folder(tmp_path, removes=("old.npz",)) as staging:
         (staging / "new.npz").write_text("new")
-    assert names(tmp_path) == ["mine.txt", "new.npz"]
+    assert names(tmp_path) == [MARKER, "mine.txt", "new.npz"]
 
 
 WAITING = """
@@ -89,7 +92,7 @@ def test_a_place_that_cannot_be_written_is_named_without_what_lies_on_the_way(tm
     assert result.exit_code == 2
     assert "Errno" not in result.stderr
     assert "gnncal-" not in result.stderr
-    assert f"{tmp_path / 'out' / 'summary.json'}: Is a directory" in result.stderr
+    assert f"{tmp_path / 'out'} has summary.json, which gnncal did not write" in result.stderr
 
 
 def test_a_report_is_not_written_over_a_folder(tmp_path):

@@ -1,5 +1,6 @@
 """One call from logits to judged probabilities."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -175,3 +176,88 @@ def test_unlabelled_test_nodes_are_named():
     labels[split["test_nodes"][0]] = -1
     with pytest.raises(gnncal.InputError, match="labels of test_nodes"):
         gnncal.calibrate(logits, labels, graph, **split)
+
+
+def overconfident():
+    """Logits of 300 nodes and 3 classes, three times as sure as they should be, and labels."""
+    logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
+    return logits, (logits + noise).argmax(axis=1)
+
+
+def test_class_names_go_from_the_call_to_the_result_its_print_and_the_file(tmp_path):
+    (logits, labels), names = overconfident(), ["cat", "dog", "eel"]
+    result = gnncal.calibrate(logits, labels, nodes=range(150), method="ts", class_names=names)
+    assert result.class_names == names
+    assert "cat: " in repr(result)
+    result.calibrator.save(tmp_path / "c")
+    assert gnncal.load(tmp_path / "c").class_names_ == names
+    with pytest.raises(gnncal.InputError, match="class_names has 2 names for 3 classes"):
+        gnncal.calibrate(logits, labels, nodes=range(150), method="ts", class_names=["a", "b"])
+    assert gnncal.calibrate(logits, labels, nodes=range(150), method="ts").class_names is None
+
+
+def test_class_names_of_pytorch_geometric_data_are_used():
+    torch = pytest.importorskip("torch")
+    pyg = pytest.importorskip("torch_geometric.data")
+    logits, labels = overconfident()
+    edges = torch.as_tensor(np.random.default_rng(0).integers(300, size=(2, 900)))
+    data = pyg.Data(edge_index=edges, num_nodes=300, class_names=["cat", "dog", "eel"])
+    assert gnncal.calibrate(logits, labels, data, nodes=range(150)).class_names[2] == "eel"
+    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    made = gnncal.report(logits, labels, data, **splits, methods=["ts"])
+    assert made.inspection.class_names == ["cat", "dog", "eel"]
+
+
+@pytest.mark.parametrize("method", ["ts", "hots", "structural", "auto", "isotonic"])
+def test_probabilities_passed_as_logits_are_remarked_on_once(method):
+    logits, labels = overconfident()
+    graph = gnncal.Graph(np.random.default_rng(0).integers(300, size=(2, 900)), 300)
+    probs = gnncal.softmax(logits)
+    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = gnncal.calibrate(probs, labels, graph, **splits, method=method)
+        result.calibrator.predict_proba(probs, graph)
+    assert sum("look like probabilities" in str(w.message) for w in caught) == 1
+
+
+def test_a_calibrator_of_logits_remarks_on_probabilities():
+    logits, labels = overconfident()
+    calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    with pytest.warns(gnncal.GnncalWarning, match="look like probabilities"):
+        calibrator.predict_proba(gnncal.softmax(logits))
+
+
+def test_heads_with_several_labels_are_told_what_works_and_it_works():
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(300, 4))
+    labels = (generator.random((300, 4)) < 1 / (1 + np.exp(-logits / 3))).astype(int)
+    graph = gnncal.Graph(generator.integers(300, size=(2, 900)), 300)
+    with pytest.raises(gnncal.InputError, match="one column at a time, without a graph") as error:
+        gnncal.calibrate(logits, labels, graph, nodes=range(150))
+    assert "np.column_stack([0 * logits[:, c], logits[:, c]])" in str(error.value)
+    for c in range(4):
+        result = gnncal.calibrate(
+            np.column_stack([0 * logits[:, c], logits[:, c]]),
+            labels[:, c],
+            nodes=range(150),
+            test_nodes=range(150, 300),
+            method="hts",
+        )
+        assert result.comparison.nll.mean < 0
+    with pytest.raises(gnncal.InputError, match=r"one column p at a time as two, \[1 - p, p\]"):
+        gnncal.evaluate(labels.argmax(axis=1), 1 / (1 + np.exp(-logits)))
+
+
+def test_heads_that_predict_links_are_told_what_works_and_it_works():
+    generator = np.random.default_rng(0)
+    graph = gnncal.Graph(generator.integers(60, size=(2, 400)), 60)
+    z = 4 * generator.normal(size=400)
+    labels = (generator.random(400) < 1 / (1 + np.exp(-z / 4))).astype(int)
+    logits = np.column_stack([0 * z, z])
+    splits = {"nodes": range(200), "test_nodes": range(200, 400)}
+    with pytest.raises(gnncal.InputError, match=r"link prediction.*leave graph out.*method='hts'"):
+        gnncal.calibrate(logits, labels, graph, **splits)
+    with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
+        gnncal.calibrate(logits, labels, **splits)
+    assert gnncal.calibrate(logits, labels, **splits, method="hts").comparison.nll.mean < 0

@@ -3,7 +3,8 @@
     python examples/serving/service.py run --port 8000
     curl -d '{"nodes": [0, 7]}' localhost:8000/predict
 
-``make_app`` is plain ASGI, so any server of that standard can run it.
+``make_app`` is plain ASGI, so any server of that standard can run it. ``ImpatientProtocol`` is for
+uvicorn, which by itself waits for ever for a question.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ import numpy as np
 import torch
 import uvicorn
 from torch_geometric.nn import GCN
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gnncal import InputError
 from gnncal.torch import CalibratedModel
 
 MOST_NODES = 10_000  # in one question
+MOST_CONNECTIONS = 100  # at once; others are told to come back
 LARGEST_QUESTION = 1 << 20  # bytes
+LONGEST_ECHO = 40  # characters of a question that an answer repeats
+PATIENCE = 10.0  # seconds in which a question must have come
 
 
 class BadQuestionError(ValueError):
@@ -36,7 +42,7 @@ class Service:
     """The model, its calibrator, the graph and the certified threshold of one folder."""
 
     def __init__(self, folder: Path) -> None:
-        settings = json.loads((folder / "settings.json").read_text())
+        settings = read_settings(folder / "settings.json")
         model = GCN(settings["n_features"], 64, 2, settings["n_classes"], dropout=0.5)
         self.model = CalibratedModel.load(folder, model).eval()
         with np.load(folder / "graph.npz") as arrays:
@@ -52,7 +58,7 @@ class Service:
         confidence, classes = probs.max(dim=1)
         rows = zip(nodes, classes.tolist(), confidence.tolist(), strict=True)
         return [
-            {"node": node, "class": c, "confidence": p, "abstain": p < self.threshold}
+            {"node": node, "class": c, "confidence": p, "abstain": not p >= self.threshold}
             for node, c, p in rows
         ]
 
@@ -60,15 +66,44 @@ class Service:
         """Return the node numbers of a question such as ``{"nodes": [0, 7]}``."""
         try:
             nodes = json.loads(body)["nodes"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BadQuestionError('expected JSON such as {"nodes": [0, 7]}.') from error
         if not isinstance(nodes, list) or not 0 < len(nodes) <= MOST_NODES:
             raise BadQuestionError(f"nodes must be a list of 1 to {MOST_NODES} numbers.")
         n_nodes = len(self.x)
         wrong = [node for node in nodes if type(node) is not int or not 0 <= node < n_nodes]
         if wrong:
-            raise BadQuestionError(f"there is no node {wrong[0]!r}; nodes are 0 to {n_nodes - 1}.")
+            raise BadQuestionError(
+                f"there is no node {echo(wrong[0])}; nodes are 0 to {n_nodes - 1}."
+            )
         return nodes
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of a folder, or raise an InputError that says what is wrong with them."""
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        sizes = [settings["n_features"], settings["n_classes"]]
+        threshold = settings["threshold"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be used ({error!r}); run prepare.py again.") from error
+    if not all(type(size) is int and 0 < size < 2**31 for size in sizes):
+        raise InputError(f"{path}: n_features and n_classes are {sizes}; expected whole numbers.")
+    is_number = type(threshold) in (int, float) and 0 <= threshold <= 1
+    if threshold is not None and not is_number:
+        raise InputError(
+            f"{path}: the threshold is {echo(threshold)}; expected a confidence from 0 to 1, or "
+            "null to leave every node to people. Run prepare.py again."
+        )
+    return settings
+
+
+def echo(value: Any) -> str:
+    """Return a value as a message repeats it, at most a few characters."""
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= LONGEST_ECHO else f"{text[:LONGEST_ECHO]}..."
 
 
 def make_app(service: Service) -> Callable[..., Awaitable[None]]:
@@ -82,9 +117,14 @@ def make_app(service: Service) -> Callable[..., Awaitable[None]]:
             await reply(send, 200, {"status": "ok", "n_nodes": len(service.x)})
         elif route == ("POST", "/predict"):
             try:
-                nodes = service.read_nodes(await read_body(receive))
+                async with asyncio.timeout(PATIENCE):
+                    body = await read_body(receive)
+                nodes = service.read_nodes(body)
+            except TimeoutError:
+                await reply(send, 408, {"error": "the question came too slowly."}, last=True)
+                return
             except BadQuestionError as error:
-                await reply(send, 400, {"error": str(error)})
+                await reply(send, 400, {"error": str(error)}, last=True)
                 return
             answers = await asyncio.to_thread(service.answer, nodes)  # meanwhile others can ask
             await reply(send, 200, {"answers": answers})
@@ -106,11 +146,49 @@ async def read_body(receive: Any) -> bytes:
     return body
 
 
-async def reply(send: Any, status: int, content: dict[str, Any]) -> None:
-    """Send a JSON document."""
-    headers = [(b"content-type", b"application/json")]
+async def reply(send: Any, status: int, content: dict[str, Any], *, last: bool = False) -> None:
+    """Send a JSON document; the ``last`` on a connection closes it."""
+    body = json.dumps(content).encode()
+    length = str(len(body)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+    if last:  # whatever may still come of the question is not waited for
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(content).encode()})
+    await send({"type": "http.response.body", "body": body})
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes a connection on which no question has begun for a while, or only half of one."""
+
+    waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first question."""
+        super().connection_made(transport)
+        self.wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting once the head of a question is complete; its body has a limit of its own."""
+        super().data_received(data)
+        if self.waiting and self.cycle is not None and not self.cycle.response_complete:
+            self.waiting.cancel()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next question."""
+        super().on_response_complete()
+        self.wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        if self.waiting:
+            self.waiting.cancel()
+        super().connection_lost(exc)
+
+    def wait(self) -> None:
+        """Close the connection unless a question comes in time."""
+        if self.waiting:
+            self.waiting.cancel()
+        self.waiting = self.loop.call_later(PATIENCE, self.transport.close)
 
 
 def main() -> None:
@@ -119,13 +197,22 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="written by prepare.py")
     parser.add_argument("--port", type=int, default=8000, help="0 takes any free port")
     options = parser.parse_args()
-    app = make_app(Service(options.folder))
+    try:
+        app = make_app(Service(options.folder))
+    except InputError as error:
+        parser.error(str(error))
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", options.port))
         listener.listen()
         print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        config = uvicorn.Config(app, log_level="warning", lifespan="off")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            lifespan="off",
+            http=ImpatientProtocol,
+            limit_concurrency=MOST_CONNECTIONS,
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -43,13 +43,13 @@ from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .core.graph import Graph as Graph
 from .files import read_bundle as read_bundle
-from .files.saved import load as load
 from .inspection.page.report import Report as Report
 from .inspection.page.report import report as report
 from .interop import from_dgl as from_dgl
 from .interop import from_networkx as from_networkx
 from .interop import from_pyg as from_pyg
 from .interop import from_scipy as from_scipy
+from .loading import load as load
 from .metrics.evaluation import compare as compare
 from .metrics.evaluation import evaluate as evaluate
 from .nodes import Nodes as Nodes

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from gnncal.core.arrays import as_numpy
 from gnncal.core.checks import warn_about_edge_weights
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import from_pyg
 
@@ -31,6 +31,11 @@ def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
     Graph
         The same edges in gnncal's form.
 
+    Raises
+    ------
+    InputError
+        If it is no ``DGLGraph``.
+
     Examples
     --------
     >>> import dgl, gnncal  # doctest: +SKIP
@@ -38,6 +43,7 @@ def from_dgl(graph: Any, *, feature_key: str = "feat") -> Graph:
     2
 
     """
+    _check_kind(graph, ("edges", "num_nodes", "ndata", "edata"), "a DGLGraph")
     senders, receivers = (as_numpy(end) for end in graph.edges())
     if "w" in graph.edata or "weight" in graph.edata:
         warn_about_edge_weights("edata")
@@ -60,6 +66,11 @@ def from_networkx(graph: Any) -> Graph:
     Graph
         The same edges in gnncal's form.
 
+    Raises
+    ------
+    InputError
+        If it is no graph of NetworkX.
+
     Examples
     --------
     >>> import networkx as nx
@@ -68,6 +79,7 @@ def from_networkx(graph: Any) -> Graph:
     4
 
     """
+    _check_kind(graph, ("nodes", "edges", "is_directed"), "a NetworkX graph")
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
     edges = pairs.reshape(-1, 2).T
@@ -118,3 +130,8 @@ def from_scipy(adjacency: Any, *, features: Any = None) -> Graph:
     if entries.nnz and not (entries.data == 1).all():
         warn_about_edge_weights("entries other than 1")
     return Graph(np.stack(entries.coords), adjacency.shape[0], features)
+
+
+def _check_kind(graph: Any, attributes: tuple[str, ...], expected: str) -> None:
+    if isinstance(graph, type) or not all(hasattr(graph, name) for name in attributes):
+        raise InputError(f"graph is {shown(graph)}; expected {expected}.")

@@ -11,6 +11,7 @@ import numpy as np
 from gnncal.backends.neighbours import GraphNeighbours
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
+    UNKNOWN,
     check_apart,
     check_known_labels,
     check_labels,
@@ -49,6 +50,8 @@ class Nodes:
         The graph of these nodes.
     known_labels : array_like of shape (n_nodes,), optional
         Labels that a prediction may rely on, -1 where unknown.
+    may_be_probabilities : bool, default=False
+        Whether logits that look like probabilities are meant. Otherwise a warning says so.
 
     Attributes
     ----------
@@ -68,6 +71,8 @@ class Nodes:
         Their labels.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
+    are_probabilities : bool
+        Whether there was a warning that the logits look like probabilities.
 
     Examples
     --------
@@ -85,12 +90,19 @@ class Nodes:
 
     """
 
-    def __init__(self, logits: Any, graph: Any = None, *, known_labels: Any = None) -> None:
+    def __init__(
+        self,
+        logits: Any,
+        graph: Any = None,
+        *,
+        known_labels: Any = None,
+        may_be_probabilities: bool = False,
+    ) -> None:
         checked = check_logits(logits)
         self.n_nodes, self.n_classes = checked.shape
         if self.n_nodes == 0:
             raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
-        warn_if_probabilities(checked)
+        self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
         self.logits: FloatArray = read_only(checked)
         self.graph: Graph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
@@ -247,6 +259,19 @@ class Nodes:
             self._results[key] = function(bare, *arguments)
         return cast(Result, self._results[key])
 
+    def with_own_logits(self) -> Self:
+        """Return the record with a copy of the logits, for code that may write into them.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes.
+
+        """
+        record = copy(self)
+        record.logits = self.logits.copy()
+        return record
+
     @property
     def required_graph(self) -> Graph:
         """The graph, where a method cannot do without one."""
@@ -275,13 +300,27 @@ class Nodes:
         return self.once(_entropy)
 
     def train_label_vector(self) -> IntArray:
-        """Return the training labels (n_nodes,), -1 elsewhere."""
+        """Return the training labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
         vector = np.full(self.n_nodes, -1, dtype=np.int64)
         vector[self.train_nodes] = self.train_labels
         return vector
 
     def label_vector(self) -> IntArray:
-        """Return the training and calibration labels (n_nodes,), -1 elsewhere."""
+        """Return the training and calibration labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
         vector = self.train_label_vector()
         vector[self.calibration_nodes] = self.labels
         return vector
@@ -301,7 +340,7 @@ class Nodes:
             if chosen.size == 0:
                 raise InputError("nodes is empty; pass at least one calibration node.")
             return chosen
-        eligible = all_labels >= 0
+        eligible = all_labels != UNKNOWN
         if self.graph is not None and eligible.all():
             raise InputError(
                 "nodes is missing and every node of the graph has a label, so the labels of test "
@@ -311,16 +350,16 @@ class Nodes:
         eligible[train] = False
         if not eligible.any():
             raise InputError(
-                "no node outside train_nodes has a label >= 0; calibration needs labelled nodes "
+                "no node outside train_nodes has a label; calibration needs labelled nodes "
                 "that the model was not trained on."
             )
         return np.flatnonzero(eligible)
 
 
-def as_nodes(logits: Any, graph: Any = None) -> Nodes:
+def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
     """Return the record of logits and their graph; a record in place of both as it is."""
     if not isinstance(logits, Nodes):
-        return Nodes(logits, graph)
+        return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
     if graph is not None and graph is not logits.graph:
         raise InputError("a record of nodes has its graph already; leave graph out.")
     return logits
@@ -342,7 +381,8 @@ def check_graph(graph: Any, n_nodes: int) -> Graph | None:
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph."
+            "of every node of this very graph. Logits of edges (link prediction) have a row for "
+            "each edge: leave graph out, pass a label for each edge and method='hts'."
         )
     return checked
 

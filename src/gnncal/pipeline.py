@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_apart,
+    check_class_names,
+    check_labels,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
-from gnncal.core.tabular import Table, Tabular
-from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate, evaluation_table
-from gnncal.nodes import check_graph
-from gnncal.probability import softmax
+from gnncal.core.pyg import class_names_of
+from gnncal.core.tabular import Cell, Table, Tabular, listed
+from gnncal.formulas.probability import softmax
+from gnncal.metrics.evaluation import (
+    Comparison,
+    Evaluation,
+    comparison_of,
+    evaluation_of,
+    evaluation_table,
+)
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.nodes import Nodes, as_nodes
 
 DEFAULT_METHOD = "structural"
+JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,6 +56,8 @@ class Calibration(Tabular):
         Metrics of the probabilities on the same nodes.
     comparison : Comparison or None
         Paired comparison of the two on the same nodes.
+    class_names : list of str or None
+        A name for each class, if they are known. ``calibrator.save`` keeps them.
 
     Examples
     --------
@@ -63,17 +78,25 @@ class Calibration(Tabular):
     before: Evaluation | None
     after: Evaluation | None
     comparison: Comparison | None
+    class_names: list[str] | None = None
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
         title = f"{type(self.calibrator).__name__}: {fit.title}"
         if isinstance(self.calibrator, Auto):
             title = f"{title}. {self.calibrator.reason_}"
-        fit = replace(fit, title=title)
+        fit = replace(fit, title=title, rows=[self._named(row) for row in fit.rows])
         if self.before is None or self.after is None or self.comparison is None:
             return [fit]
         sides = {"before": self.before, "after": self.after}
         return [evaluation_table(sides), *self.comparison._tables(), fit]
+
+    def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
+        """Put the names of the classes beside the number of nodes of each."""
+        if self.class_names is None or row[0].value != "nodes_per_class":
+            return row
+        pairs = zip(self.class_names, row[1].value, strict=True)
+        return [row[0], Cell(row[1].value, listed([f"{name}: {n}" for name, n in pairs]).text)]
 
 
 def calibrate(
@@ -85,14 +108,15 @@ def calibrate(
     train_nodes: Any = None,
     test_nodes: Any = None,
     method: str | Calibrator = DEFAULT_METHOD,
+    class_names: Sequence[str] | None = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
 
     Parameters
     ----------
-    logits : array_like of shape (n_nodes, n_classes)
-        Raw scores of every node, NumPy or torch.
+    logits : array_like of shape (n_nodes, n_classes) or Nodes
+        Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1, -1 where unknown.
     graph : Graph or torch_geometric.data.Data, optional
@@ -107,6 +131,9 @@ def calibrate(
     method : str or Calibrator, default="structural"
         A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied and
         not changed.
+    class_names : sequence of str, optional
+        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
+        ``class_names``. The result shows them, and the calibrator is saved with them.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -133,12 +160,18 @@ def calibrate(
     (1.22, 0.75)
 
     """
-    graph = as_graph(graph)
+    names = class_names_of(graph) if class_names is None else class_names
     calibrator = _new_calibrator(method, params)
+    record = as_nodes(logits, graph)
+    names = check_class_names(names, record.n_classes)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
-    test = _check_test_nodes(logits, labels, graph, test_nodes, **splits)
-    calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
-    return apply(calibrator, logits, graph, labels=labels, test_nodes=test)
+    test = _check_test_nodes(record, labels, test_nodes, splits)
+    calibrator.fit(record, labels, **splits)
+    if names is not None:
+        calibrator.class_names_ = names
+    probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
+    del record  # what it keeps about neighbourhoods is not needed to judge
+    return _judged(calibrator, probs, *arrays, *test)
 
 
 def apply(
@@ -150,25 +183,44 @@ def apply(
     test_nodes: Any = None,
 ) -> Calibration:
     """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
-    graph = as_graph(graph)
-    probs = calibrator.predict_proba(logits, graph)
-    test = check_nodes([] if test_nodes is None else test_nodes, len(probs), name="test_nodes")
-    if test.size == 0:
-        return Calibration(calibrator, probs, None, None, None)
-    return Calibration(calibrator, probs, *judge(logits, labels, graph, probs, test))
+    record = as_nodes(logits, graph)
+    test = _check_test_nodes(record, labels, test_nodes, {})
+    probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
+    del record
+    return _judged(calibrator, probs, *arrays, *test)
 
 
 def judge(
-    logits: Any, labels: Any, graph: Graph | None, probs: FloatArray, test_nodes: IntArray
+    logits: FloatArray,
+    graph: Graph | None,
+    probs: FloatArray,
+    test_nodes: IntArray,
+    labels: IntArray,
 ) -> tuple[Evaluation, Evaluation, Comparison]:
-    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two."""
-    checked = check_logits(logits)
-    truth = check_labels(labels, len(checked))[test_nodes]
-    raw, chosen = softmax(checked[test_nodes]), probs[test_nodes]
+    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two.
+
+    ``labels`` (n,) are those of the test nodes (n,); all arrays are checked already.
+    """
     degree = None if graph is None else graph.in_degree[test_nodes]
-    before = evaluate(truth, raw, in_degree=degree)
-    after = evaluate(truth, chosen, in_degree=degree)
-    return before, after, compare(truth, raw, chosen)
+    raw = softmax(logits[test_nodes])
+    before = Outcomes(labels, raw, degree, is_checked=True)
+    after = Outcomes(labels, probs[test_nodes], degree, is_checked=True)
+    return evaluation_of(before), evaluation_of(after), comparison_of(before, after)
+
+
+def _judged(
+    calibrator: Calibrator,
+    probs: FloatArray,
+    logits: FloatArray,
+    graph: Graph | None,
+    test_nodes: IntArray,
+    labels: IntArray,
+) -> Calibration:
+    names = getattr(calibrator, "class_names_", None)
+    if test_nodes.size == 0:
+        return Calibration(calibrator, probs, None, None, None, names)
+    judged = judge(logits, graph, probs, test_nodes, labels)
+    return Calibration(calibrator, probs, *judged, names)
 
 
 def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibrator:
@@ -188,22 +240,18 @@ def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibra
 
 
 def _check_test_nodes(
-    logits: Any, labels: Any, graph: Graph | None, test_nodes: Any, **others: Any
-) -> IntArray:
-    """Return the test nodes, sorted; they are labelled and none of them took part in a fit."""
-    n_nodes, n_classes = check_logits(logits).shape
-    check_graph(graph, n_nodes)
-    if test_nodes is None:
-        return np.empty(0, dtype=np.int64)
-    test = check_nodes(test_nodes, n_nodes, name="test_nodes")
-    check_used_labels(check_labels(labels, n_nodes), test, n_classes, "labels of test_nodes")
-    for name, nodes in others.items():
-        if nodes is None:
-            continue
-        shared = np.intersect1d(test, check_nodes(nodes, n_nodes, name=name))
-        if shared.size:
-            raise InputError(
-                f"test_nodes and {name} share {shared.size} nodes (first: {int(shared[0])}); judge "
-                "on nodes that took part in neither training nor calibration."
-            )
-    return test
+    nodes: Nodes, labels: Any, test_nodes: Any, others: Mapping[str, Any]
+) -> tuple[IntArray, IntArray]:
+    """Return the test nodes, sorted, and their labels; none of them took part in a fit."""
+    test = check_nodes([] if test_nodes is None else test_nodes, nodes.n_nodes, name="test_nodes")
+    if test.size == 0:
+        return test, test
+    all_labels = check_labels(labels, nodes.n_nodes)
+    truth = check_used_labels(all_labels, test, nodes.n_classes, "labels of test_nodes")
+    given = {
+        name: check_nodes(each, nodes.n_nodes, name=name)
+        for name, each in others.items()
+        if each is not None
+    }
+    check_apart("test_nodes", test, given, advice=JUDGE_ELSEWHERE)
+    return test, truth

@@ -53,10 +53,12 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
 
 
 def scaled_probabilities(
-    logits: FloatArray, temperature: FloatArray | float, predictions: IntArray
+    logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
 ) -> FloatArray:
     """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
     T = np.asarray(temperature, dtype=logits.dtype)
+    if predictions is None:
+        predictions = logits.argmax(axis=1)
     return keep_predictions(formula.softmax(logits, T), predictions)
 
 

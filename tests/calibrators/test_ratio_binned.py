@@ -137,8 +137,8 @@ def test_duplicate_edges_count_each_or_once():
     edges = np.array([[1, 1, 1, 2, 0], [0, 0, 0, 0, 1]])
     probs = np.array([[0.6, 0.4], [0.9, 0.1], [0.3, 0.7]])
     graph, logits = gnncal.Graph(edges, 3), np.log(probs)
-    each = gnncal.RatioBinnedScaling()._ratio(logits, graph)
-    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(logits, graph)
+    each = gnncal.RatioBinnedScaling()._ratio(gnncal.Nodes(logits, graph))
+    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(gnncal.Nodes(logits, graph))
     assert each[0] == pytest.approx((4 * 0.9 + 0.3) / 5)
     assert once[0] == pytest.approx((2 * 0.9 + 0.3) / 3)
 
@@ -156,7 +156,7 @@ def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
     sums = (both @ probs)[np.arange(n), predictions]
     expected = np.where(degree > 0, sums / np.maximum(degree, 1), 1.0)
     calibrator = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)
-    found = calibrator._ratio(logits, gnncal.Graph(edges, n))
+    found = calibrator._ratio(gnncal.Nodes(logits, gnncal.Graph(edges, n)))
     np.testing.assert_allclose(found, expected)
     labels = generator.integers(0, 3, n)
     graph = gnncal.Graph(edges, n)

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
+from gnncal.files.markers import MARKER
 from tests.test_bundles import NAMES, example, write_npz, write_parquet
 
 UNLABELLED = {"labels": None, "val_mask": None, "train_mask": None, "test_mask": None}
@@ -38,7 +39,7 @@ def test_the_fitted_graph_gets_the_same_probabilities_and_judgement(tmp_path, fi
     for name in ("test", "method", "params", "fit_report", "n_calibration_nodes"):
         assert after[name] == before[name]
     assert after["files"] == ["probabilities.npz", "summary.json"]
-    assert {p.name for p in (tmp_path / "out").iterdir()} == set(after["files"])
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {MARKER, *after["files"]}
 
 
 def test_a_graph_without_labels_or_splits_is_served(tmp_path, fitted):
@@ -67,7 +68,7 @@ def test_a_folder_gives_parquet(tmp_path, fitted):
     source = write_parquet(tmp_path / "folder")
     assert run("apply", fitted, source, "--out", tmp_path / "out").exit_code == 0
     names = {p.name for p in (tmp_path / "out").iterdir()}
-    assert names == {"probabilities.parquet", "summary.json"}
+    assert names == {MARKER, "probabilities.parquet", "summary.json"}
 
 
 @pytest.mark.parametrize(

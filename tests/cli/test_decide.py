@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.files.markers import MARKER
 from tests.test_bundles import write_npz, write_parquet
 
 EASY = ("--method", "ts", "--target", "0.3", "--confidence-level", "0.8")
@@ -21,7 +22,10 @@ def run(*arguments):
 
 
 def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """Everything in a folder of results but the list of its files, which must be there."""
+    found = sorted(path.name for path in folder.iterdir())
+    found.remove(MARKER)
+    return found
 
 
 @pytest.fixture
@@ -39,11 +43,13 @@ def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, so
     selective = SelectiveClassifier(target_accuracy=0.3, confidence_level=0.8)
     selective.fit(probs, bundle.labels, nodes=nodes)
     conformal = ConformalClassifier(score="daps")
-    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
+    ids = bundle.node_ids
+    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
     written = np.load(tmp_path / "out" / "decisions.npz")
     assert selective.n_decided_ > 0
     np.testing.assert_array_equal(written["decide"], selective.decide(probs))
-    np.testing.assert_array_equal(written["sets"], conformal.predict_set(probs, bundle.graph))
+    sets = conformal.predict_set(probs, bundle.graph, ids=ids)
+    np.testing.assert_array_equal(written["sets"], sets)
     np.testing.assert_array_equal(written["prediction"], probs.argmax(axis=1))
     np.testing.assert_array_equal(written["confidence"], probs.max(axis=1))
     np.testing.assert_array_equal(written["node_ids"], bundle.node_ids)
@@ -54,6 +60,11 @@ def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, so
     decided = selective.decide(probs)[bundle.test_nodes]
     assert summary["test"]["decisions"]["n_decided"] == decided.sum()
     assert names(tmp_path / "out") == sorted(summary["files"])
+    loaded = gnncal.load(tmp_path / "out" / "selective.safetensors")
+    np.testing.assert_array_equal(loaded.decide(probs), written["decide"])
+    assert getattr(loaded, "class_names_", None) == bundle.class_names
+    loaded = gnncal.load(tmp_path / "out" / "conformal.safetensors")
+    np.testing.assert_array_equal(loaded.predict_set(probs, bundle.graph, ids=ids), sets)
 
 
 def test_the_words_say_how_many_with_what_guarantee_and_what_breaks_it(tmp_path, source):
@@ -76,6 +87,7 @@ def test_where_nothing_is_certified_the_answer_is_none_with_the_reason_said_once
     assert result.exit_code == 0
     assert result.output.count("No node can be decided automatically at 99.9 % accuracy") == 1
     assert "at least 2,302 of them" in result.stdout
+    assert "Lower the target to" in result.stdout
     assert not np.load(tmp_path / "out" / "decisions.npz")["decide"].any()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["selective"]["threshold"] is None
@@ -111,7 +123,7 @@ def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
     result = run("decide", source, *arguments)
     assert result.exit_code == 0
     assert "not fitted on the validation nodes" in result.output
-    assert names(tmp_path / "out") == ["decisions.npz", "summary.json"]
+    assert names(tmp_path / "out") == ["decisions.npz", "selective.safetensors", "summary.json"]
     bundle = gnncal.read_bundle(source)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["n_threshold_nodes"] == bundle.nodes.size
@@ -157,5 +169,6 @@ def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, m
     assert names(tmp_path / "decided") == [
         "calibrator.safetensors",
         "decisions.npz",
+        "selective.safetensors",
         "summary.json",
     ]

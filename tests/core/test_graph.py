@@ -143,3 +143,29 @@ def test_features_may_be_sparse_and_set_the_number_of_nodes():
 def test_bad_graphs_are_refused_with_a_reason(edges, options, message):
     with pytest.raises(gnncal.InputError, match=message):
         gnncal.Graph(edges, **options)
+
+
+@pytest.mark.parametrize("n_nodes", [10**12, 10**400])
+def test_more_nodes_than_can_be_are_refused_before_any_memory_is_taken(n_nodes):
+    with pytest.raises(gnncal.InputError, match="at most 2\\*\\*31 nodes are supported"):
+        gnncal.Graph([[0, 1], [1, 0]], n_nodes)
+
+
+def test_ids_that_are_taken_for_node_numbers_are_told_how_to_become_numbers():
+    with pytest.raises(gnncal.InputError, match=r"a node is called 1000000000000; .*np\.unique"):
+        gnncal.Graph([[0, 1], [1, 10**12]])
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [None, {}, "x", 5, object(), [[0, 1], [1]], [["a"], ["b"]], [[0.5], [1.5]], [0, 1], {1}],
+)
+def test_what_is_no_edge_index_is_refused(edges):
+    with pytest.raises(gnncal.InputError):
+        gnncal.Graph(edges, 3)
+
+
+@pytest.mark.parametrize("features", [{}, "x", 5, [[1], [2, 3]], [["a"]], [[None]], object()])
+def test_what_is_no_feature_matrix_is_refused(features):
+    with pytest.raises(gnncal.InputError):
+        gnncal.Graph([[0], [0]], 1, features)

@@ -153,16 +153,36 @@ def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
     assert (sets(4) != sets(5)).any()
 
 
-def test_new_nodes_do_not_share_random_numbers_with_the_calibration_nodes():
-    conformal = ConformalClassifier()
+class Broken(APS):
+    """A score that gives what it is told."""
+
+    def __init__(self, made):
+        object.__setattr__(self, "made", made)
+
+    def check(self):
+        pass
+
+    def scores(self, probs, uniform, graph):
+        return self.made(super().scores(probs, uniform, graph))
+
+
+@pytest.mark.parametrize(
+    ("made", "match"),
+    [
+        (lambda s: np.where(np.arange(len(s))[:, None] == 7, np.nan, s), "NaN for 1 of 200 nodes"),
+        (lambda s: s[:, 0], r"have shape \(200,\)"),
+        (lambda s: s.astype(str), "dtype <U"),
+        (lambda s: s + 0j, "dtype complex128"),
+    ],
+)
+def test_a_score_that_is_no_number_for_each_class_is_refused(made, match):
     probs, labels, _ = pool()
-    conformal.fit(probs[:100], labels[:100])
-    assert conformal.n_graph_nodes_ is None
-    assert not np.array_equal(
-        conformal._uniform(100, fresh=True), conformal._uniform(100, fresh=False)
-    )
-    conformal.fit(probs, labels, nodes=np.arange(100))
-    assert conformal.n_graph_nodes_ == N_NODES
+    with pytest.raises(InputError, match=f"the scores of Broken .*{match}"):
+        ConformalClassifier(score=Broken(made)).fit(probs, labels)
+    conformal = ConformalClassifier(score=Broken(lambda s: s)).fit(probs, labels)
+    conformal.score = Broken(made)
+    with pytest.raises(InputError, match="the scores of Broken"):
+        conformal.predict_set(probs)
 
 
 def test_filling_empty_sets_adds_the_predicted_class_and_nothing_else():
@@ -240,6 +260,11 @@ def test_hostile_input_is_refused_with_one_sentence():
         daps.fit(probs, labels)
     with pytest.raises(InputError, match="the graph has 200 nodes"):
         daps.fit(probs[:100], labels[:100], graph)
+    for label in (-2, 2**64 - 1, 1e300):  # only -1 means unknown
+        other = labels.astype(np.uint64 if label == 2**64 - 1 else float)
+        other[3] = label
+        with pytest.raises(InputError, match=r"lie outside|which is no class"):
+            daps.fit(probs, other, graph)
     daps.fit(probs, labels, graph)
     with pytest.raises(InputError, match="DAPS needs a graph; pass predict_set"):
         daps.predict_set(probs)
@@ -267,6 +292,9 @@ def test_a_single_node_cannot_be_split():
         hold_out([])
     with pytest.raises(InputError, match="share is 1"):
         hold_out([1, 2], share=1)
+    for nodes in (None, {}, "x", [0.5, 1.5], [[1], [2, 3]], object()):
+        with pytest.raises(InputError):
+            hold_out(nodes)
 
 
 def test_a_pytorch_geometric_graph_gives_the_same_sets():
@@ -278,7 +306,9 @@ def test_a_pytorch_geometric_graph_gives_the_same_sets():
     labels = generator.integers(3, size=60)
     data = pyg.Data(edge_index=torch.as_tensor(edges), num_nodes=60)
     sets = [
-        ConformalClassifier(score="daps").fit(probs, labels, graph).predict_set(probs, graph)
+        ConformalClassifier(score="daps")
+        .fit(probs, labels, graph, nodes=range(30))
+        .predict_set(probs, graph)
         for graph in (Graph(edges, 60), data)
     ]
     np.testing.assert_array_equal(*sets)

@@ -18,12 +18,14 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     write_npz(tmp_path / "demo" / "bundle.npz")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(block, names)
     assert names["decide"].shape == (len(names["probs"]),)
     assert names["sets"].shape == names["probs"].shape
+    assert (names["again"].decide(names["probs"]) == names["decide"]).all()
+    assert (names["sets_of_some"] == names["aps"].predict_set(names["probs"])[names["some"]]).all()
 
 
 def test_the_fewest_nodes_that_the_page_names_are_right():

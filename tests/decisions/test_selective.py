@@ -103,6 +103,44 @@ def test_where_nothing_is_certified_nothing_is_decided_and_a_sentence_says_why()
     assert "No node can be decided automatically" in repr(selective.report_)
 
 
+def test_where_nothing_is_certified_the_highest_target_that_is_stands_in_the_sentence():
+    probs, labels = sample(7, 300)
+    selective = SelectiveClassifier(target_accuracy=0.99)
+    with pytest.warns(GnncalWarning, match=r"Lower the target to [\d.]+ %, the highest"):
+        selective.fit(probs, labels)
+    best = selective.report_.best_target
+    assert f"Lower the target to {100 * best:g} %" in selective.report_.sentence
+    targets = np.arange(1, 990) / 1000
+    certified = selective_curve(probs, labels, targets).n_certified > 0
+    assert best == targets[certified].max()
+    assert SelectiveClassifier(target_accuracy=best).fit(probs, labels).n_decided_ > 0
+    assert selective.fit(probs, np.zeros(300)).report_.best_target == 0.99
+
+
+def test_where_no_target_is_certified_the_sentence_says_so():
+    probs, labels = two_classes([0.9] * 3, [False] * 3)
+    selective = fit_quietly(SelectiveClassifier(), probs, labels)
+    assert selective.report_.best_target == 0
+    assert "No lower target is certified either. Label more nodes." in selective.report_.sentence
+
+
+def test_calibration_nodes_of_one_predicted_class_say_what_is_decided_of_that_class():
+    generator = np.random.default_rng(5)
+    p = generator.random(2000)
+    probs, labels = np.column_stack([p, 1 - p]), (generator.random(2000) > p).astype(int)
+    ones = probs.argmax(axis=1) == 1
+    nodes = np.flatnonzero(ones)[:400]
+    curve = selective_curve(probs, labels, [0.7, 0.8], nodes=nodes)
+    others = ones.copy()
+    others[nodes] = False
+    assert curve.n_nodes == others.sum()
+    confidence = probs[others].max(axis=1)
+    expected = [(confidence >= threshold).sum() for threshold in curve.threshold]
+    assert curve.n_decided.tolist() == expected
+    everyone = selective_curve(probs, labels, [0.7], nodes=nodes, decision_nodes=np.arange(2000))
+    assert everyone.n_nodes == 2000
+
+
 def test_nodes_at_the_threshold_are_decided_also_in_single_precision():
     probs, labels = sample(1, 500)
     probs = probs.astype(np.float32)
@@ -155,6 +193,9 @@ def test_hostile_input_is_refused_with_one_sentence():
         ((probs, labels[:50]), "50 entries"),
         ((probs, labels + 7), "lie outside"),
         ((probs, np.full(100, -1)), "no calibration node"),
+        ((probs, np.where(np.arange(100) == 3, -2, labels)), r"node 3 has -2"),
+        ((probs, np.array([2**64 - 1, *labels[1:]], np.uint64)), "18446744073709551615, which is"),
+        ((probs, np.eye(2)[labels]), r"one-hot: pass labels.argmax\(axis=1\)"),
     ]:
         with pytest.raises(InputError, match=match):
             SelectiveClassifier().fit(*bad)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 COUNT = 1200  # of each kind
 
 
-@pytest.mark.parametrize("kind", ["bundles", "calibrators"])
+@pytest.mark.parametrize("kind", ["bundles", "calibrators", "decisions"])
 def test_damaged_files_are_refused_or_of_use(kind):
     command = [sys.executable, "-m", "tests.fuzz.use_files", kind, str(COUNT)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

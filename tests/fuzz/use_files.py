@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
+from gnncal.decisions import DAPS, RAPS, ConformalClassifier, SelectiveClassifier
 from gnncal.homophily import Predictor
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 
@@ -87,8 +88,34 @@ def use_bundle(path, number):
     check(calibrator.predict_proba(bundle.logits, bundle.graph))
 
 
-def use_calibrator(path, arrays, graph):
-    check(gnncal.load(path).predict_proba(arrays["logits"], graph))
+def saved_decisions(folder):
+    """The content of a saved file of every classifier for decisions."""
+    arrays, graph, path = example(), graph_of(example()), folder / "saved"
+    probs = gnncal.softmax(arrays["logits"])
+    made = {
+        "selective": SelectiveClassifier(target_accuracy=0.3, confidence_level=0.5),
+        "none certified": SelectiveClassifier(),
+        "aps": ConformalClassifier(coverage=0.6),
+        "daps": ConformalClassifier(coverage=0.6, score=DAPS(0.3, RAPS())),
+    }
+    for name, classifier in made.items():
+        graphs = (graph,) if isinstance(classifier, ConformalClassifier) else ()
+        classifier.fit(probs, arrays["labels"], *graphs, nodes=arrays["val_mask"])
+        classifier.save(path, class_names=["a", "b", "c"])
+        yield name, path.read_bytes()
+
+
+def use_saved(path, arrays, graph):
+    fitted = gnncal.load(path)
+    probs = gnncal.softmax(arrays["logits"])
+    if isinstance(fitted, gnncal.Calibrator):
+        check(fitted.predict_proba(arrays["logits"], graph))
+    elif isinstance(fitted, SelectiveClassifier):
+        assert fitted.decide(probs).shape == (N,)
+        assert fitted.report_.sentence
+    else:
+        assert fitted.predict_set(probs, graph, ids=range(N)).shape == (N, K)
+        assert fitted.report_.sentence
 
 
 def check(probs):
@@ -97,13 +124,16 @@ def check(probs):
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-4)
 
 
+SAVED = {"calibrators": saved_calibrators, "decisions": saved_decisions}
+
+
 def run(kind, count):
     """Mutate, read and use ``count`` files; each has a seed of its own."""
     arrays, graph = example(), graph_of(example())
     result = {"refused": 0, "used": 0, "failures": []}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file.npz"
-        originals = list(saved_calibrators(Path(folder))) if kind == "calibrators" else []
+        originals = list(SAVED[kind](Path(folder))) if kind in SAVED else []
         limit_memory()
         for number in range(count):
             generator = np.random.default_rng(number)
@@ -113,14 +143,12 @@ def run(kind, count):
                 name, content = originals[number % len(originals)]
                 path.write_bytes(mutate_calibrator(content, generator))
             try:
-                use_bundle(path, number) if kind == "bundles" else use_calibrator(
-                    path, arrays, graph
-                )
+                use_bundle(path, number) if kind == "bundles" else use_saved(path, arrays, graph)
                 result["used"] += 1
             except gnncal.InputError:
                 result["refused"] += 1
             except Exception:
-                what = name if kind == "calibrators" else METHODS[number % len(METHODS)]()
+                what = name if kind in SAVED else METHODS[number % len(METHODS)]()
                 result["failures"].append(f"{number}, {what}: {traceback.format_exc()}")
     return result
 

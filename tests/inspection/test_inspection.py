@@ -128,7 +128,7 @@ def test_methods_may_be_calibrators_under_names_of_ones_own():
         ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
         ({"methods": []}, "methods is empty"),
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
-        ({"class_names": ["a"]}, "class_names has 1 entries but logits has 4 columns"),
+        ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
         ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
         ({"focus": ["nobody"]}, "there is no node 'nobody'"),
     ],
@@ -140,10 +140,18 @@ def test_bad_input_is_refused_in_one_sentence(changed, message):
     assert message in str(error.value)
 
 
-def test_without_a_graph_there_is_no_report():
-    (logits, labels, _), splits = task()
-    with pytest.raises(InputError, match=r"graph is None; expected a gnncal\.Graph"):
-        make_subject(logits, labels, None, **splits)
+def test_without_a_graph_what_needs_neighbours_is_left_out():
+    (logits, labels, _), splits = task(300)
+    found = inspect(make_subject(logits, labels, None, **splits))
+    assert list(found.methods) == ["uncalibrated", "ts", "svs", "hts"]
+    assert found.facts.structure is None
+    assert found.facts.n_nodes == 300
+    assert list(found.groupings) == ["class"]
+    assert list(found.methods["hts"].sets) == ["aps"]
+    assert found.methods["hts"].evaluation.degree_ece is None
+    assert all(around.n_neighbours == 0 for around in found.surroundings)
+    with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
+        make_subject(logits, labels, None, **splits, methods=["hots"])
 
 
 def test_very_long_names_are_cut():

@@ -23,7 +23,9 @@ def test_names_are_the_keys_and_those_of_the_benchmarks_records():
 
 
 def test_a_new_metric_is_one_function_and_one_entry(monkeypatch):
-    confidence = Metric("confidence", "mean confidence", lambda _, p: p.max(axis=1).mean(), 1, "%")
+    confidence = Metric(
+        "confidence", "mean confidence", lambda o: o.probs.max(axis=1).mean(), 1, "%"
+    )
     monkeypatch.setitem(METRICS, "confidence", confidence)
     measured = gnncal.evaluate(LABELS, PROBS)
     assert measured.confidence == pytest.approx(0.75)  # (0.9 + 0.6 + 0.8 + 0.7) / 4
@@ -34,10 +36,10 @@ def test_a_new_metric_is_one_function_and_one_entry(monkeypatch):
 
 
 def test_a_metric_that_is_a_mean_over_nodes_is_compared(monkeypatch):
-    def misses(labels, probs):
-        return (probs.argmax(axis=1) != labels).astype(float)
+    def misses(outcomes):
+        return (outcomes.probs.argmax(axis=1) != outcomes.labels).astype(float)
 
-    entry = Metric("miss", "misses", lambda y, p: misses(y, p).mean(), 1, "%", per_node=misses)
+    entry = Metric("miss", "misses", lambda o: misses(o).mean(), 1, "%", per_node=misses)
     monkeypatch.setitem(METRICS, "miss", entry)
     comparison = gnncal.compare(LABELS, PROBS, PROBS[:, ::-1])
     assert comparison.miss.mean == pytest.approx(3 / 4 - 1 / 4)  # one of four wrong, then three
@@ -48,7 +50,8 @@ def test_a_metric_that_is_a_mean_over_nodes_is_compared(monkeypatch):
 def test_a_metric_with_scores_of_nodes_is_their_mean(name):
     labels, probs = simulate(50)
     metric = METRICS[name]
-    assert metric.per_node(labels, probs).mean() == pytest.approx(metric.measure(labels, probs))
+    scores = metric.per_node(metrics.Outcomes(labels, probs))
+    assert scores.mean() == pytest.approx(metric.measure(labels, probs))
 
 
 def test_floors_stand_beside_their_metric():

@@ -1,15 +1,21 @@
 """What is declared by other packages is found or refused with a reason; nothing of it breaks."""
 
+import json
+import os
+import subprocess
 import sys
 import warnings
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
 import gnncal
 from gnncal.calibrators import plugins
 from gnncal.calibrators.catalogue import CALIBRATORS, class_of
 from gnncal.lab.bench.plan import VARIANTS, choose_methods, list_methods
-from tests.plugins.packages import install
+from tests.lab.bench.graphs import frozen_bundle, write_bundle
+from tests.plugins.packages import SOURCE, install
 
 GOOD = """
 import gnncal
@@ -150,3 +156,132 @@ def test_the_names_of_the_benchmark_are_reserved():
     assert set(list_methods()) == {*CALIBRATORS, *VARIANTS}
     for name in groups:
         assert choose_methods([name])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise KeyboardInterrupt",
+        "raise GeneratorExit",
+        "class Odd(BaseException): ...\nraise Odd('no')",
+        "class Mute(Exception):\n def __str__(self): raise RuntimeError\nraise Mute",
+        "import gnncal\nclass D:\n def __repr__(self): raise SystemExit\n"
+        "class Good(gnncal.Uncalibrated):\n def __init__(self, *, x=D()): self.x = x",
+        "import gnncal\nclass Good(gnncal.Uncalibrated):\n __doc__ = 3",
+        "import gnncal\nclass M(type(gnncal.Calibrator)):\n @property\n"
+        " def preserves_predictions(cls): raise KeyboardInterrupt\n"
+        "class Good(gnncal.Uncalibrated, metaclass=M): ...",
+        "raise RuntimeError('x' * 10**6)",
+    ],
+)
+def test_whatever_a_package_raises_the_listing_goes_on(site, code):
+    install(site, "broken", {"poor": "broken:Good"}, code)
+    with pytest.warns(
+        gnncal.GnncalWarning, match="'poor' of the package broken is left out"
+    ) as all_:
+        assert gnncal.list_calibrators() == list(CALIBRATORS)
+    assert len(str(all_[0].message)) < 600
+
+
+LOUD = """
+import os, subprocess, sys
+import gnncal
+
+print("imported")
+
+class Good(gnncal.TemperatureScaling):
+    "Does as temperature scaling does, and says so."
+
+    def _fit(self, data):
+        print("fitting")
+        subprocess.run([sys.executable, "-c", "print('from a process')"])
+        super()._fit(data)
+
+    def _temperature(self, logits, graph, known_labels):
+        os.write(1, b"from below Python")
+        return super()._temperature(logits, graph, known_labels)
+"""
+
+
+def test_what_a_package_prints_is_no_part_of_a_json_document(tmp_path):
+    """In a process of its own, because what other processes print is not seen from inside."""
+    install(tmp_path / "site", "good", {"good": "good:Good"}, LOUD)
+    write_bundle(tmp_path / "task.npz", frozen_bundle(0))
+    places = os.pathsep.join([str(SOURCE), str(tmp_path / "site")])
+    for words in (
+        ["methods", "--json"],
+        ["methods", "good", "--json"],
+        ["calibrate", "task.npz", "--method", "good", "--out", "made", "--json"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "gnncal", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": places},
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)
+        assert "imported" in done.stderr
+    assert all(text in done.stderr for text in ("fitting", "from a process", "from below Python"))
+
+
+def test_importing_a_package_prints_nothing_on_stdout(site, capsys):
+    install(site, "good", {"good": "good:Good"}, f"print('hello')\n{GOOD}")
+    assert "good" in gnncal.list_calibrators()
+    assert capsys.readouterr().out == ""
+
+
+class Overwriting(gnncal.Calibrator):
+    """Writes into what it is given."""
+
+    preserves_predictions = True
+    during = "fit"
+
+    def _fit(self, data):
+        if self.during == "fit":
+            data.logits[:] = 0.0
+        self.fit_report_ = gnncal.calibrators.base.FitReport.of(data, 0.0)
+
+    def _predict(self, logits, graph, known_labels):
+        logits -= 1.0
+        return gnncal.softmax(logits)
+
+
+class OverwritingPrediction(Overwriting):
+    during = "prediction"
+
+
+class OverwritingWithTorch(Overwriting):
+    needs_torch = True
+
+
+@pytest.mark.parametrize("kind", [Overwriting, OverwritingPrediction, OverwritingWithTorch])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("way", ["calibrate", "fit"])
+def test_no_calibrator_of_others_can_change_the_callers_logits(kind, dtype, way):
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(60, 3)).astype(dtype)
+    labels, before = generator.integers(3, size=60), logits.copy()
+    nodes = np.arange(30)
+    with suppress(ValueError):  # NumPy says that the array is read-only
+        if way == "calibrate":
+            gnncal.calibrate(logits, labels, nodes=nodes, method=kind())
+        else:
+            kind().fit(logits, labels, nodes=nodes).predict_proba(logits)
+    np.testing.assert_array_equal(logits, before)
+    assert logits.flags.writeable
+
+
+def test_logits_are_not_copied_to_guard_them():
+    class Looking(Overwriting):
+        during = "never"
+
+        def _predict(self, logits, graph, known_labels):
+            self.shares = np.shares_memory(logits, given)
+            return gnncal.softmax(logits)
+
+    given = np.random.default_rng(0).normal(size=(60, 3))
+    looking = Looking().fit(given, np.arange(60) % 3)
+    looking.predict_proba(given)
+    assert looking.shares

@@ -1,4 +1,4 @@
-"""Engines for the tests: DuckDB always, one Spark session for all of its tests."""
+"""Engines for the tests: DuckDB always, one Spark session and one object storage for all."""
 
 import os
 
@@ -9,19 +9,26 @@ pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test this")
 
 
 @pytest.fixture(scope="session")
-def spark():
-    """A local session that every test of Spark shares."""
+def pyspark():
+    """The package; tests that need it are skipped without it or Java, unless they are required."""
     if os.environ.get("GNNCAL_ENGINES") == "required":
         import pyspark
-    else:
-        from gnncal.core.errors import MissingExtraError
-        from gnncal.scale.engines import check_java
 
-        pyspark = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
-        try:
-            check_java()
-        except MissingExtraError as error:
-            pytest.skip(str(error))
+        return pyspark
+    from gnncal.core.errors import MissingExtraError
+    from gnncal.scale.engines import check_java
+
+    found = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
+    try:
+        check_java()
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark(pyspark):
+    """A local session that every test of Spark shares."""
     settings = {
         "spark.sql.shuffle.partitions": "2",
         # Compiling code for each query takes longer than a few hundred rows.
@@ -37,3 +44,34 @@ def spark():
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def storage_server():
+    """The address of a server that speaks S3, on this machine."""
+    if os.environ.get("GNNCAL_ENGINES") != "required":
+        pytest.importorskip("moto.server", reason="pip install 'moto[server]' to test buckets")
+        pytest.importorskip("s3fs", reason="pip install 'gnncal[s3]' to test buckets")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def storage(storage_server, monkeypatch):
+    """An s3fs filesystem with one empty bucket, called ``bucket``."""
+    import s3fs
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", storage_server)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    files = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+    files.mkdir("bucket")
+    yield files
+    files.rm("bucket", recursive=True)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -30,6 +31,7 @@ def test_it_prints_the_metrics_and_writes_three_things(files, tmp_path):
     assert "if perfectly calibrated" in found.stdout
     assert "joining the edges" in found.stderr
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        ".gnncal.json",
         "calibrator.safetensors",
         "metrics.json",
         "probabilities",
@@ -58,6 +60,11 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
         (["--master", "local[2]"], "add --engine spark"),
         (["--memory-limit", "1MB"], "DuckDB needs more than the memory limit"),
         (["--memory-limit", "lots"], "expected a size such as 4GiB"),
+        (["--memory-limit", "0GB"], "the memory limit is '0GB', less than 1MB"),
+        (["--memory-limit", "99999999TiB"], "is '99999999TiB', more than 1024TiB"),
+        (["--memory-limit", "9" * 400 + "GiB"], "999...; expected a size such as 4GiB"),
+        (["--memory-limit", "٣GiB"], "expected a size such as 4GiB"),
+        (["--threads", "9" * 30], "expected 1 to 1,024 (this machine has"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, files, tmp_path):
@@ -81,6 +88,23 @@ def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypa
         calibrate(*files, tmp_path / "out", engine="spark")
 
 
+def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatch):
+    class Builder:
+        def __getattr__(self, name):
+            if name == "getOrCreate":
+                raise RuntimeError("[JAVA_GATEWAY_EXITED] Java ended.\n" + "at java.base\n" * 30)
+            return lambda *_: self
+
+    session = SimpleNamespace(builder=Builder(), getActiveSession=lambda: None)
+    fake = SimpleNamespace(sql=SimpleNamespace(SparkSession=session))
+    monkeypatch.setattr(engines, "require", lambda *_, **__: fake)
+    monkeypatch.setattr(engines, "check_java", lambda: None)
+    with pytest.raises(
+        gnncal.InputError, match=r"Spark did not start .*Java ended.*check --master"
+    ):
+        calibrate(*files, tmp_path / "out", engine="spark", master="local[1]")
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
@@ -100,6 +124,13 @@ def test_parameters_that_need_memory_are_refused(method, message, files, tmp_pat
 )
 def test_sizes_are_read_as_people_write_them(text, size):
     assert engines.size_of(text) == size
+
+
+@pytest.mark.parametrize("threads", [100_000_000, 0, True, "4"])
+def test_no_engine_is_asked_for_a_number_of_threads_that_it_cannot_have(threads, tmp_path):
+    # Only the check runs here: a hundred million threads would take the machine down.
+    with pytest.raises(gnncal.InputError, match="thread"):
+        engines._check_settings(None, threads)
 
 
 def test_a_damaged_file_is_refused_in_one_line(files, tmp_path):

@@ -90,11 +90,31 @@ def test_a_run_that_fails_leaves_the_earlier_result_and_nothing_else(tmp_path):
     assert left == {"nodes.parquet", "edges.parquet", "out"}
 
 
+DIES_WHILE_REPLACING = """
+import os, sys
+from pathlib import Path
+from gnncal.scale.staging import staged_result
+
+def write(text):
+    with staged_result(Path(sys.argv[1])) as work:
+        (work / "result").mkdir()
+        (work / "result" / "metrics.json").write_text(text)
+
+def rename_and_die(*names):
+    rename(*names)
+    if Path(names[1]).name == "earlier":
+        os._exit(9)
+
+write("old")
+rename, os.rename = os.rename, rename_and_die
+write("new")
+"""
+
+
 def test_an_earlier_result_comes_back_if_a_run_was_killed_while_replacing_it(tmp_path):
-    earlier, half = tmp_path / ".out.partial" / "earlier", tmp_path / ".out.partial" / "result"
-    for folder, text in ((earlier, "old"), (half, "new")):
-        folder.mkdir(parents=True)
-        (folder / "metrics.json").write_text(text)
+    command = [sys.executable, "-c", DIES_WHILE_REPLACING, tmp_path / "out"]
+    assert subprocess.run(command, check=False).returncode == 9
+    assert not (tmp_path / "out").exists()
     with pytest.raises(StopError):
         start_and_stop(tmp_path / "out")
     assert (tmp_path / "out" / "metrics.json").read_text() == "old"

@@ -1,6 +1,7 @@
 """Exported files give the module's probabilities for any number of nodes and edges."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -60,6 +61,99 @@ def test_a_torch_program_gives_the_calibrators_numbers_on_another_graph(method, 
     np.testing.assert_allclose(found, expected_of(method, inputs), atol=1e-5, rtol=0)
 
 
+@pytest.fixture(scope="module")
+def hots_session(tmp_path_factory):
+    """HoTS in onnxruntime, with as many threads as by default."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    path = tmp_path_factory.mktemp("onnx") / "hots.onnx"
+    export(fitted("hots").to_torch(), path)
+    return onnxruntime.InferenceSession(path)
+
+
+def run_onnx(session, logits, edges):
+    return session.run(None, {"logits": logits, "edge_index": edges})[0]
+
+
+def test_onnxruntime_gives_the_same_numbers_every_time_on_a_million_edges(hots_session):
+    module = fitted("hots").to_torch()
+    logits, edges = other_inputs(module, n_nodes=1_000, n_edges=1_000_000)
+    expected = module(torch.from_numpy(logits), torch.from_numpy(edges)).numpy()
+    found = [run_onnx(hots_session, logits, edges) for _ in range(8)]
+    assert max(np.abs(each - expected).max() for each in found) < 1e-5
+    assert all(np.array_equal(each, found[0]) for each in found)
+
+
+@pytest.mark.parametrize("method", ["hots", "structural-remainder"])
+def test_no_exported_sum_races(method, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    export(fitted(method).to_torch(), tmp_path / "a.onnx")
+    nodes = onnx.load(tmp_path / "a.onnx").graph.node
+    assert "ScatterND" not in {node.op_type for node in nodes}  # in onnxruntime its sums do
+
+
+def test_a_file_that_differs_now_and_then_on_a_large_graph_is_not_written(tmp_path, monkeypatch):
+    pytest.importorskip("onnxscript")
+    module, runs = fitted("hots").to_torch(), []
+
+    def run(inputs):
+        runs.append(inputs[1].shape[1])
+        wrong = 1e-3 if runs.count(1_000_000) == 3 else 0.0
+        return module(*inputs).numpy() + wrong
+
+    monkeypatch.setattr(sys.modules["gnncal.torch.export"], "_onnxruntime", lambda *_: run)
+    with pytest.raises(gnncal.InputError, match=r"0\.001 on .* 1,000,000 edges, so it was not"):
+        export(module, tmp_path / "a.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def nodes_that_changed(one, other):
+    return np.flatnonzero(~(np.abs(one - other).max(axis=1) < 1e-6))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_node_without_finite_logits_is_left_out_with_its_edges(hots_session, value):
+    logits, edges = other_inputs(fitted("hots").to_torch(), n_nodes=300, n_edges=1200)
+    edges = edges[:, (edges != 7).all(axis=0)]
+    expected = run_onnx(hots_session, logits, edges)
+    logits[7, 1] = value
+    linked = np.concatenate([edges, [[7, 7, 3, 7], [1, 2, 7, 7]]], axis=1)
+    found = run_onnx(hots_session, logits, linked)
+    assert np.isnan(found[7]).all()
+    assert nodes_that_changed(found, expected).tolist() == [7]
+    program = torch.export.export(fitted("hots").to_torch(), tensors(logits, linked)).module()
+    assert nodes_that_changed(program(*tensors(logits, linked)).numpy(), expected).tolist() == [7]
+
+
+def tensors(*arrays):
+    return tuple(map(torch.from_numpy, arrays))
+
+
+@pytest.mark.parametrize("node", [-1, -45, 45])
+def test_an_edge_to_a_node_that_is_not_there_is_an_error_in_onnxruntime(hots_session, node):
+    logits, edges = other_inputs(fitted("hots").to_torch())
+    for row in (0, 1):
+        wrong = edges.copy()
+        wrong[row, 3] = node
+        with pytest.raises(Exception, match=r"(?i)out of .*bounds|within .* bounds|invalid ind"):
+            run_onnx(hots_session, logits, wrong)
+
+
+def test_the_ending_of_a_file_says_its_format(tmp_path):
+    module = fitted("ts").to_torch()
+    assert export(module, tmp_path / "c.pt2").format == "torch"
+    assert torch.export.load(tmp_path / "c.pt2").module()(torch.zeros(4, 3)).shape == (4, 3)
+    with pytest.raises(gnncal.InputError, match=r"c.pt2 ends like .* write to c.onnx"):
+        export(module, tmp_path / "c.pt2", format="onnx")
+    with pytest.raises(gnncal.InputError, match=r"c.onnx ends like .* write to c.pt2"):
+        export(module, tmp_path / "c.onnx", format="torch")
+    with pytest.raises(gnncal.InputError, match="says no format"):
+        export(module, tmp_path / "calibrator")
+    assert export(module, tmp_path / "calibrator", format="torch").format == "torch"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["c.pt2", "calibrator"]
+
+
 def test_a_bad_format_and_a_folder_are_told(tmp_path):
     module = fitted("ts").to_torch()
     with pytest.raises(gnncal.InputError, match="format"):
@@ -93,3 +187,17 @@ def test_the_command_tells_what_it_cannot_do(tmp_path):
     unknown = run(saved, "--to", "coreml")
     assert unknown.exit_code == 2
     assert "--to is 'coreml'; expected onnx or torch" in unknown.stderr
+
+
+def test_the_command_reads_the_format_from_the_ending(tmp_path):
+    saved = tmp_path / "calibrator.safetensors"
+    fitted("ts").save(saved)
+    assert run(saved, "--out", tmp_path / "a.pt2").exit_code == 0
+    assert torch.export.load(tmp_path / "a.pt2")
+    refused = run(saved, "--to", "onnx", "--out", tmp_path / "b.pt2")
+    assert refused.exit_code == 2
+    assert "write to b.onnx" in refused.stderr
+    unsaid = run(saved)
+    assert unsaid.exit_code == 2
+    assert "--to onnx" in unsaid.stderr
+    assert not (tmp_path / "b.pt2").exists()

@@ -239,6 +239,14 @@ def test_a_batch_whose_seeds_are_unknown_is_refused(model, data):
         CalibratedModel.fit(model, data).check_batch(data, data)
 
 
+@pytest.mark.parametrize("batch_size", [-1, 0, 91])
+def test_a_batch_with_an_impossible_number_of_seeds_is_refused(model, data, batch_size):
+    batch = batch_of(data, torch.arange(N_NODES), 0)
+    batch.batch_size = batch_size
+    with pytest.raises(gnncal.InputError, match=f"batch_size is {batch_size} but the batch has 90"):
+        CalibratedModel.fit(model, data).check_batch(batch, data)
+
+
 def test_a_model_that_gives_a_tuple_is_told_what_is_expected(data):
     class Both(torch.nn.Module):
         def forward(self, x, edge_index):
@@ -246,3 +254,80 @@ def test_a_model_that_gives_a_tuple_is_told_what_is_expected(data):
 
     with pytest.raises(gnncal.InputError, match="gives a tuple of 2; expected logits"):
         CalibratedModel.fit(Both(), data)
+
+
+# --- what a folder of a stranger may hold
+
+
+@pytest.fixture
+def saved(model, data, tmp_path):
+    CalibratedModel.fit(copy.deepcopy(model), data, method="ts").save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def damaged_model_files(content, model):
+    from safetensors.torch import save
+
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    first = next(iter(weights))
+    return {
+        "absent": None,
+        "empty": b"",
+        "cut": content[: len(content) // 2],
+        "text": b"not a model",
+        "a huge header": (2**63 - 1).to_bytes(8, "little") + b"{}",
+        "another header": content[:8] + b"[" * 20 + content[28:],
+        "a weight less": save({n: t for n, t in weights.items() if n != first}),
+        "a weight more": save({**weights, "extra": torch.zeros(1)}),
+        "another shape": save({**weights, first: torch.zeros(3, 3, 3)}),
+        "whole numbers": save({**weights, first: weights[first].long()}),
+    }
+
+
+@pytest.mark.parametrize("file", ["model", "calibrator"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *("absent", "empty", "cut", "text", "a huge header", "another header", "a weight less"),
+        *("a weight more", "another shape", "whole numbers"),
+    ],
+)
+def test_a_bad_folder_is_refused_with_the_file_and_the_model_stays(saved, model, file, damage):
+    path = saved / f"{file}.safetensors"
+    content = damaged_model_files(path.read_bytes(), model)[damage]
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    target = copy.deepcopy(model)
+    for parameter in target.parameters():
+        torch.nn.init.constant_(parameter, 0.5)
+    with pytest.raises(gnncal.InputError, match=path.name):
+        CalibratedModel.load(saved, target)
+    assert all((parameter == 0.5).all() for parameter in target.parameters())
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"run"])
+def test_what_is_no_folder_is_named(model, folder):
+    with pytest.raises(gnncal.InputError, match="pass the folder that save"):
+        CalibratedModel.load(folder, model)
+
+
+@pytest.mark.parametrize("what", [None, "GCN", GCN, {"lin": 1}])
+def test_a_model_of_the_wrong_type_is_named(saved, what):
+    message = "model is .*(None|GCN|lin).*; pass a torch.nn.Module"
+    with pytest.raises(gnncal.InputError, match=message):
+        CalibratedModel.load(saved, what)
+    with pytest.raises(gnncal.InputError, match=message):
+        CalibratedModel(what, gnncal.load(saved / "calibrator.safetensors"))
+
+
+def test_a_calibrator_that_is_not_fitted_is_named(model):
+    with pytest.raises(gnncal.InputError, match="calibrator is a HoTS that is not fitted"):
+        CalibratedModel(model, gnncal.HoTS())
+
+
+def test_a_lazy_model_takes_the_saved_shapes(saved, model, data):
+    lazy = GCN(-1, 16, 2, N_CLASSES, dropout=0.5)
+    loaded = CalibratedModel.load(saved, lazy)
+    expected = CalibratedModel.load(saved, copy.deepcopy(model))
+    assert torch.equal(loaded.predict(data), expected.predict(data))

@@ -182,7 +182,9 @@ def at_class(values: Columns, classes: Any) -> Any:
 
 def of_class(table: Any, classes: Any) -> Any:
     """Return the entry of a table (n_classes,) for each class."""
-    return classes.cases(*((k, ibis.literal(float(v))) for k, v in enumerate(table)))
+    # A plain 1.25 would be read as a decimal; this is a float64 to the last bit.
+    exact = (ibis.literal(repr(float(value))).cast("float64") for value in table)
+    return classes.cases(*enumerate(exact))
 
 
 def as_number(condition: Any, like: Any) -> Any:

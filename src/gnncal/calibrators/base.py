@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_labels, check_nodes, check_used_labels
+from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
@@ -168,6 +168,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
+    class_names_ : list of str
+        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
     Examples
     --------
@@ -199,6 +201,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     classes_: IntArray
     fit_report_: FitReport
+    class_names_: list[str]
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
@@ -258,13 +261,25 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
-                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...)."
+                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
+                "or choose a method that needs none, such as 'hts'."
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph, stacklevel=2)
-        self._fit(record)
+        self._fit(self._guarded(record))
         self._conclude(record)
+        # Whoever fits and predicts with the same kind of scores is told once.
+        self._fitted_to_probabilities = record.are_probabilities
         return self
+
+    def _guarded(self, nodes: Nodes) -> Nodes:
+        """Return nodes whose logits a class of another package cannot change.
+
+        The logits of a record cannot be written to. PyTorch does not heed that, so classes that
+        need it get a copy. gnncal's own classes keep the law by themselves.
+        """
+        is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
+        return nodes if is_own or not self.needs_torch else nodes.with_own_logits()
 
     def _conclude(self, nodes: Nodes) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
@@ -416,9 +431,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         predictions = self.predict(logits, graph, known_labels=known_labels)
         n_nodes, n_classes = len(predictions), len(self.classes_)
         truth = check_labels(y if labels is None else labels, n_nodes)
-        chosen = check_nodes(truth >= 0 if nodes is None else nodes, n_nodes)
+        chosen = check_nodes(truth != UNKNOWN if nodes is None else nodes, n_nodes)
         if chosen.size == 0:
-            raise InputError("there is no node to score; pass at least one with a label >= 0.")
+            raise InputError("there is no node to score; pass at least one with a label.")
         hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
         if sample_weight is None:
             return float(hits.mean())
@@ -436,7 +451,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         # By name: files know every calibrator, so their folder lies above this one.
-        import_module("gnncal.files.saved").save(self, path, class_names=class_names)
+        import_module("gnncal.files.saved_calibrators").save(self, path, class_names=class_names)
 
     def to_torch(self) -> Any:
         """Return the fitted calibrator as a PyTorch module.
@@ -498,12 +513,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
                 "classes, and logits have one column for each."
             )
-        record = as_nodes(logits, graph).with_known_labels(known_labels)
+        was_told = getattr(self, "_fitted_to_probabilities", False)
+        record = as_nodes(logits, graph, may_be_probabilities=was_told)
+        record = record.with_known_labels(known_labels)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
             )
-        return record
+        return self._guarded(record)
 
 
 class HasTemperature:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
@@ -29,6 +30,7 @@ RESERVED = frozenset(
     {"all", "paper", "few", "hots-release", "hots-predictor", "hots-cross-fitted"}
     | {"hots-agreement", "hots-clamped", "hots-agreement-clamped"}
 )
+LONGEST_REASON = 300  # characters of an error that a warning shows
 _under_test: dict[str, type[Calibrator]] = {}
 
 
@@ -91,11 +93,12 @@ def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
     package, _ = _distribution(entry_point)
     what = f"the calibrator {plain_name(entry_point.name)!r} of the package {package}"
     try:
-        kind = entry_point.load()
-    except (Exception, SystemExit) as error:  # whatever a stranger's module does, gnncal goes on
-        _refuse(what, f"it cannot be imported ({type(error).__name__}: {error})")
+        with redirect_stdout(sys.stderr):  # its prints are no output of a program that uses it
+            kind = entry_point.load()
+            reason = why_unusable(kind)
+    except BaseException as error:  # whatever a stranger's module does, gnncal goes on
+        _refuse(what, f"it cannot be imported ({_said(error)})")
         return None
-    reason = why_unusable(kind)
     if reason is not None:
         _refuse(what, reason)
         return None
@@ -118,11 +121,25 @@ def why_unusable(kind: object) -> str | None:
     ]
     if required:
         return f"the parameter {required[0]!r} of {kind.__name__} has no default"
+    if not isinstance(kind.__doc__, str | None):
+        return f"the docstring of {kind.__name__} is no text"
+    for parameter in inspect.signature(kind).parameters.values():
+        repr(parameter.default)  # lists of methods show it, so it must not raise
     if kind.fitting not in FITTINGS:
         return f"its fitting is {kind.fitting!r}; expected one of {', '.join(FITTINGS)}"
     if kind.fitting == "iterative" and "protocol" not in inspect.signature(kind).parameters:
         return f"{kind.__name__} is iterative and has no parameter 'protocol'"
     return None
+
+
+def _said(error: BaseException) -> str:
+    """Return an error in a few words, even where it cannot say anything itself."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception:
+        words = "which cannot be shown"
+    words = words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]}..."
+    return f"{type(error).__name__}: {words}"
 
 
 def _refuse(what: str, reason: str) -> None:

@@ -33,25 +33,26 @@ def apply(
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
     """
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
-    from gnncal.files.saved import load
+    from gnncal.files.saved_calibrators import load
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run
 
     fitted = load(calibrator)
     with (
-        staged_folder(folder, replaces=(*PROBABILITY_FILES, *DECISION_FILES)) as staging,
+        staged_folder(
+            folder,
+            writes=("summary.json",),
+            removes=(*PROBABILITY_FILES, *DECISION_FILES),
+            inputs=[source],
+        ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
-            result = run(
-                fitted,
-                bundle.logits,
-                bundle.graph,
-                labels=bundle.labels,
-                test_nodes=bundle.test_nodes,
-            )
+            nodes = Nodes(bundle.logits, bundle.graph)
+            result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
         summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), with_calibrator=False
+            staging, bundle, result, notes, as_parquet=source.is_dir(), applied_to=nodes
         )
     print_results(folder, result, summary, as_json=json)
 

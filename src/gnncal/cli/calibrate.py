@@ -45,7 +45,12 @@ def calibrate(
     name = find_name(method or DEFAULT_METHOD)
     calibrator = get_calibrator(name, **parse_params(param or []))
     with (
-        staged_folder(folder, replaces=(*PROBABILITY_FILES, *DECISION_FILES)) as staging,
+        staged_folder(
+            folder,
+            writes=("calibrator.safetensors", "summary.json"),
+            removes=(*PROBABILITY_FILES, *DECISION_FILES),
+            inputs=[source],
+        ) as staging,
         err.status(f"calibrating with {name}"),
     ):
         bundle = read_bundle(source)
@@ -56,8 +61,7 @@ def calibrate(
                 bundle.graph,
                 **bundle.splits,
                 method=calibrator,
+                class_names=bundle.class_names,
             )
-        summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), with_calibrator=True
-        )
+        summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)

@@ -72,8 +72,9 @@ def decide(
 
     The calibrator is fitted on one part of the validation nodes, the confidence threshold on the
     rest, because a calibrator looks better than it is on the nodes it was fitted on. The folder
-    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors and
-    summary.json.
+    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
+    selective.safetensors (the threshold, for gnncal.load), conformal.safetensors (the sets, if
+    any) and summary.json.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
     from gnncal.files import DECISION_FILES, read_bundle
@@ -83,7 +84,12 @@ def decide(
         raise InputError("--probabilities are calibrated already; leave --method and --param out.")
     _check_folder(folder)
     with (
-        staged_folder(folder, replaces=(*DECISION_FILES, "calibrator.safetensors")) as staging,
+        staged_folder(
+            folder,
+            writes=("summary.json",),
+            removes=(*DECISION_FILES, "calibrator.safetensors"),
+            inputs=[source],
+        ) as staging,
         err.status("deciding"),
     ):
         bundle = read_bundle(source)
@@ -98,8 +104,9 @@ def decide(
             conformal = members = None
             if sets is not None:
                 conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
-                members = conformal.predict_set(probs, bundle.graph)
+                ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
+                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+                members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
         found = Decisions(
@@ -145,14 +152,14 @@ def _calibrate(
     """Fit a calibrator on a part of the validation nodes; return also the nodes of the rest."""
     from gnncal.calibrators.catalogue import find_name, get_calibrator
     from gnncal.decisions import hold_out
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import DEFAULT_METHOD
 
     calibrator = get_calibrator(find_name(method or DEFAULT_METHOD), **parse_params(param or []))
     fit_nodes, nodes = hold_out(bundle.nodes, share=share, random_state=seed)
-    calibrator.fit(
-        bundle.logits, bundle.labels, bundle.graph, nodes=fit_nodes, train_nodes=bundle.train_nodes
-    )
-    return calibrator, calibrator.predict_proba(bundle.logits, bundle.graph), nodes
+    every = Nodes(bundle.logits, bundle.graph)
+    calibrator.fit(every, bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
+    return calibrator, calibrator.predict_proba(every), nodes
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

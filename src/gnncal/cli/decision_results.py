@@ -40,7 +40,7 @@ class Decisions:
 def write_files(
     staging: Path, bundle: Bundle, found: Decisions, notes: list[str], *, as_parquet: bool
 ) -> dict[str, Any]:
-    """Write decisions, summary and the calibrator, if there is one; return the summary."""
+    """Write decisions, what made them, and the summary; return the summary."""
     from gnncal.files import write_decisions
 
     written = write_decisions(
@@ -50,6 +50,10 @@ def write_files(
     if found.calibrator is not None:
         found.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
+    for name, fitted in (("selective", found.selective), ("conformal", found.conformal)):
+        if fitted is not None:
+            fitted.save(staging / f"{name}.safetensors", class_names=bundle.class_names)
+            files.append(f"{name}.safetensors")
     summary = {**_summarise(bundle, found, notes), "files": [*files, "summary.json"]}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary

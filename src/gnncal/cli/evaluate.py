@@ -23,21 +23,23 @@ def evaluate(
     """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.files import read_bundle, read_probabilities
-    from gnncal.metrics.evaluation import evaluate as measure
-    from gnncal.metrics.evaluation import evaluation_table
+    from gnncal.formulas.probability import softmax
+    from gnncal.metrics.evaluation import evaluation_of, evaluation_table
+    from gnncal.metrics.outcomes import Outcomes
     from gnncal.pipeline import judge
-    from gnncal.probability import softmax
 
     bundle = read_bundle(source)
     warn_if_probabilities(bundle.logits)
     test = bundle.test_nodes
+    truth = bundle.labels[test]
     if test.size == 0:
         raise InputError(
             f"{source} has no labelled test nodes; give labels to nodes outside train and val."
         )
     if probabilities is None:
         degree = bundle.graph.in_degree[test]
-        before = measure(bundle.labels[test], softmax(bundle.logits[test]), in_degree=degree)
+        raw = softmax(bundle.logits[test])
+        before = evaluation_of(Outcomes(truth, raw, degree, is_checked=True))
         after = comparison = None
     else:
         probs = read_probabilities(probabilities, bundle)
@@ -46,7 +48,7 @@ def evaluate(
             raise InputError(
                 f"{probabilities} has {probs.shape[1]} classes but the logits have {n_classes}."
             )
-        before, after, comparison = judge(bundle.logits, bundle.labels, bundle.graph, probs, test)
+        before, after, comparison = judge(bundle.logits, bundle.graph, probs, test, truth)
     if json:
         print_json({"before": before, "after": after, "difference": comparison})
         return

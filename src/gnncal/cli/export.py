@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli.terminal import err, out, print_json
+from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
+from gnncal.files.atomic import check_file
 
 
 def export(
@@ -37,15 +38,18 @@ def export(
     """
     require("torch", extra="neural", purpose="gnncal export")
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.files.saved import load
+    from gnncal.files.saved_calibrators import load
     from gnncal.torch import export as write
     from gnncal.torch.export import SUFFIXES, format_of
 
-    if to is None and file is None:
-        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
     if to is not None and to not in SUFFIXES:
         raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
-    target = calibrator.with_suffix(SUFFIXES[to]) if file is None else file
+    if file is not None:
+        target = file
+    elif to is not None:
+        target = calibrator.with_suffix(SUFFIXES[to])
+    else:
+        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
     format = format_of(target, to)
     fitted = load(calibrator)
     metadata = {
@@ -54,13 +58,15 @@ def export(
         "n_classes": len(fitted.classes_),
         "class_names": getattr(fitted, "class_names_", None),
     }
+    check_file(target, inputs=[calibrator])
     with err.status(f"exporting {calibrator.name}"):
         written = write(fitted.to_torch(), target, format=format, metadata=metadata)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return
     inputs, name = ", ".join(written.inputs), metadata["calibrator"]
-    out.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
+    say = console_beside(target)
+    say.print(f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes")
     if written.difference is not None:
-        out.print(f"checked on other graphs: differs by at most {written.difference:.1e}")
-    out.print(f"written to {target}", soft_wrap=True)
+        say.print(f"checked on other graphs: differs by at most {written.difference:.1e}")
+    say.print(f"written to {target}", soft_wrap=True)

@@ -15,9 +15,10 @@ from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
+from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
 
-app = typer.Typer(
+app = Program(
     name="gnncal",
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
@@ -30,7 +31,8 @@ for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        with until_the_reader_leaves():
+            print(__version__)
         raise typer.Exit
 
 

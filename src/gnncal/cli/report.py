@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gnncal.cli.terminal import err, out, page_target, print_json
+from gnncal.cli.terminal import console_beside, err, page_target, print_json
 
 
 def report(
@@ -46,7 +46,7 @@ def report(
     from gnncal.inspection.subject import DEFAULT_METHODS
     from gnncal.scale.summary import is_summary
 
-    target = page_target(page)
+    target = page_target(page, inputs=[source])
     if is_summary(source):
         _report_at_scale(source, target, title=title, json=json)
         return
@@ -72,8 +72,9 @@ def report(
         verdicts = {name: method.verdict for name, method in found.methods.items()}
         print_json({"page": str(page), "verdicts": verdicts, "methods": methods_found})
         return
-    out.print(f"{found.verdict.label}. {found.verdict.text}")
-    out.print(f"written to {page}", soft_wrap=True)
+    say = console_beside(page)
+    say.print(f"{found.verdict.label}. {found.verdict.text}")
+    say.print(f"written to {page}", soft_wrap=True)
 
 
 def _report_at_scale(source: Path, page: Path, *, title: str | None, json: bool) -> None:
@@ -89,5 +90,6 @@ def _report_at_scale(source: Path, page: Path, *, title: str | None, json: bool)
     if json:
         print_json({"page": str(page), "verdicts": {summary.method: verdict}})
         return
-    out.print(f"{verdict.label}. {verdict.text}")
-    out.print(f"written to {page}", soft_wrap=True)
+    say = console_beside(page)
+    say.print(f"{verdict.label}. {verdict.text}")
+    say.print(f"written to {page}", soft_wrap=True)

@@ -12,6 +12,7 @@ from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
     from gnncal.files import Bundle
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
 
 
@@ -31,9 +32,12 @@ def write_results(
     notes: list[str],
     *,
     as_parquet: bool,
-    with_calibrator: bool,
+    applied_to: Nodes | None = None,
 ) -> dict[str, Any]:
-    """Write probabilities, summary and perhaps the calibrator; return the summary."""
+    """Write probabilities and summary; return the summary.
+
+    A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
+    """
     from gnncal.calibrators.base import HasTemperature
     from gnncal.files import write_probabilities
 
@@ -42,13 +46,13 @@ def write_results(
     if isinstance(calibrator, HasTemperature):
         temperature = (
             calibrator.temperature_
-            if with_calibrator  # fitted on this very graph
-            else calibrator.predict_temperature(bundle.logits, bundle.graph)
+            if applied_to is None  # fitted on this very graph
+            else calibrator.predict_temperature(applied_to)
         )
     probs = result.probabilities
     written = write_probabilities(staging, bundle, probs, temperature, as_parquet=as_parquet)
     files = [written.name]
-    if with_calibrator:
+    if applied_to is None:
         calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
     summary = {**summarise(bundle, result, notes), "files": [*files, "summary.json"]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import ending_on_sigterm, err, note, out, print_json, print_written
+from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
     from gnncal.scale import ScaleSummary
@@ -23,12 +23,18 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 def scale(
     nodes: Annotated[
-        str, typer.Argument(metavar="NODES", help="Parquet file, folder or glob of the nodes.")
+        str,
+        typer.Argument(
+            metavar="NODES", help="Parquet file, folder or glob of the nodes; s3:// works too."
+        ),
     ],
     edges: Annotated[
-        str, typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges.")
+        str,
+        typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges."),
     ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    folder: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Folder or s3:// prefix for the results.")
+    ],
     method: Annotated[
         str | None,
         typer.Option(
@@ -61,8 +67,9 @@ def scale(
 ) -> None:
     """Calibrate NODES and EDGES, which may be larger than memory.
 
-    NODES has the columns id, label, split and z0, z1, ... (or one list column logits); EDGES has
-    src and dst. The folder gets probabilities/, calibrator.safetensors and metrics.json.
+    NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
+    --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
+    probabilities/, calibrator.safetensors and metrics.json.
     """
     from gnncal.core.errors import InputError
     from gnncal.pipeline import DEFAULT_METHOD
@@ -70,25 +77,24 @@ def scale(
 
     if method is not None and calibrator is not None:
         raise InputError("--method fits and --calibrator only applies; pass one of the two.")
-    with ending_on_sigterm():
-        summary = calibrate(
-            nodes,
-            edges,
-            folder,
-            method=method or DEFAULT_METHOD,
-            calibrator=calibrator,
-            engine=engine,
-            master=master,
-            memory_limit=memory_limit,
-            threads=threads,
-            all_probabilities=probabilities,
-            skip_bad=skip_bad,
-            progress=_listener(),
-        )
+    summary = calibrate(
+        nodes,
+        edges,
+        folder,
+        method=method or DEFAULT_METHOD,
+        calibrator=calibrator,
+        engine=engine,
+        master=master,
+        memory_limit=memory_limit,
+        threads=threads,
+        all_probabilities=probabilities,
+        skip_bad=skip_bad,
+        progress=_listener(),
+    )
     _print(folder, summary, as_json=json)
 
 
-def _print(folder: Path, summary: ScaleSummary, *, as_json: bool) -> None:
+def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
     for skipped in summary.skipped:
         examples = ", ".join(skipped["examples"])
         note(

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,14 +11,18 @@ from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
-from uuid import uuid4
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
+from gnncal.cli.json_output import json_target, only_json_on_stdout
+from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
+from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
+from gnncal.files.atomic import check_file, is_stdout
+from gnncal.files.folders import check_folder, extended_folder
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
@@ -37,16 +37,13 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), only_json_on_stdout(bool(kwargs.get("json"))):
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                return verb(*args, **kwargs)
-            except (
-                BrokenPipeError
-            ):  # the reader left, as in `gnncal ... | head`; typer ends quietly
-                raise
+                with stopped_in_one_line(), until_the_reader_leaves():
+                    return verb(*args, **kwargs)
             except (InputError, MissingExtraError, OSError) as error:
                 _print_line("error", _plain_text(error))
         raise typer.Exit(2)
@@ -81,14 +78,14 @@ def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
     return track(items, doing, console=err, transient=True)
 
 
-def print_written(folder: Path, files: list[str]) -> None:
+def print_written(folder: Path | str, files: list[str]) -> None:
     """Print where the results are, unwrapped so that the path can be copied."""
     out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    print(to_json(value))
+    print(to_json(value), file=json_target(), flush=True)
 
 
 def to_json(value: Any) -> str:
@@ -96,62 +93,34 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
-def page_target(path: Path) -> Path:
+def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:
     """Check before any work that a page can be written to this path."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
+    check_file(path, inputs=inputs)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
     return path
 
 
+def console_beside(page: Path) -> Console:
+    """Return where to speak of a page: not on stdout if the page itself goes there."""
+    return err if is_stdout(page) else out
+
+
 @contextmanager
-def staged_folder(target: Path, *, replaces: tuple[str, ...] = ()) -> Iterator[Path]:
+def staged_folder(
+    target: Path,
+    *,
+    writes: Collection[str] = (),
+    removes: Collection[str] = (),
+    inputs: Iterable[Path] = (),
+) -> Iterator[Path]:
     """Give a temporary folder whose files move to ``target`` only if the block succeeds.
 
-    Files of ``target`` with the names ``replaces`` are of an earlier result and are then removed.
+    Nothing that this program did not write is replaced or removed: see
+    :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
     """
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file; --out expects a folder.")
-    parent = target.absolute().parent
-    if not parent.is_dir():
-        raise InputError(f"there is no folder {parent}; create it or choose another --out.")
-    # Inside a folder that exists: it may be a mounted volume, and renaming cannot cross those.
-    staging = (target if target.is_dir() else parent) / f".gnncal-{uuid4().hex}"
-    with ending_on_sigterm():
-        try:
-            staging.mkdir()
-            yield staging
-            if target.is_dir():
-                for name in replaces:
-                    (target / name).unlink(missing_ok=True)
-                for file in sorted(staging.iterdir()):
-                    os.replace(file, target / file.name)
-            else:
-                os.replace(staging, target)
-        except OSError as error:
-            if error.filename is None or staging.name not in str(error.filename):
-                raise
-            # The staging folder means nothing to a user.
-            parts = Path(error.filename).parts
-            place = target.joinpath(*parts[parts.index(staging.name) + 1 :])
-            raise OSError(error.errno, error.strerror, str(place)) from error
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program like an exception, so that unfinished files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    real = check_folder(target, inputs=inputs)
+    with ending_on_signals(), extended_folder(real, writes=writes, removes=removes) as staging:
+        yield staging

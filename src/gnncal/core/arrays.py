@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -28,4 +28,9 @@ def as_numpy(values: Any) -> npt.NDArray[Any]:
             "a masked array would lose its mask here; pass values.filled(...) as a plain "
             "array, or leave the masked nodes out."
         )
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # nested lists of different lengths
+        raise InputError(
+            f"{shown(values)} cannot be made an array; pass an array, or lists of equal length."
+        ) from error

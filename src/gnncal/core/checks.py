@@ -8,10 +8,12 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import GnncalWarning, InputError, shown
 
+UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
 
 
@@ -31,17 +33,24 @@ def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
     return array
 
 
-def warn_if_probabilities(logits: FloatArray) -> None:
-    """Warn when every row of the logits could be a probability vector."""
-    if len(logits) and logits.min() >= 0 and logits.max() <= 1:
-        sums = logits.sum(axis=1)
-        if np.abs(sums - 1).max() < ROW_SUM_TOLERANCE:
-            warnings.warn(
-                "every row of logits lies in [0, 1] and sums to one: these look like "
-                "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
-                GnncalWarning,
-                stacklevel=6,
-            )
+def look_like_probabilities(logits: FloatArray) -> bool:
+    """Return whether every row of the logits could be a probability vector."""
+    if len(logits) == 0 or logits.min() < 0 or logits.max() > 1:
+        return False
+    return bool(np.abs(logits.sum(axis=1) - 1).max() < ROW_SUM_TOLERANCE)
+
+
+def warn_if_probabilities(logits: FloatArray) -> bool:
+    """Warn when every row of the logits could be a probability vector; return whether it can."""
+    if not look_like_probabilities(logits):
+        return False
+    warnings.warn(
+        "every row of logits lies in [0, 1] and sums to one: these look like "
+        "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
+        GnncalWarning,
+        stacklevel=6,
+    )
+    return True
 
 
 def warn_about_edge_weights(what: str) -> None:
@@ -69,10 +78,13 @@ def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
         )
     worst = float(np.abs(array.sum(axis=1) - 1).max())
     if worst > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"rows of {name} do not sum to one (off by up to {worst:.3g}); pass probabilities, "
-            "not logits: gnncal.softmax(logits)."
-        )
+        hint = "pass probabilities, not logits: gnncal.softmax(logits)"
+        if array.max() <= 1:
+            hint += (
+                ". If each column is a probability of its own (sigmoid, multi-label), pass one "
+                "column p at a time as two, [1 - p, p]"
+            )
+        raise InputError(f"rows of {name} do not sum to one (off by up to {worst:.3g}); {hint}.")
     return array
 
 
@@ -89,6 +101,7 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
     if array.ndim != 1:
         raise InputError(
             f"labels has shape {array.shape}; expected one integer per node, shape ({n_nodes},)."
+            f"{_several_labels_hint(array)}"
         )
     if array.size != n_nodes:
         raise InputError(
@@ -100,6 +113,12 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
         if not (array == np.floor(array)).all():
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
+    if array.dtype.kind in "fu" and array.size and not _fits_int64(array):
+        raise InputError(
+            f"labels has {shown(array[np.abs(array).argmax()])}, which is no class and does not "
+            "mean unknown; pass classes 0..K-1, -1 where unknown."
+        )
+    if array.dtype.kind == "f":
         array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
         raise InputError(
@@ -169,9 +188,23 @@ def check_apart(name: str, nodes: IntArray, others: Mapping[str, IntArray], *, a
 def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntArray:
     """Return the labels (n_nodes,) to clamp at prediction time, -1 where none is known."""
     labels = check_labels(known_labels, n_nodes)
-    known = np.flatnonzero(labels != -1)
+    known = np.flatnonzero(labels != UNKNOWN)
     check_used_labels(labels, known, n_classes, "known_labels")
     return labels
+
+
+def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
+    """Return a name for each class as text, or None if there are no names."""
+    if class_names is None:
+        return None
+    if isinstance(class_names, str | bytes | dict | set) or not hasattr(class_names, "__len__"):
+        raise InputError(f"class_names is {shown(class_names)}; pass a list of names.")
+    if len(class_names) != n_classes:
+        raise InputError(
+            f"class_names has {len(class_names)} names for {n_classes} classes; "
+            "pass one for each class."
+        )
+    return [str(name) for name in class_names]
 
 
 def _float_matrix(values: Any, name: str) -> FloatArray:
@@ -215,3 +248,20 @@ def _is_finite(array: FloatArray) -> bool:
 
 def _bad_rows(array: FloatArray) -> int:
     return int((~np.isfinite(array)).any(axis=1).sum())
+
+
+def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
+    """Say what works for labels with one column for each class."""
+    if labels.ndim != 2 or labels.dtype.kind not in "iubf" or not np.isin(labels, (0, 1)).all():
+        return ""
+    if labels.size and (labels.sum(axis=1) == 1).all():
+        return " These are one-hot: pass labels.argmax(axis=1)."
+    return (
+        " A node with several labels (multi-label) is calibrated one column at a time, without a "
+        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
+        "labels[:, c] as labels and method='hts'."
+    )
+
+
+def _fits_int64(array: npt.NDArray[Any]) -> bool:
+    return array.min() >= -(2**63) and float(array.max()) < 2**63

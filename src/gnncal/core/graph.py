@@ -30,6 +30,7 @@ from gnncal.core.errors import InputError
 Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
 EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
+MOST_NODES = 1 << 31  # two of them fit into one 64-bit key
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 
 
@@ -314,8 +315,6 @@ def _group_by_receiver(
     the peak is one key for each edge beside the input.
     """
     bits = max(n_nodes - 1, 1).bit_length()
-    if 2 * bits > 63:
-        raise InputError(f"a graph of {n_nodes} nodes is too large; at most 2**31 are supported.")
     keys = receivers.astype(np.int64)
     keys <<= bits
     keys |= senders
@@ -354,6 +353,12 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
         if features is None and largest < 0:
             raise InputError("the graph has no edges and no features; pass n_nodes.")
         n_nodes = largest + 1 if features is None else features.shape[0]
+    if n_nodes > MOST_NODES:
+        what = f"n_nodes is {n_nodes}" if largest < MOST_NODES else f"a node is called {largest}"
+        raise InputError(
+            f"{what}; at most 2**31 nodes are supported, numbered from 0 without gaps. Number "
+            "your ids first: ids, edges = np.unique(edges, return_inverse=True)."
+        )
     if largest >= n_nodes:
         raise InputError(
             f"edge_index names node {largest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
 
 
 def plain(value: Any, *, digits: int | None = None) -> Any:
@@ -26,11 +28,11 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
     if isinstance(value, np.ndarray):
         return plain(value.tolist(), digits=digits)
     if isinstance(value, list | tuple):
-        return [plain(entry, digits=digits) for entry in value]
+        return _entries(value, digits)
     if isinstance(value, np.generic):
         return plain(value.item(), digits=digits)
     if isinstance(value, float):
-        return _number(value, digits)
+        return _entries([float(value)], digits)[0]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if value is None or isinstance(value, bool | int | str):
@@ -38,7 +40,13 @@ def plain(value: Any, *, digits: int | None = None) -> Any:
     return repr(value)
 
 
-def _number(value: float, digits: int | None) -> float | None:
-    if not math.isfinite(value):
-        return None
-    return value if digits is None else float(f"{value:.{digits}g}")
+def _entries(values: Sequence[Any], digits: int | None) -> list[Any]:
+    """Turn each entry into what JSON can say; long lists of numbers in one go."""
+    kinds = set(map(type, values))
+    if kinds <= ATOMS:
+        return list(values)
+    if kinds != {float}:
+        return [v if type(v) in ATOMS else plain(v, digits=digits) for v in values]
+    if digits is None:
+        return [v if math.isfinite(v) else None for v in values]
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]

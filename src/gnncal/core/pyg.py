@@ -58,6 +58,12 @@ def from_pyg(data: Any) -> Graph:
     return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
 
 
+def class_names_of(graph: Any) -> Any:
+    """Return the names of the classes that a ``Data`` has as ``class_names``, else None."""
+    names = None if isinstance(graph, Graph) else getattr(graph, "class_names", None)
+    return names if isinstance(names, list | tuple | np.ndarray) else None
+
+
 def as_graph(graph: Any) -> Graph | None:
     """Return the graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
     if graph is None or isinstance(graph, Graph):

@@ -42,6 +42,8 @@ START = 3.0  # times the square root of n: the first test has at least so many n
 # fail more often by bad luck and end the sequence; more would leave small coverages out of reach.
 SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
+TARGET_DIGITS = 3
+TARGET_STEP = 10.0**-TARGET_DIGITS
 STEP_RATIO = 1.01  # from one planned number of allowed mistakes to the next, beyond those
 
 
@@ -67,6 +69,42 @@ def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Cert
     return Certificate(float(ranked.confidence[n_decided - 1]), n_decided, n_decided - wrong)
 
 
+def is_certified(found: Certificate, target: float, confidence_level: float) -> bool:
+    """Return whether so many right decisions certify the target, at a threshold by itself."""
+    n, mistakes = np.array(found.n_decided), np.array(found.n_decided - found.n_correct)
+    return bool(p_values(n, mistakes, target) <= 1.0 - confidence_level)
+
+
+def best_target(ranked: RankedNodes, below: float, confidence_level: float) -> float:
+    """Return the highest target below this one that is certified, in whole steps; 0 if none is.
+
+    A target is certified as soon as its first test passes. Which nodes that test takes depends on
+    the target, so a lower target may fail where a higher one passes, and all of them are looked at.
+    """
+    targets = np.arange(1, ceil(below / TARGET_STEP - ROUNDING)) * TARGET_STEP
+    first = first_ranks(len(ranked.end), targets, confidence_level)
+    ends = ranked.end[np.maximum(first, 1) - 1]
+    p = p_values(ends, ranked.mistakes[ends - 1], targets)
+    passed = targets[(first > 0) & (p <= 1.0 - confidence_level)]
+    return round(float(passed.max(initial=0.0)), TARGET_DIGITS)
+
+
+def first_ranks(n: int, targets: FloatArray, confidence_level: float) -> IntArray:
+    """Return the first of the planned ranks for each target; 0 where there is none."""
+    planned, start = _planned_mistakes(n), ceil(START * np.sqrt(n))
+    low, high = np.full(len(targets), -1), np.full(len(targets), len(planned))
+    while (high - low > 1).any():  # at low, fewer nodes than the start pass; at high, they fail
+        middle = (low + high) // 2
+        p = p_values(np.full_like(middle, start - 1), planned[np.maximum(middle, 0)], targets)
+        enough = (middle < 0) | (p <= 1.0 - confidence_level)
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    ranks = np.full(len(targets), n)
+    inside = high < len(planned)
+    ranks[inside] = ranks_allowing(planned[high[inside]], n, targets[inside], confidence_level)
+    hopeless = ranks_allowing(np.zeros(len(targets), np.int64), n, targets, confidence_level) > n
+    return np.where(hopeless, 0, np.minimum(ranks, n))
+
+
 def tested_ends(ranked: RankedNodes, target: float, confidence_level: float) -> IntArray:
     """Return how many of the most confident nodes each test takes, rising, never inside a tie."""
     n = len(ranked.end)
@@ -84,7 +122,9 @@ def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
     return np.append(ranks[(ranks >= START * np.sqrt(n)) & (ranks < n)], n)
 
 
-def ranks_allowing(mistakes: IntArray, n: int, target: float, confidence_level: float) -> IntArray:
+def ranks_allowing(
+    mistakes: IntArray, n: int, target: float | FloatArray, confidence_level: float
+) -> IntArray:
     """Return the fewest decided nodes among which so many mistakes pass, at most n + 1."""
     low, high = mistakes.copy(), np.full_like(mistakes, n + 1)  # fails at low, passes at high
     while (high - low > 1).any():
@@ -99,7 +139,7 @@ def fewest_nodes(target: float, confidence_level: float) -> int:
     return max(ceil(log1p(-confidence_level) / log(target) - ROUNDING), 1)
 
 
-def p_values(n: IntArray, mistakes: IntArray, target: float) -> FloatArray:
+def p_values(n: IntArray, mistakes: IntArray, target: float | FloatArray) -> FloatArray:
     """P(Bin(n, 1 - target) <= mistakes): how surprising so few mistakes are at the target."""
     return special.bdtr(mistakes.astype(np.float64), n, 1.0 - target)
 

@@ -10,21 +10,27 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import stats
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.checks import check_probs
-from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
+from gnncal.core.errors import GnncalWarning, InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.tabular import Table, Tabular, count, text
 from gnncal.core.tabular import number as shown_number
 from gnncal.decisions.aps import APS
 from gnncal.decisions.daps import DAPS
-from gnncal.decisions.outcomes import check_calibration
+from gnncal.decisions.node_numbers import (
+    new_numbers,
+    numbers_by_id,
+    numbers_by_row,
+    numbers_of_calibration_rows,
+)
+from gnncal.decisions.outcomes import INFINITE, check_calibration
+from gnncal.decisions.persistence import Saved
 from gnncal.decisions.raps import RAPS
-from gnncal.decisions.scores import ConformalScore
+from gnncal.decisions.scores import ConformalScore, check_scores
 from gnncal.nodes import check_graph
 
 SCORES: dict[str, type[ConformalScore]] = {"aps": APS, "raps": RAPS, "daps": DAPS}
@@ -98,7 +104,7 @@ class ConformalReport(Tabular):
         return [Table(self.sentence, ("quantity", "value"), rows)]
 
 
-class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
+class ConformalClassifier(Saved):
     """Gives each node a set of classes that contains the true one with a chosen probability.
 
     The guarantee: if the calibration nodes were drawn at random from the same pool as a new node,
@@ -127,14 +133,18 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         Put the predicted class into sets that would be empty, which only adds coverage. A good
         model with a modest ``coverage`` has many empty sets otherwise.
     random_state : int, default=0
-        Seed of one random number for each node. The number belongs to the row, so two orders of
-        the same nodes give different sets, which are equally good. ``APS(randomised=False)``
-        uses no such numbers.
+        Seed of one random number for each node. The number belongs to the node's id, or to its
+        row where the nodes of one graph are given without ids. ``APS(randomised=False)`` uses
+        no such numbers.
 
     Attributes
     ----------
     threshold_ : float
         A class belongs to the set if its score is at most this. Infinite with too few nodes.
+    n_graph_nodes_ : int or None
+        Number of rows of ``fit`` if there were more than the calibration nodes.
+    has_ids_ : bool
+        Whether ``fit`` was given ids.
     report_ : ConformalReport
         What was found, with limits between which the coverage of a single fit lies.
 
@@ -152,9 +162,11 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
     >>> probs = generator.dirichlet([1, 1, 1], size=1000)
     >>> labels = np.array([generator.choice(3, p=row) for row in probs])
     >>> conformal = ConformalClassifier(coverage=0.9).fit(probs[:500], labels[:500])
-    >>> sets = conformal.predict_set(probs[500:])
+    >>> sets = conformal.predict_set(probs[500:], ids=range(500))
     >>> float(sets[np.arange(500), labels[500:]].mean()), float(sets.sum(axis=1).mean())
-    (0.882, 1.98)
+    (0.894, 2.028)
+    >>> bool((conformal.predict_set(probs[507:508], ids=[7]) == sets[7]).all())
+    True
 
     """
 
@@ -165,7 +177,16 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         "random_state": whole_number(at_least=0),
     }
 
+    saved_facts: ClassVar[dict[str, Constraint]] = {
+        "threshold": number() | INFINITE,
+        "n_calibration": whole_number(at_least=1),
+        "n_graph_nodes": whole_number(at_least=2) | NONE,
+        "has_ids": FLAG,
+    }
+
     threshold_: float
+    n_graph_nodes_: int | None
+    has_ids_: bool
     report_: ConformalReport
 
     def __init__(
@@ -181,7 +202,9 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         self.nonempty = nonempty
         self.random_state = random_state
 
-    def fit(self, probs: Any, labels: Any, graph: Any = None, *, nodes: Any = None) -> Self:
+    def fit(
+        self, probs: Any, labels: Any, graph: Any = None, *, nodes: Any = None, ids: Any = None
+    ) -> Self:
         """Find the threshold of the scores on the calibration nodes.
 
         Parameters
@@ -194,6 +217,10 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             The graph of these nodes, for scores that need one.
         nodes : array_like, optional
             Calibration nodes, mask or indices. Default: every node whose label is not -1.
+        ids : array_like of shape (n_nodes,), optional
+            Your own name of each node, whole numbers or texts, if :meth:`predict_set` will name
+            nodes by it. Default: where there are more rows than calibration nodes, the rows are
+            the nodes 0..N-1 of one graph.
 
         Returns
         -------
@@ -206,23 +233,28 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             If an array or a parameter cannot be used, or a graph is needed and missing.
 
         """
-        for name, constraint in self.constraints.items():
-            constraint.check(name, getattr(self, name))
+        self.check_params()
         score = self._score()
-        score.check()
         checked, chosen, used = check_calibration(probs, labels, nodes)
         known = self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
-        scores = score.scores(checked, self._uniform(len(checked), fresh=False), known)
-        self.n_classes_ = checked.shape[1]
-        # Rows beside the calibration nodes are nodes of the same graph, to be predicted later.
-        self.n_graph_nodes_ = len(checked) if chosen.size < len(checked) else None
+        n_nodes, n_classes = checked.shape
+        if ids is not None:
+            uniform = numbers_by_id(ids, n_nodes, self.random_state)
+        elif chosen.size < n_nodes:  # the others are nodes of the same graph, to be predicted later
+            uniform = numbers_by_row(n_nodes, self.random_state)
+        else:
+            uniform = numbers_of_calibration_rows(n_nodes, self.random_state)
+        scores = check_scores(score, score.scores(checked, uniform, known), checked.shape)
+        self.n_classes_ = n_classes
+        self.n_graph_nodes_ = n_nodes if chosen.size < n_nodes else None
+        self.has_ids_ = ids is not None
         self.threshold_ = conformal_quantile(scores[chosen, used], self.coverage)
         self.report_ = self._report(chosen.size)
         if self.threshold_ == np.inf:
             warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
         return self
 
-    def predict_set(self, probs: Any, graph: Any = None) -> BoolArray:
+    def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
         """Return the set of classes of each node.
 
         Parameters
@@ -232,6 +264,12 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             ``fit`` had more than the calibration nodes, they are taken to be the same nodes.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
+        ids : array_like of shape (n_nodes,), optional
+            The name of each node, whole numbers or texts. If ``fit`` was given none, these are the
+            numbers of its rows, or any names for nodes that it has not seen. A node with an id
+            has the same set in every call, whichever nodes it is asked with. Without ids, rows
+            other than those of the fitted graph get new random numbers in each call: the coverage
+            is the same, but asking twice may give two sets.
 
         Returns
         -------
@@ -241,7 +279,8 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the probabilities have another number of classes, or a graph is needed and missing.
+            If the probabilities have another number of classes, a graph is needed and missing, or
+            ``fit`` was given ids and these are the nodes of its graph without ids.
 
         """
         check_is_fitted(self, "threshold_")
@@ -254,12 +293,38 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             )
         score = self._score()
         known = self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
-        uniform = self._uniform(n_nodes, fresh=n_nodes != self.n_graph_nodes_)
-        sets = score.scores(checked, uniform, known) <= self.threshold_
+        scores = score.scores(checked, self._uniform(n_nodes, ids), known)
+        sets = check_scores(score, scores, checked.shape) <= self.threshold_
         if self.nonempty:
             empty = np.flatnonzero(~sets.any(axis=1))
             sets[empty, checked[empty].argmax(axis=1)] = True
         return sets
+
+    def check_params(self) -> None:
+        """Check the parameters of the constructor, and those of the score."""
+        super().check_params()
+        self._score().check()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "threshold": self.threshold_,
+            "n_calibration": self.report_.n_calibration,
+            "n_graph_nodes": self.n_graph_nodes_,
+            "has_ids": self.has_ids_,
+        }
+
+    def _restore(self, facts: dict[str, Any]) -> None:
+        n, n_graph_nodes = facts["n_calibration"], facts["n_graph_nodes"]
+        if conformal_rank(n, self.coverage) > n and facts["threshold"] != np.inf:
+            raise InputError(
+                f"threshold is {shown(facts['threshold'])}, but {n} calibration nodes give none."
+            )
+        if n_graph_nodes is not None and n_graph_nodes <= n:
+            raise InputError(f"{n} of {n_graph_nodes} nodes cannot be those of the calibration.")
+        self.threshold_ = float(facts["threshold"])
+        self.n_graph_nodes_ = n_graph_nodes
+        self.has_ids_ = facts["has_ids"]
+        self.report_ = self._report(n)
 
     def _score(self) -> ConformalScore:
         return SCORES[self.score]() if isinstance(self.score, str) else self.score
@@ -272,9 +337,18 @@ class ConformalClassifier(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{type(score).__name__} needs a graph; pass {call}.")
         return known
 
-    def _uniform(self, n_nodes: int, *, fresh: bool) -> FloatArray:
-        """One random number for each node; fresh ones are independent of those of ``fit``."""
-        return np.random.default_rng([self.random_state, int(fresh)]).random(n_nodes)
+    def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
+        """One random number for each node to predict."""
+        if ids is not None:
+            return numbers_by_id(ids, n_nodes, self.random_state)
+        if n_nodes != self.n_graph_nodes_:
+            return new_numbers(n_nodes)
+        if self.has_ids_:
+            raise InputError(
+                "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
+                "predict_set(probs, ids=...) with the ids of these rows."
+            )
+        return numbers_by_row(n_nodes, self.random_state)
 
     def _report(self, n: int) -> ConformalReport:
         # Given the calibration nodes, the coverage of continuous scores has this law.

@@ -115,7 +115,9 @@ def selective_curve(
         Calibration nodes, mask or indices. Default: every node whose label is not -1.
     decision_nodes : array_like, optional
         Nodes that the coverage is a share of, mask or indices. Default: all nodes that are no
-        calibration nodes, or all nodes if there is no other.
+        calibration nodes, or all nodes if there is no other. If all calibration nodes have the
+        same predicted class, the thresholds say nothing about other classes, and only nodes of
+        that predicted class are counted.
     confidence_level : float, default=0.9
         Probability with which the guarantee of each target holds.
 
@@ -145,12 +147,23 @@ def selective_curve(
     SHARE.check("confidence_level", confidence_level)
     wanted = _check_targets(targets)
     checked, chosen, used = check_calibration(probs, labels, nodes)
-    others = _decision_nodes(decision_nodes, len(checked), chosen)
-    ranked = rank_nodes(checked, chosen, used)
-    found = [certify(ranked, target, confidence_level) for target in wanted.tolist()]
-    return _curve(
-        wanted, found, np.sort(confidences(checked)[others]), chosen.size, confidence_level
-    )
+    others = _decision_nodes(decision_nodes, checked.argmax(axis=1), chosen)
+    return curve_of(checked, chosen, used, others, wanted, confidence_level)
+
+
+def curve_of(
+    probs: FloatArray,
+    nodes: IntArray,
+    labels: IntArray,
+    decision_nodes: IntArray,
+    targets: FloatArray,
+    confidence_level: float,
+) -> SelectiveCurve:
+    """:func:`selective_curve` of checked arrays; ``labels`` (n,) are those of ``nodes`` (n,)."""
+    ranked = rank_nodes(probs, nodes, labels)
+    found = [certify(ranked, target, confidence_level) for target in targets.tolist()]
+    confidence = np.sort(confidences(probs)[decision_nodes])
+    return _curve(targets, found, confidence, nodes.size, confidence_level)
 
 
 def _curve(
@@ -187,11 +200,16 @@ def _check_targets(targets: Any) -> FloatArray:
     return wanted.astype(np.float64)
 
 
-def _decision_nodes(given: Any, n_nodes: int, calibration: IntArray) -> IntArray:
+def _decision_nodes(given: Any, predictions: IntArray, calibration: IntArray) -> IntArray:
+    """Return the nodes to decide; ``predictions`` (n_nodes,) are the predicted classes."""
+    n_nodes = len(predictions)
     if given is None:
-        others = np.ones(n_nodes, dtype=np.bool_)
+        first = predictions[calibration[0]]
+        is_one_class = (predictions[calibration] == first).all()
+        pool = predictions == first if is_one_class else np.ones(n_nodes, dtype=np.bool_)
+        others = pool.copy()
         others[calibration] = False
-        return np.flatnonzero(others) if others.any() else np.arange(n_nodes)
+        return np.flatnonzero(others if others.any() else pool)
     nodes = check_nodes(given, n_nodes, name="decision_nodes")
     if nodes.size == 0:
         raise InputError("decision_nodes is empty; pass the nodes that are to be decided.")

@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_nodes, check_probs, check_used_labels
+from gnncal.core.checks import (
+    UNKNOWN,
+    check_labels,
+    check_nodes,
+    check_probs,
+    check_used_labels,
+)
+from gnncal.core.constraints import Constraint
 from gnncal.core.errors import InputError
+
+# A threshold that no node reaches, or that every class stays below.
+INFINITE = Constraint("infinity", lambda value: type(value) is float and value == np.inf)
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ def check_calibration(probs: Any, labels: Any, nodes: Any) -> tuple[FloatArray, 
     checked = check_probs(probs)
     n_nodes, n_classes = checked.shape
     all_labels = check_labels(labels, n_nodes)
-    chosen = check_nodes(all_labels >= 0 if nodes is None else nodes, n_nodes)
+    chosen = check_nodes(all_labels != UNKNOWN if nodes is None else nodes, n_nodes)
     if chosen.size == 0:
         raise InputError(
             "there is no calibration node; pass nodes with known labels that the model and its "

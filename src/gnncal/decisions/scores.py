@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.constraints import Constraint
+from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 
 
@@ -83,6 +84,26 @@ class ConformalScore(ABC):
             If the score needs a graph and there is none.
 
         """
+
+
+def check_scores(score: ConformalScore, scores: Any, shape: tuple[int, int]) -> FloatArray:
+    """Return what a score has computed, a number for each class of each node, or say what it is.
+
+    A comparison with NaN is false, so that such a class would silently be in no set.
+    """
+    name, array = type(score).__name__, as_numpy(scores)
+    if array.shape != shape or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"the scores of {name} have shape {array.shape} and dtype {array.dtype}; expected one "
+            f"number for each node and class, shape {shape}."
+        )
+    bad = np.isnan(array).any(axis=1)
+    if bad.any():
+        raise InputError(
+            f"the scores of {name} are NaN for {int(bad.sum())} of {len(array)} nodes (first: row "
+            f"{int(bad.argmax())}); a score must be a number for every class."
+        )
+    return array
 
 
 def ranked_mass(probs: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

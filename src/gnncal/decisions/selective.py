@@ -8,17 +8,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray
 from gnncal.core.checks import check_probs
-from gnncal.core.constraints import Constraint, number
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.constraints import Constraint, number, whole_number
+from gnncal.core.errors import GnncalWarning, InputError, shown
 from gnncal.core.tabular import Table, Tabular, count, text
 from gnncal.core.tabular import number as shown_number
-from gnncal.decisions.certificate import accuracy_bounds, certify, fewest_nodes
-from gnncal.decisions.outcomes import check_calibration, confidences, rank_nodes
+from gnncal.decisions.certificate import (
+    Certificate,
+    accuracy_bounds,
+    best_target,
+    certify,
+    fewest_nodes,
+    is_certified,
+)
+from gnncal.decisions.outcomes import INFINITE, check_calibration, confidences, rank_nodes
+from gnncal.decisions.persistence import Saved
 from gnncal.metrics.proportions import clopper_pearson
 
 SHARE = number(above=0, below=1)
@@ -53,6 +60,10 @@ class SelectiveReport(Tabular):
         Accuracy of the decided calibration nodes; NaN without any.
     accuracy_bound : float
         Lower Clopper-Pearson limit of it at the confidence level, or NaN.
+    best_target : float
+        The target itself if it is certified. Otherwise the highest target, in steps of 0.001,
+        that these labels certify; 0 if there is none. It is chosen by the labels, so if it is
+        certified on the same labels it is missed more often than the level says.
 
     Examples
     --------
@@ -79,6 +90,7 @@ class SelectiveReport(Tabular):
     coverage_high: float
     accuracy: float
     accuracy_bound: float
+    best_target: float
 
     @property
     def sentence(self) -> str:
@@ -90,13 +102,22 @@ class SelectiveReport(Tabular):
                 f"No node can be decided automatically at {target} accuracy: no threshold is "
                 f"certified with {self.n_calibration:,} calibration nodes. It takes at least "
                 f"{fewest:,} of them above the threshold, all predicted correctly, and more if "
-                "some are wrong. Lower the target or label more nodes."
+                f"some are wrong. {self._advice}"
             )
         return (
             f"Nodes with a confidence of at least {self.threshold:.4f} can be decided "
             f"automatically, about {100 * self.coverage:.1f} % of them. With probability at least "
             f"{level} over the draw of the calibration nodes, at least {target} of such decisions "
             "are right."
+        )
+
+    @property
+    def _advice(self) -> str:
+        if self.best_target == 0:
+            return "No lower target is certified either. Label more nodes."
+        return (
+            f"Lower the target to {100 * self.best_target:g} %, the highest that these labels "
+            "certify, or label more nodes."
         )
 
     def _tables(self) -> Sequence[Table]:
@@ -113,10 +134,13 @@ class SelectiveReport(Tabular):
             [text("accuracy", "accuracy among the decided"), shown_number(self.accuracy, 4)],
             [text("accuracy_bound", bound), shown_number(self.accuracy_bound, 4)],
         ]
+        if self.n_decided == 0:
+            best = "highest target that is certified"
+            rows.append([text("best_target", best), shown_number(self.best_target, 3)])
         return [Table(self.sentence, ("quantity", "value"), rows)]
 
 
-class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
+class SelectiveClassifier(Saved):
     """Decides which nodes may be decided automatically, with a certified accuracy.
 
     ``fit`` finds the lowest confidence threshold that is certified on calibration nodes, and
@@ -135,8 +159,9 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
     * when labels are known for a special kind of nodes only, such as old or well-connected ones.
 
     The guarantee is for all decided nodes together, not for each class, each region of the
-    graph or each node. It is about the chance of a right decision: among few decided nodes the
-    share of right ones still varies by luck.
+    graph or each node. Fitted on the calibration nodes of one predicted class (``nodes=``), it is
+    for nodes of that predicted class: pass only those to ``decide``. It is about the chance of a
+    right decision: among few decided nodes the share of right ones still varies by luck.
 
     Parameters
     ----------
@@ -185,6 +210,14 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
         "confidence_level": SHARE,
     }
 
+    saved_facts: ClassVar[dict[str, Constraint]] = {
+        "threshold": number(at_least=0, at_most=1.01) | INFINITE,  # rows sum to one, or nearly
+        "n_calibration": whole_number(at_least=1),
+        "n_decided": whole_number(at_least=0),
+        "n_correct": whole_number(at_least=0),
+        "best_target": number(at_least=0, below=1),
+    }
+
     threshold_: float
     coverage_: float
     accuracy_bound_: float
@@ -218,18 +251,15 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
             If an array or a parameter cannot be used.
 
         """
-        for name, constraint in self.constraints.items():
-            constraint.check(name, getattr(self, name))
+        self.check_params()
         checked, chosen, used = check_calibration(probs, labels, nodes)
-        found = certify(
-            rank_nodes(checked, chosen, used), self.target_accuracy, self.confidence_level
-        )
+        ranked = rank_nodes(checked, chosen, used)
+        found = certify(ranked, self.target_accuracy, self.confidence_level)
+        best = self.target_accuracy
+        if found.n_decided == 0:
+            best = best_target(ranked, self.target_accuracy, self.confidence_level)
         self.n_classes_ = checked.shape[1]
-        self.threshold_ = found.threshold
-        self.report_ = self._report(found.n_decided, found.n_correct, chosen.size)
-        self.n_decided_ = found.n_decided
-        self.coverage_ = self.report_.coverage
-        self.accuracy_bound_ = self.report_.accuracy_bound
+        self._conclude(found, chosen.size, float(best))
         if found.n_decided == 0:
             warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
         return self
@@ -262,13 +292,22 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
             )
         return confidences(checked) >= self.threshold_
 
-    def _report(self, n_decided: int, n_correct: int, n_calibration: int) -> SelectiveReport:
+    def _conclude(self, found: Certificate, n_calibration: int, best: float) -> None:
+        """Set what a fit leaves."""
+        self.threshold_ = found.threshold
+        self.n_decided_ = found.n_decided
+        self.report_ = self._report(found, n_calibration, best)
+        self.coverage_ = self.report_.coverage
+        self.accuracy_bound_ = self.report_.accuracy_bound
+
+    def _report(self, found: Certificate, n_calibration: int, best: float) -> SelectiveReport:
+        n_decided, n_correct = found.n_decided, found.n_correct
         low, high = clopper_pearson(n_decided, n_calibration, level=INTERVAL_LEVEL)
         bound = accuracy_bounds(np.array(n_decided), np.array(n_correct), self.confidence_level)
         return SelectiveReport(
             target_accuracy=float(self.target_accuracy),
             confidence_level=float(self.confidence_level),
-            threshold=self.threshold_,
+            threshold=found.threshold,
             n_calibration=n_calibration,
             n_decided=n_decided,
             n_correct=n_correct,
@@ -277,4 +316,27 @@ class SelectiveClassifier(BaseEstimator):  # type: ignore[misc]
             coverage_high=float(high),
             accuracy=n_correct / n_decided if n_decided else float("nan"),
             accuracy_bound=float(bound),
+            best_target=best,
         )
+
+    def _facts(self) -> dict[str, Any]:
+        return {name: getattr(self.report_, name) for name in self.saved_facts}
+
+    def _restore(self, facts: dict[str, Any]) -> None:
+        found = Certificate(float(facts["threshold"]), facts["n_decided"], facts["n_correct"])
+        n, best = facts["n_calibration"], float(facts["best_target"])
+        if not found.n_correct <= found.n_decided <= n:
+            raise InputError(
+                f"{found.n_correct} right decisions of {found.n_decided} on {n} nodes cannot be."
+            )
+        certified = found.n_decided > 0 and is_certified(
+            found, self.target_accuracy, self.confidence_level
+        )
+        if certified != np.isfinite(found.threshold) or certified != (found.n_decided > 0):
+            raise InputError(
+                f"threshold is {shown(found.threshold)}, which {found.n_correct} right decisions "
+                f"of {found.n_decided} do not certify."
+            )
+        if best > self.target_accuracy or certified != (best == self.target_accuracy):
+            raise InputError(f"best_target is {best:g}, which does not fit the target.")
+        self._conclude(found, n, best)

@@ -51,7 +51,9 @@ def hold_out(nodes: Any, *, share: float = 0.5, random_state: int = 0) -> tuple[
     number(above=0, below=1).check("share", share)
     SEED.check("random_state", random_state)
     array = as_numpy(nodes)
-    n_nodes = array.size if array.dtype == np.bool_ else int(array.max(initial=-1)) + 1
+    n_nodes = array.size  # of a mask
+    if array.dtype.kind in "iu":
+        n_nodes = int(array.max(initial=-1)) + 1
     chosen = check_nodes(array, n_nodes)
     n_held = round(share * chosen.size)
     if not 0 < n_held < chosen.size:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
+    UNKNOWN,
+    check_apart,
     check_labels,
     check_logits,
     check_nodes,
@@ -19,9 +21,13 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
+from gnncal.files.atomic import as_path
 
 PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
-DECISION_FILES = ("decisions.npz", "decisions.parquet")
+DECISION_FILES = (  # of either format, and what made them
+    *("decisions.npz", "decisions.parquet"),
+    *("selective.safetensors", "conformal.safetensors"),
+)
 
 
 @dataclass(frozen=True)
@@ -90,13 +96,13 @@ class Bundle:
         if labels_required and nodes.size == 0:
             raise InputError("val_mask is empty; calibration needs labelled validation nodes.")
         if test is None:
-            rest = all_labels >= 0
+            rest = all_labels != UNKNOWN
             rest[train_nodes] = rest[nodes] = False
             test_nodes: IntArray = np.flatnonzero(rest)
         else:
             test_nodes = check_nodes(test, n_nodes, name="test_mask")
         _check_disjoint(train_mask=train_nodes, val_mask=nodes, test_mask=test_nodes)
-        test_nodes = test_nodes[all_labels[test_nodes] >= 0]
+        test_nodes = test_nodes[all_labels[test_nodes] != UNKNOWN]
         check_used_labels(all_labels, test_nodes, n_classes, "labels of test_mask")
         if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
             raise InputError(
@@ -154,7 +160,7 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
     """
     from gnncal.files import npz, parquet
 
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         return parquet.read(path, labels_required=labels_required)
     if not path.exists():
@@ -197,7 +203,7 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
     """Read probabilities in the order of the bundle's nodes, matched by id if there are ids."""
     from gnncal.files import npz, parquet
 
-    path = Path(path)
+    path = as_path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a probabilities file.")
     reader = parquet.read_probabilities if path.suffix == ".parquet" else npz.read_probabilities
@@ -213,12 +219,8 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
 
 def _check_disjoint(**splits: IntArray) -> None:
     for (name, nodes), (other, others) in combinations(splits.items(), 2):
-        shared = np.intersect1d(nodes, others)
-        if shared.size:
-            raise InputError(
-                f"{name} and {other} share {shared.size} nodes (first: {int(shared[0])}); keep "
-                "training, calibration and test nodes apart."
-            )
+        advice = "keep training, calibration and test nodes apart"
+        check_apart(name, nodes, {other: others}, advice=advice)
 
 
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:

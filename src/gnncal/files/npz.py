@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import Arrays, read_npz
-from gnncal.files.atomic import write_atomically
+from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle
 from gnncal.files.csr import csr_from_parts
 
@@ -126,6 +127,8 @@ def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
         arrays["class_names"] = np.array(bundle.class_names)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    with ZipFile(buffer, "a") as archive:
+        archive.comment = SIGN.encode()
     write_atomically(path, buffer.getvalue())
 
 

@@ -1,8 +1,8 @@
 """Bundles as a folder of Parquet files.
 
-``nodes.parquet`` has the columns id, label (null or -1 where unknown), split (train, val, test or
-null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in the
-schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
+``nodes.parquet`` has the columns id, label (null, NaN or -1 where unknown), split (train, val, test
+or null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in
+the schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
 names.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,14 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
+from gnncal.files.agreement import Table, class_names_in, read_together
 from gnncal.files.archives import check_expansion
-from gnncal.files.atomic import write_atomically
+from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle, rows_of
+from gnncal.files.kinds import is_uuid
+from gnncal.files.numbered import number_of, numbered_columns
+from gnncal.files.partitions import partition_value
+from gnncal.files.sources import DataFile, find_source
 
 SPLITS = ("train", "val", "test")
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
@@ -92,9 +98,10 @@ def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
 def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    table = pa.table(columns)
+    about = {SIGN: ""}
     if bundle.class_names is not None:
-        table = table.replace_schema_metadata({"class_names": json.dumps(bundle.class_names)})
+        about["class_names"] = json.dumps(bundle.class_names)
+    table = pa.table(columns).replace_schema_metadata(about)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     write_atomically(path, sink.getvalue().to_pybytes())
@@ -102,28 +109,59 @@ def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
 
 
 def _read_table(path: Path, required: list[str]) -> Any:
-    """Return the columns that may be of use; sizes and types are looked at before they are read."""
-    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-    if not path.is_file():
+    """Return the columns that may be of use; sizes and types are looked at before they are read.
+
+    A folder with the name of a file is a table of several files, by the rules of sources.py. The
+    metadata of the schema holds the class names, if the files have some.
+    """
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    if not path.exists():
         raise InputError(f"there is no file {path}.")
+    files = read_together(find_source(str(path), path.stem), _is_of_use)
+    parts = [_read_file(files, file, required).select(files.types) for file in files.source.files]
+    names = files.class_names
+    metadata = None if names is None else {"class_names": json.dumps(names)}
+    return pa.concat_tables(part.replace_schema_metadata(metadata) for part in parts)
+
+
+def _read_file(table: Table, file: DataFile, required: list[str]) -> Any:
+    """Read one file; its columns get the types of the whole table."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    path = Path(file.path)
     try:
-        with pq.ParquetFile(path) as file:
-            schema, n_rows = file.schema_arrow, file.metadata.num_rows
-            _check_names(schema.names, required, path)
+        with pq.ParquetFile(path) as opened:
+            schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
+            _check_names([*schema.names, *table.partitions], required, path)
             wanted = [name for name in schema.names if _is_of_use(name)]
-            _check_types(schema, wanted, path)
+            _check_types(table, [*wanted, *table.partitions], path)
             check_expansion(path, 8 * n_rows * len(wanted))
-            table = file.read(wanted)
-        table.validate(full=True)  # text that is no UTF-8 would fail later
+            part = opened.read(wanted)
+        part.validate(full=True)  # text that is no UTF-8 would fail later
+        for number, name in enumerate(wanted):
+            part = part.set_column(number, name, _plain(part[name], table.types[name]))
+        for name in table.partitions:
+            value = partition_value(file.partition[name], table.types[name])
+            part = part.append_column(name, pa.repeat(pa.scalar(value, table.types[name]), n_rows))
     except InputError:
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
         raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
-    return table
+    return part
+
+
+def _plain(values: Any, kind: Any) -> Any:
+    """Return a column in the type that it has in the whole table; UUIDs become text."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    if is_uuid(kind):
+        found = (getattr(value, "bytes", value) for value in values.to_pylist())
+        texts = [None if code is None else str(UUID(bytes=code)) for code in found]
+        return pa.array(texts, pa.string())
+    return values.cast(kind, safe=False)  # whole numbers may become floats
 
 
 def _is_of_use(name: str) -> bool:
-    return name in COLUMNS or (name[:1] in ("z", "p") and name[1:].isdigit())
+    return name in COLUMNS or any(number_of(name, prefix) is not None for prefix in "zp")
 
 
 def _check_names(names: list[str], required: list[str], path: Path) -> None:
@@ -137,30 +175,25 @@ def _check_names(names: list[str], required: list[str], path: Path) -> None:
         raise InputError(f"{path} has the column {twice[0]} more than once.")
 
 
-def _check_types(schema: Any, names: list[str], path: Path) -> None:
+def _check_types(table: Table, names: list[str], path: Path) -> None:
     types = require("pyarrow", extra="parquet", purpose="reading Parquet").types
     for name in names:
-        kind = schema.field(name).type
-        while types.is_dictionary(kind):
-            kind = kind.value_type
+        kind = table.types[name]
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
-        is_text = types.is_string(kind) or types.is_large_string(kind)
-        if not (is_number or (is_text and name in COLUMNS)):
+        is_text = types.is_string(kind)
+        if not (is_number or ((is_text or is_uuid(kind)) and name in COLUMNS)):
             expected = "numbers or text" if name in COLUMNS else "numbers"
             raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
 
 
 def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
-    names = [
-        n for n in table.column_names if n[: len(prefix)] == prefix and n[len(prefix) :].isdigit()
-    ]
-    expected = [f"{prefix}{c}" for c in range(len(names))]
-    if not names or sorted(names) != sorted(expected):
+    names = numbered_columns(table.column_names, prefix, f"{path}")
+    if not names:
         raise InputError(
             f"{path} needs the columns {prefix}0, {prefix}1, ... without gaps; it has "
             f"{', '.join(table.column_names)}."
         )
-    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in expected], axis=1)
+    return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in names], axis=1)
 
 
 def _column(table: Any, name: str) -> npt.NDArray[Any]:
@@ -174,20 +207,6 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
     return values.astype(str)
 
 
-def class_names_in(schema: Any, where: Path | str) -> list[str] | None:
-    """Return the class names in the metadata of a Parquet schema, None if it has none."""
-    metadata = schema.metadata or {}
-    if b"class_names" not in metadata:
-        return None
-    try:
-        names = json.loads(metadata[b"class_names"])
-    except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
-        raise InputError(f"class_names in {where} is not a JSON list of names.")
-    return [str(name) for name in names]
-
-
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     if "label" not in table.column_names:
         return np.full(table.num_rows, -1)
@@ -197,7 +216,8 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
             f"the column label is of type {table['label'].type}; use integers or class names."
         )
     if not any(isinstance(value, str) for value in column):
-        return np.array([-1 if value is None else value for value in column])
+        # NaN, which is not itself, is what pandas has where a number is missing.
+        return np.array([-1 if value is None or value != value else value for value in column])
     if names is None:
         raise InputError(
             f"labels in {folder / 'nodes.parquet'} are names but the file does not say which z "

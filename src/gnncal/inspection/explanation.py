@@ -35,17 +35,20 @@ class Explanation:
 
 
 def explain(
-    calibrator: Calibrator, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: Calibrator, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation | None:
     """Take the temperatures of ``nodes`` apart, or return None for methods without a law."""
     for kind, explained in _LAWS.items():
         if isinstance(calibrator, kind):
-            return explained(calibrator, seen, temperature, nodes)
+            return explained(calibrator, around, temperature, nodes)
     return None
 
 
 def _one_for_all(
-    calibrator: TemperatureScaling, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: TemperatureScaling,
+    around: Neighbourhood,
+    temperature: FloatArray,
+    nodes: IntArray,
 ) -> Explanation:
     return Explanation(
         ("one temperature for every node",),
@@ -55,14 +58,14 @@ def _one_for_all(
 
 
 def _structural(
-    calibrator: Structural, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: Structural, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation:
-    entropy = seen.entropy[nodes]
+    entropy = around.entropy[nodes]
     certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
     level = entropy_temperature(entropy, certain, uncertain)
-    s = centred(seen.covariates[nodes], calibrator.centre_)
+    s = centred(around.covariates[nodes], calibrator.centre_)
     neighbourhood = np.exp(s * calibrator.weights_)
-    offset = np.exp(calibrator.class_offsets_[seen.predictions[nodes]])
+    offset = np.exp(calibrator.class_offsets_[around.predictions[nodes]])
     return Explanation(
         ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
         np.column_stack([level, neighbourhood, offset]),
@@ -72,7 +75,7 @@ def _structural(
 
 
 def _homophily(
-    calibrator: HoTS, seen: Neighbourhood, temperature: FloatArray, nodes: IntArray
+    calibrator: HoTS, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation:
     base = calibrator.base_temperature_
     return Explanation(

@@ -1,4 +1,4 @@
-"""What was calibrated: the graph's size, its splits, its degrees and its homophily."""
+"""What was calibrated: the nodes and their splits, the graph's degrees and its homophily."""
 
 from __future__ import annotations
 
@@ -35,15 +35,10 @@ class ClassCounts:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A graph with its splits in a few numbers."""
+class Structure:
+    """The edges of a graph in a few numbers."""
 
-    n_nodes: int
     n_edges: int
-    n_classes: int
-    n_train: int
-    n_calibration: int
-    n_test: int
     n_isolated: int  # nodes without any neighbour
     undirected: bool
     mean_degree: float
@@ -51,7 +46,19 @@ class Facts:
     support: Histogram  # of the prediction among the neighbours: the estimated homophily
     label_homophily: Histogram | None  # where a node and a neighbour of it are labelled
     mean_label_homophily: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Nodes, their classes and splits in a few numbers."""
+
+    n_nodes: int
+    n_classes: int
+    n_train: int
+    n_calibration: int
+    n_test: int
     classes: ClassCounts
+    structure: Structure | None  # None without a graph
 
 
 def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
@@ -66,37 +73,26 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     )
 
 
-def describe_graph(
-    graph: Graph,
+def describe_nodes(
     labels: IntArray,
     predictions: IntArray,
-    support: FloatArray,
     splits: dict[str, IntArray],
     class_names: Sequence[str],
+    structure: Structure | None,
 ) -> Facts:
-    """Collect the facts of a graph; ``splits`` has the nodes of train, calibration and test."""
+    """Collect the facts; ``splits`` has the nodes of train, calibration and test."""
     n_classes = len(class_names)
-    homophily = label_homophily(graph, labels)
-    known = ~np.isnan(homophily)
 
     def counts(nodes: IntArray) -> IntArray:
         found = labels[nodes]
         return np.bincount(found[found >= 0], minlength=n_classes)[:n_classes]
 
     return Facts(
-        n_nodes=graph.n_nodes,
-        n_edges=graph.n_edges,
+        n_nodes=len(labels),
         n_classes=n_classes,
         n_train=len(splits["train"]),
         n_calibration=len(splits["calibration"]),
         n_test=len(splits["test"]),
-        n_isolated=int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
-        undirected=graph.is_undirected,
-        mean_degree=graph.n_edges / graph.n_nodes,
-        degree=degree_histogram(graph.in_degree),
-        support=share_histogram(support),
-        label_homophily=share_histogram(homophily) if known.any() else None,
-        mean_label_homophily=float(homophily[known].mean()) if known.any() else None,
         classes=ClassCounts(
             class_names,
             counts(splits["train"]),
@@ -104,6 +100,23 @@ def describe_graph(
             counts(splits["test"]),
             np.bincount(predictions, minlength=n_classes),
         ),
+        structure=structure,
+    )
+
+
+def describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> Structure:
+    """Collect what the edges say, with the support of each prediction among its neighbours."""
+    homophily = label_homophily(graph, labels)
+    known = ~np.isnan(homophily)
+    return Structure(
+        n_edges=graph.n_edges,
+        n_isolated=int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
+        undirected=graph.is_undirected,
+        mean_degree=graph.n_edges / graph.n_nodes,
+        degree=degree_histogram(graph.in_degree),
+        support=share_histogram(support),
+        label_homophily=share_histogram(homophily) if known.any() else None,
+        mean_label_homophily=float(homophily[known].mean()) if known.any() else None,
     )
 
 

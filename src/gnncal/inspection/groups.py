@@ -11,7 +11,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.inspection.regions import find_hubs, nearest_source
-from gnncal.metrics.groups import calibration_by_group
+from gnncal.metrics.groups import cells_of
+from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_GROUPS = 6
 HOMOPHILY_GROUPS = 5
@@ -43,18 +44,21 @@ class GroupFindings:
 
 
 def make_groupings(
-    graph: Graph,
+    graph: Graph | None,
     predictions: IntArray,
     support: FloatArray,
     train_nodes: IntArray,
     class_names: Sequence[str],
     name_of: Callable[[int], str],
 ) -> list[Grouping]:
-    """Group nodes by degree, by neighbours' support, by predicted class and by region."""
+    """Group nodes by predicted class and, with a graph, by degree, neighbours and region."""
+    by_class = Grouping("class", "predicted class", class_names, predictions)
+    if graph is None:
+        return [by_class]
     groupings = [
         by_degree(graph.in_degree),
         by_support(support),
-        Grouping("class", "predicted class", class_names, predictions),
+        by_class,
         by_region(graph, name_of),
     ]
     if train_nodes.size:
@@ -109,15 +113,13 @@ def by_distance(graph: Graph, train_nodes: IntArray) -> Grouping:
     return Grouping("distance", "hops to the nearest training node", labels, group)
 
 
-def measure_groups(
-    grouping: Grouping, labels: IntArray, probs: FloatArray, nodes: IntArray
-) -> GroupFindings:
+def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:
     """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out.
 
     The worst group stands first: that whose mean confidence lies furthest outside the interval
     of its accuracy. Groups whose interval holds it follow by the size of the gap.
     """
-    cells = calibration_by_group(labels[nodes], probs[nodes], grouping.group[nodes])
+    cells = cells_of(outcomes, grouping.group[nodes])
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)
     order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))

@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, as_numpy
-from gnncal.core.checks import check_logits
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.pyg import as_graph
+from gnncal.homophily.support import support_of
 from gnncal.metrics.binning import (
     Cells,
     bin_edges,
     bin_index,
-    confidence_and_correctness,
     fill_cells,
 )
-from gnncal.probability import softmax
+from gnncal.metrics.outcomes import confidence_and_correctness
+from gnncal.nodes import as_nodes
 
 DEFAULT_GROUPS = 5
 
@@ -58,16 +56,16 @@ class HomophilyGroups:
     n_unknown: int
 
 
-def neighbour_support(logits: Any, graph: Any) -> FloatArray:
+def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     """Return the mean probability that a node's neighbours give to its predicted class.
 
     It estimates homophily without any label. Senders and receivers both count as neighbours.
 
     Parameters
     ----------
-    logits : array_like of shape (n_nodes, n_classes)
-        Raw scores of every node.
-    graph : Graph or torch_geometric.data.Data
+    logits : array_like of shape (n_nodes, n_classes) or Nodes
+        Raw scores of every node; or a record of nodes with their graph.
+    graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes.
 
     Returns
@@ -89,16 +87,10 @@ def neighbour_support(logits: Any, graph: Any) -> FloatArray:
     array([0.2, 0.1, nan])
 
     """
-    checked, known = check_logits(logits), as_graph(graph)
-    if known is None or known.n_nodes != len(checked):
-        raise InputError(f"graph is {shown(graph)}; expected the graph of {len(checked)} nodes.")
-    probs = softmax(checked)
-    return neighbour_class_share(
-        known,
-        checked.argmax(axis=1),
-        lambda c: probs[:, c],
-        side=known.all_sides,
-    )
+    nodes = as_nodes(logits, graph)
+    if nodes.graph is None:
+        raise InputError(f"graph is {shown(graph)}; expected the graph of {nodes.n_nodes} nodes.")
+    return nodes.once(support_of, nodes.graph.all_sides)
 
 
 def homophily_groups(

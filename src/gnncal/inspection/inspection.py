@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.graph import Graph
 from gnncal.decisions import SetOutcome
+from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
-from gnncal.inspection.facts import Facts, describe_graph
+from gnncal.inspection.facts import Facts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.selection import (
@@ -28,11 +31,9 @@ from gnncal.inspection.selection import (
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
 from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
-from gnncal.metrics import ReliabilityBins, reliability_bins
-from gnncal.metrics.evaluation import Comparison, Evaluation, compare, evaluate
-from gnncal.nodes import Nodes
-from gnncal.pipeline import Calibration, calibrate
-from gnncal.probability import softmax
+from gnncal.metrics.binning import ReliabilityBins, bins_of
+from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
+from gnncal.metrics.outcomes import Outcomes
 
 Progress = Callable[[str], None]
 
@@ -66,7 +67,7 @@ class Inspection:
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: NodeView
-    surroundings: Sequence[Surroundings]  # of the listed nodes
+    surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
 
     @property
     def verdict(self) -> Verdict:
@@ -76,12 +77,13 @@ class Inspection:
 
 def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Inspection:
     """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
-    progress("looking at the graph")
-    seen = describe_neighbourhoods(Nodes(subject.logits, subject.graph))
-    support = _support(subject, seen)
+    progress("looking at the graph" if subject.graph is not None else "looking at the nodes")
+    edges = subject.edges
+    neighbourhood = subject.connected.once(describe_neighbourhoods)
+    support = _support(edges, neighbourhood)
     groupings = make_groupings(
         subject.graph,
-        seen.predictions,
+        neighbourhood.predictions,
         support,
         subject.train_nodes,
         subject.class_names,
@@ -92,29 +94,31 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
     for name, method in subject.methods.items():
         progress(f"calibrating with {name}")
         runs[name] = _run(subject, method)
-    listed = _listed_nodes(subject, before, runs[subject.shown].probs, seen.predictions)
-    drawn, surroundings = look_around(subject.graph, listed)
-    first = runs[UNCALIBRATED].probs
-    reference = _evaluate(subject, first)
+    listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
+    drawn, surroundings = look_around(edges, listed)
+    first = _outcomes(subject, runs[UNCALIBRATED].probs)
+    reference = evaluation_of(first)
     findings = {}
     for name, run in runs.items():
         progress(f"judging {name}")
-        findings[name] = _judge(subject, name, run, seen, groupings, reference, first, listed)
+        outcomes = first if name == UNCALIBRATED else _outcomes(subject, run.probs)
+        findings[name] = _judge(subject, name, run, groupings, reference, first, outcomes, listed)
     return Inspection(
-        describe_graph(
-            subject.graph,
+        describe_nodes(
             subject.labels,
-            seen.predictions,
-            support,
+            neighbourhood.predictions,
             subject.splits,
             subject.class_names,
+            None
+            if subject.graph is None
+            else describe_structure(subject.graph, subject.labels, support),
         ),
         subject.class_names,
         {grouping.name: grouping.title for grouping in groupings},
         findings,
         subject.shown,
         np.searchsorted(drawn, listed),
-        _view(subject, drawn, seen, support, before, runs),
+        _view(subject, drawn, neighbourhood, support, before, runs),
         surroundings,
     )
 
@@ -137,24 +141,25 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        fitted = _calibrate(subject, method, subject.nodes)
+        calibrator = clone(method).fit(subject.labelled)
+        probs = calibrator.predict_proba(subject.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
     others, held_out = split_for_decisions(subject.nodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
-        without = _calibrate(subject, method, others)
-    calibrator = fitted.calibrator
+        part = subject.labelled.restricted(np.isin(subject.nodes, others))
+        without = clone(method).fit(part).predict_proba(subject.record)
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)
     if isinstance(calibrator, Auto):
         used = calibrator.chosen()
         if isinstance(used, HasTemperature):
-            temperature = used.predict_temperature(subject.logits, subject.graph)
+            temperature = used.predict_temperature(subject.record)
     return _Run(
         calibrator,
-        fitted.probabilities,
+        probs,
         held_out,
-        without.probabilities,
+        without,
         used,
         temperature,
         seconds,
@@ -162,58 +167,46 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
     )
 
 
-def _calibrate(subject: Subject, method: Calibrator, nodes: IntArray) -> Calibration:
-    return calibrate(
-        subject.logits,
-        subject.labels,
-        subject.graph,
-        nodes=nodes,
-        train_nodes=subject.train_nodes,
-        method=method,
-    )
-
-
-def _evaluate(subject: Subject, probs: FloatArray) -> Evaluation:
+def _outcomes(subject: Subject, probs: FloatArray) -> Outcomes:
+    """Return what metrics look at: the test nodes with these probabilities."""
     test = subject.test_nodes
-    degree = subject.graph.in_degree[test]
-    return evaluate(subject.labels[test], probs[test], in_degree=degree)
+    degree = None if subject.graph is None else subject.graph.in_degree[test]
+    return Outcomes(subject.labels[test], probs[test], degree, is_checked=True)
 
 
 def _judge(
     subject: Subject,
     name: str,
     run: _Run,
-    seen: Neighbourhood,
     groupings: Sequence[Grouping],
     before: Evaluation,
-    first: FloatArray,
+    first: Outcomes,
+    outcomes: Outcomes,
     listed: IntArray,
 ) -> MethodFindings:
-    test, probs = subject.test_nodes, run.probs
-    truth = subject.labels[test]
-    after = before if probs is first else _evaluate(subject, probs)
-    gain = compare(truth, first[test], probs[test])
-    temperature = run.temperature
+    after = before if outcomes is first else evaluation_of(outcomes)
+    gain = comparison_of(first, outcomes)
+    neighbourhood, temperature = subject.connected.once(describe_neighbourhoods), run.temperature
     return MethodFindings(
         run.calibrator,
         after,
         gain,
         judge_method(name, evidence_of(before, after, gain)),
-        reliability_bins(truth, probs[test]),
-        tuple(measure_groups(grouping, subject.labels, probs, test) for grouping in groupings),
+        bins_of(outcomes),
+        tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
         measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
-        temperature_profile(run.calibrator, subject.logits, subject.graph, probabilities=probs),
-        None if temperature is None else explain(run.used, seen, temperature, listed),
+        temperature_profile(run.calibrator, subject.record, probabilities=run.probs),
+        None if temperature is None else explain(run.used, neighbourhood, temperature, listed),
         run.seconds,
         run.notes,
     )
 
 
-def _support(subject: Subject, seen: Neighbourhood) -> FloatArray:
+def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:
     """Probability that the neighbours give to each prediction; NaN without neighbours."""
-    support = seen.mean_probs[np.arange(subject.graph.n_nodes), seen.predictions]
-    isolated = subject.graph.neighbour_counts(side=subject.graph.all_sides) == 0
+    support = neighbourhood.mean_probs[np.arange(edges.n_nodes), neighbourhood.predictions]
+    isolated = edges.neighbour_counts(side=edges.all_sides) == 0
     return np.where(isolated, np.nan, support.astype(np.float64))
 
 
@@ -229,13 +222,13 @@ def _listed_nodes(
 def _view(
     subject: Subject,
     drawn: IntArray,
-    seen: Neighbourhood,
+    neighbourhood: Neighbourhood,
     support: FloatArray,
     before: FloatArray,
     runs: Mapping[str, _Run],
 ) -> NodeView:
-    predictions = seen.predictions[drawn]
-    split = np.full(subject.graph.n_nodes, "", dtype=object)
+    predictions = neighbourhood.predictions[drawn]
+    split = np.full(len(subject.labels), "", dtype=object)
     for name, nodes in subject.splits.items():
         split[nodes] = name
     return NodeView(
@@ -244,8 +237,8 @@ def _view(
         split[drawn].tolist(),
         predictions,
         subject.labels[drawn],
-        subject.graph.in_degree[drawn],
-        seen.entropy[drawn],
+        subject.edges.in_degree[drawn],
+        neighbourhood.entropy[drawn],
         support[drawn],
         before[drawn, predictions],
         {name: run.probs[drawn, predictions] for name, run in runs.items()},

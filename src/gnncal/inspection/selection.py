@@ -15,10 +15,11 @@ from gnncal.decisions import (
     SetOutcome,
     hold_out,
     judge_sets,
-    selective_curve,
 )
+from gnncal.decisions.curve import curve_of as selective_curve_of
 from gnncal.inspection.subject import Subject
-from gnncal.metrics import risk_coverage_curve
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.risk_coverage import curve_of
 
 TARGETS = np.round(np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991, 0.001)), 4)
 CONFIDENCE_LEVEL = 0.9
@@ -61,19 +62,19 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
     """
     others = np.ones(len(probs), dtype=np.bool_)
     others[subject.nodes] = others[subject.train_nodes] = False
-    fitted = selective_curve(
+    fitted = selective_curve_of(
         probs,
-        subject.labels,
+        held_out,
+        subject.labels[held_out],
+        np.flatnonzero(others),
         TARGETS,
-        nodes=held_out,
-        decision_nodes=others,
-        confidence_level=CONFIDENCE_LEVEL,
+        CONFIDENCE_LEVEL,
     )
     test = subject.test_nodes
-    confidence = probs[test].max(axis=1).astype(np.float64)
-    ranked, right = _cumulated(confidence, probs[test].argmax(axis=1) == subject.labels[test])
+    judged = Outcomes(subject.labels[test], probs[test], is_checked=True)
+    ranked, right = _cumulated(judged.confidence, judged.correct)
     n_test = len(test) - np.searchsorted(ranked, fitted.threshold, side="left")
-    curve = risk_coverage_curve(subject.labels[test], probs[test])
+    curve = curve_of(judged.confidence, judged.correct)
     points = np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
     return SelectiveFindings(
         target=fitted.target,
@@ -92,7 +93,7 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
     )
 
 
-def _cumulated(confidence: FloatArray, correct: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _cumulated(confidence: FloatArray, correct: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Confidences in ascending order, and how many of the k most confident nodes are right."""
     order = np.argsort(confidence, kind="stable")
     right = np.append(0.0, np.cumsum(correct[order][::-1]))
@@ -111,7 +112,7 @@ def measure_sets(
     rows = np.concatenate([held_out, test])
     own = _sets("aps", probs[rows], subject.labels[rows], None, np.arange(len(held_out)))
     found = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
-    if is_shown or len(probs) <= LARGEST_DIFFUSED:
+    if subject.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
         diffused = _sets("daps", probs, subject.labels, subject.graph, held_out)
         found["daps"] = judge_sets(subject.labels[test], diffused[test])
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,22 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_labels, check_logits, check_nodes, check_used_labels
+from gnncal.core.checks import (
+    check_apart,
+    check_class_names,
+    check_labels,
+    check_nodes,
+    check_used_labels,
+)
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
+from gnncal.core.pyg import class_names_of
 from gnncal.inspection.verdict import UNCALIBRATED
-from gnncal.pipeline import DEFAULT_METHOD
+from gnncal.nodes import Nodes, as_nodes
+from gnncal.pipeline import DEFAULT_METHOD, JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
+METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
 Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
 
@@ -28,9 +37,8 @@ LONGEST_NAME = 200  # characters of a class or node name that are kept
 class Subject:
     """Checked input of an inspection."""
 
-    logits: FloatArray  # (n_nodes, n_classes)
+    record: Nodes  # logits and graph
     labels: IntArray  # (n_nodes,) -1 where unknown
-    graph: Graph
     nodes: IntArray  # calibration nodes
     train_nodes: IntArray
     test_nodes: IntArray
@@ -39,6 +47,35 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+
+    @property
+    def logits(self) -> FloatArray:
+        """Raw scores of every node."""
+        return self.record.logits
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph, if there is one."""
+        return self.record.graph
+
+    @cached_property
+    def connected(self) -> Nodes:
+        """The nodes with their graph, or with one without edges, in which every node is alone."""
+        if self.record.graph is not None:
+            return self.record
+        alone = Graph(np.empty((2, 0)), self.record.n_nodes)
+        return Nodes(self.record.logits, alone, may_be_probabilities=True)
+
+    @cached_property
+    def labelled(self) -> Nodes:
+        """The nodes as a fit sees them."""
+        splits = {"nodes": self.nodes, "train_nodes": self.train_nodes}
+        return self.record.with_labels(self.labels, **splits)
+
+    @property
+    def edges(self) -> Graph:
+        """The graph of ``connected``."""
+        return self.connected.required_graph
 
     @property
     def splits(self) -> dict[str, IntArray]:
@@ -89,14 +126,8 @@ def make_subject(
     focus: Sequence[Any] = (),
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
-    checked = check_logits(logits)
-    n_nodes, n_classes = checked.shape
-    found = as_graph(graph)
-    if found is None or found.n_nodes != n_nodes:
-        raise InputError(
-            f"graph is {shown(graph)}; expected a gnncal.Graph or a PyTorch Geometric Data of the "
-            f"{n_nodes} nodes that logits has."
-        )
+    record = as_nodes(logits, graph)
+    n_nodes, n_classes, found = record.n_nodes, record.n_classes, record.graph
     all_labels = check_labels(labels, n_nodes)
     splits = {
         "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
@@ -114,19 +145,23 @@ def make_subject(
                 "labelled nodes to judge on (test_nodes)."
             )
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
-    _check_apart(splits)
+    test = splits.pop("test_nodes")
+    check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
+    if found is None and methods is DEFAULT_METHODS:
+        methods = METHODS_WITHOUT_GRAPH
     chosen = _choose_methods(methods)
+    if found is None:
+        _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     return Subject(
-        checked,
+        record,
         all_labels,
-        found,
         splits["nodes"],
         splits["train_nodes"],
-        splits["test_nodes"],
+        test,
         chosen,
         DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
-        _class_names(class_names, n_classes),
+        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
         names,
         names.find(focus, n_nodes),
     )
@@ -164,6 +199,15 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
     return chosen
 
 
+def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:
+    for name, method in methods.items():
+        if method.needs_graph:
+            raise InputError(
+                f"{name} needs a graph and graph is None; pass the graph, or methods that need "
+                f"none, such as {', '.join(METHODS_WITHOUT_GRAPH)}."
+            )
+
+
 def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
     """Return the methods by their names in the catalogue."""
     named: dict[str, str | Calibrator] = {}
@@ -178,22 +222,6 @@ def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
     return named
 
 
-def _check_apart(splits: Mapping[str, IntArray]) -> None:
-    for name in ("nodes", "train_nodes"):
-        shared = np.intersect1d(splits["test_nodes"], splits[name])
-        if shared.size:
-            raise InputError(
-                f"test_nodes and {name} share {shared.size} nodes (first: {int(shared[0])}); judge "
-                "on nodes that took part in neither training nor calibration."
-            )
-
-
-def _class_names(names: Sequence[str] | None, n_classes: int) -> list[str]:
-    if names is None:
-        return [f"class {c}" for c in range(n_classes)]
-    if len(names) != n_classes:
-        raise InputError(
-            f"class_names has {len(names)} entries but logits has {n_classes} columns; pass one "
-            "name for each class."
-        )
-    return [shortened(name) for name in names]
+def _class_names(names: Any, n_classes: int) -> list[str]:
+    checked = check_class_names(names, n_classes)
+    return [shortened(name) for name in checked or (f"class {c}" for c in range(n_classes))]

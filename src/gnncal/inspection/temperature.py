@@ -12,13 +12,11 @@ from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_logits, check_nodes
+from gnncal.core.checks import check_nodes
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
-from gnncal.formulas.probability import normalised_entropy
 from gnncal.inspection.homophily import neighbour_support
+from gnncal.nodes import Nodes, as_nodes
 
 MAX_NODES = 4000  # more points hide one another
 CURVE_POINTS = 161
@@ -135,8 +133,8 @@ def temperature_profile(
         Fitted. One that divides no logits by a temperature is shown with the temperature that would
         have the same effect on the confidence. With None, pass the calibrated
         ``probabilities``.
-    logits : array_like of shape (n_nodes, n_classes)
-        Raw scores of every node.
+    logits : array_like of shape (n_nodes, n_classes) or Nodes
+        Raw scores of every node; or a record of nodes with their graph.
     graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes. Without one there is no homophily.
     nodes : array_like, optional
@@ -172,18 +170,20 @@ def temperature_profile(
 
     """
     whole_number(at_least=1).check("max_nodes", max_nodes)
-    checked, graph = check_logits(logits), as_graph(graph)
-    candidates = check_nodes(np.arange(len(checked)) if nodes is None else nodes, len(checked))
+    record = as_nodes(logits, graph)
+    candidates: IntArray = np.arange(record.n_nodes)
+    if nodes is not None:
+        candidates = check_nodes(nodes, record.n_nodes)
     if candidates.size == 0:
         raise InputError("there is no node to look at; pass at least one in nodes.")
     if isinstance(calibrator, Auto):
         calibrator = calibrator.chosen()
     chosen = _sample(candidates, max_nodes, random_state)
-    homophily, name = _homophily(calibrator, checked, graph)
-    temperature = _temperatures(calibrator, checked, graph, chosen, probabilities)
+    homophily, name = _homophily(calibrator, record)
+    temperature = _temperatures(calibrator, record, chosen, probabilities)
     known = np.isfinite(temperature)
     chosen, temperature = chosen[known], temperature[known]
-    entropy = normalised_entropy(checked[chosen]).astype(np.float64)
+    entropy = record.entropy[chosen]
     by_homophily, by_entropy, has_law = _curves(calibrator, entropy, homophily[chosen], temperature)
     return TemperatureProfile(
         chosen,
@@ -227,36 +227,30 @@ def _sample(candidates: IntArray, max_nodes: int, random_state: int) -> IntArray
     return np.sort(generator.choice(candidates, max_nodes, replace=False))
 
 
-def _homophily(
-    calibrator: Calibrator | None, logits: FloatArray, graph: Graph | None
-) -> tuple[FloatArray, str]:
+def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray, str]:
     """Return the homophily that the method uses, or else the support of the neighbours."""
-    if graph is None:
-        return np.full(len(logits), np.nan), "homophily (no graph)"
+    if nodes.graph is None:
+        return np.full(nodes.n_nodes, np.nan), "homophily (no graph)"
     if isinstance(calibrator, HoTS) and calibrator.needs_graph:
         method = calibrator.homophily_method_
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
-        return calibrator.predict_homophily(logits, graph), name
-    return neighbour_support(logits, graph), SUPPORT
+        return calibrator.predict_homophily(nodes), name
+    return neighbour_support(nodes), SUPPORT
 
 
 def _temperatures(
-    calibrator: Calibrator | None,
-    logits: FloatArray,
-    graph: Graph | None,
-    nodes: IntArray,
-    probabilities: Any,
+    calibrator: Calibrator | None, nodes: Nodes, chosen: IntArray, probabilities: Any
 ) -> FloatArray:
-    """Return the temperature of each of ``nodes``; NaN where there is none."""
+    """Return the temperature of each of the nodes ``chosen``; NaN where there is none."""
     if isinstance(calibrator, HasTemperature):
-        return calibrator.predict_temperature(logits, graph)[nodes]
+        return calibrator.predict_temperature(nodes)[chosen]
     if probabilities is None:
         if calibrator is None:
             raise InputError("calibrator and probabilities are both None; pass one of them.")
-        probabilities = calibrator.predict_proba(logits, graph)
-    predictions = logits[nodes].argmax(axis=1)
-    confidence = np.asarray(probabilities)[nodes, predictions].astype(np.float64)
-    return effective_temperature(logits[nodes], confidence)
+        probabilities = calibrator.predict_proba(nodes)
+    predictions = nodes.predictions[chosen]
+    confidence = np.asarray(probabilities)[chosen, predictions].astype(np.float64)
+    return effective_temperature(nodes.logits[chosen], confidence)
 
 
 def _curves(

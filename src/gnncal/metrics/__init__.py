@@ -15,6 +15,7 @@ from gnncal.metrics.groups import (
     degree_ece,
     grouped_calibration_error,
 )
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.proportions import clopper_pearson
 from gnncal.metrics.risk_coverage import (
     RiskCoverage,
@@ -39,6 +40,7 @@ __all__ = [
     "GroupCells",
     "Metric",
     "NoiseFloor",
+    "Outcomes",
     "ReliabilityBins",
     "RiskCoverage",
     "accuracy",

@@ -13,15 +13,16 @@ from typing import Any, Literal
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, count, number
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.proportions import clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15  # of confidence, as in the paper
+N_BINS = whole_number(at_least=1)  # what n_bins may be
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,25 +148,8 @@ class ReliabilityBins(Cells):
         }
 
 
-def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
-    """Return checked labels 0..K-1 of every row, and checked probabilities."""
-    checked = check_probs(probs)
-    n_nodes, n_classes = checked.shape
-    all_labels = check_labels(labels, n_nodes)
-    return check_used_labels(all_labels, np.arange(n_nodes), n_classes, "labels"), checked
-
-
-def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the largest probability of each node, and 1.0 where its class is the label."""
-    all_labels, checked = check_outcomes(labels, probs)
-    predictions = checked.argmax(axis=1)
-    confidence = checked[np.arange(len(checked)), predictions].astype(np.float64)
-    return confidence, (predictions == all_labels).astype(np.float64)
-
-
 def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
     """Return bin edges over [0, 1]: equally wide, or with equally many values in each bin."""
-    whole_number(at_least=1).check("n_bins", n_bins)
     if strategy == "uniform":
         return np.arange(n_bins + 1) / n_bins
     if strategy == "quantile":
@@ -182,12 +166,18 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
 def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
     """Average confidence and correctness by cell."""
     nodes = np.bincount(cell, minlength=n_cells)
+    sums = (
+        np.bincount(cell, weights=confidence, minlength=n_cells),
+        np.bincount(cell, weights=correct, minlength=n_cells),
+    )
+    means = np.divide(sums, nodes, out=np.full((2, n_cells), np.nan), where=nodes > 0)
+    return Cells(nodes, *means)
 
-    def mean(values: FloatArray) -> FloatArray:
-        sums = np.bincount(cell, weights=values, minlength=n_cells)
-        return np.divide(sums, nodes, out=np.full(n_cells, np.nan), where=nodes > 0)
 
-    return Cells(nodes, mean(confidence), mean(correct))
+def error_of(cells: Cells, norm: Norm = "l1") -> float:
+    """Return the error of cells: a norm of their gaps, each weighted by its share of the nodes."""
+    gap = cells.confidence - cells.accuracy
+    return float(combine(gap, cells.count / cells.count.sum(), norm))
 
 
 def reliability_bins(
@@ -219,9 +209,17 @@ def reliability_bins(
     (array([0, 3]), array([nan, 0.8]))
 
     """
-    confidence, correct = confidence_and_correctness(labels, probs)
-    edges = bin_edges(confidence, n_bins, strategy)
-    cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
+    N_BINS.check("n_bins", n_bins)
+    return bins_of(Outcomes(labels, probs), n_bins, strategy)
+
+
+def bins_of(
+    outcomes: Outcomes, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
+) -> ReliabilityBins:
+    """Sort outcomes into bins of confidence."""
+    edges = bin_edges(outcomes.confidence, n_bins, strategy)
+    cell = bin_index(outcomes.confidence, edges)
+    cells = fill_cells(outcomes.confidence, outcomes.correct, cell, len(edges) - 1)
     return ReliabilityBins(
         cells.count, cells.confidence, cells.accuracy, lower=edges[:-1], upper=edges[1:]
     )

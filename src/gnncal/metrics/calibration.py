@@ -11,17 +11,18 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
+    N_BINS,
     Cells,
     Norm,
     Strategy,
     bin_edges,
     bin_index,
-    check_outcomes,
-    combine,
-    confidence_and_correctness,
+    bins_of,
+    error_of,
     fill_cells,
     reliability_bins,
 )
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothing_cell
 
 Debias = Literal["kumar"]
@@ -84,10 +85,20 @@ def expected_calibration_error(
     """
     bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
     if debias is None:
-        return float(combine(bins.gap, bins.count / bins.count.sum(), norm))
+        return error_of(bins, norm)
     if debias != "kumar":
         raise InputError(f"debias is {debias!r}; expected None or 'kumar'.")
     return _kumar(bins, norm)
+
+
+def ece_of(outcomes: Outcomes) -> float:
+    """:func:`expected_calibration_error` of checked outcomes."""
+    return error_of(bins_of(outcomes), "l1")
+
+
+def mce_of(outcomes: Outcomes) -> float:
+    """:func:`maximum_calibration_error` of checked outcomes."""
+    return error_of(bins_of(outcomes), "max")
 
 
 def maximum_calibration_error(
@@ -167,14 +178,26 @@ def classwise_calibration_error(
     0.15
 
     """
-    all_labels, checked = check_outcomes(labels, probs)
+    N_BINS.check("n_bins", n_bins)
+    return classwise_error_of(Outcomes(labels, probs), n_bins, strategy, norm)
+
+
+def classwise_error_of(
+    outcomes: Outcomes,
+    n_bins: int = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+) -> float:
+    """:func:`classwise_calibration_error` of checked outcomes."""
     errors = []
-    for c in range(checked.shape[1]):
-        values = checked[:, c].astype(np.float64)
-        edges = bin_edges(values, n_bins, strategy)
-        hits = (all_labels == c).astype(np.float64)
+    edges = bin_edges(outcomes.confidence, n_bins, strategy)
+    for c, column in enumerate(outcomes.probs.T):
+        values = column.astype(np.float64)
+        if strategy != "uniform":  # equally wide bins are the same for every class
+            edges = bin_edges(values, n_bins, strategy)
+        hits = (outcomes.labels == c).astype(np.float64)
         cells = fill_cells(values, hits, bin_index(values, edges), len(edges) - 1)
-        errors.append(combine(cells.gap, cells.count / len(values), norm))
+        errors.append(error_of(cells, norm))
     return float(np.mean(errors))
 
 
@@ -209,8 +232,13 @@ def smooth_calibration_error(labels: Any, probs: Any) -> float:
     0.15
 
     """
-    confidence, correct = confidence_and_correctness(labels, probs)
-    residual = (correct - confidence) / len(confidence)
+    return smooth_error_of(Outcomes(labels, probs))
+
+
+def smooth_error_of(outcomes: Outcomes) -> float:
+    """:func:`smooth_calibration_error` of checked outcomes."""
+    confidence = outcomes.confidence
+    residual = (outcomes.correct - confidence) / len(confidence)
     cell = smoothing_cell(confidence)
     mass: FloatArray = np.bincount(cell, weights=residual, minlength=N_CELLS).astype(np.float64)
     return float(smooth_error(mass[:, None])[0])

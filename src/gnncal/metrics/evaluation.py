@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gnncal import metrics
 from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
+from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
 NAN = float("nan")
@@ -39,7 +41,7 @@ class Evaluation(Tabular):
     """
 
     n_nodes: int
-    ece: metrics.CalibrationEstimate
+    ece: CalibrationEstimate
     values: Mapping[str, float | None]
     floors: Mapping[str, float]
 
@@ -166,15 +168,19 @@ def evaluate(
     (0.75, 0.3, 0.4)
 
     """
-    ece = metrics.estimate_calibration_error(labels, probs, random_state=random_state)
-    values = {
-        name: ece.value if name == "ece" else metric.measure(labels, probs, in_degree)
-        for name, metric in METRICS.items()
-    }
+    return evaluation_of(Outcomes(labels, probs, in_degree), random_state=random_state)
+
+
+def evaluation_of(outcomes: Outcomes, *, random_state: int = 0) -> Evaluation:
+    """:func:`evaluate` of checked outcomes."""
+    ece = estimate_of(outcomes, random_state)
+    others = {name: metric for name, metric in METRICS.items() if name != "ece"}
+    values = {name: metric.of(outcomes) for name, metric in others.items()}
+    values = {name: ece.value if name == "ece" else values[name] for name in METRICS}
     floors = {
         name: floor.mean
-        for name, metric in METRICS.items()
-        if name != "ece" and (floor := metric.measure_floor(probs, in_degree)) is not None
+        for name, metric in others.items()
+        if metric.floor is not None and (floor := metric.floor_of(outcomes)) is not None
     }
     return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors})
 
@@ -199,6 +205,11 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
         Mean differences, after - before, with 95 % intervals, and the share of changed predictions.
         Negative differences are improvements.
 
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together or rows do not sum to one.
+
     Examples
     --------
     >>> from gnncal import compare
@@ -208,15 +219,27 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
 
     """
 
-    def difference(score: Callable[..., FloatArray]) -> Difference:
-        values = score(labels, after) - score(labels, before)
+    first, second = Outcomes(labels, before), Outcomes(labels, after)
+    if first.probs.shape != second.probs.shape:
+        raise InputError(
+            f"before has shape {first.probs.shape} and after {second.probs.shape}; expected the "
+            "same rows, at least one, and the same columns."
+        )
+    return comparison_of(first, second)
+
+
+def comparison_of(before: Outcomes, after: Outcomes) -> Comparison:
+    """:func:`compare` of checked outcomes on the same nodes."""
+
+    def difference(score: Callable[[Outcomes], FloatArray]) -> Difference:
+        values = score(after) - score(before)
         spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
         mean, margin = float(values.mean()), float(NORMAL_QUANTILE * spread)
         return Difference(mean, mean - margin, mean + margin)
 
     return Comparison(
         {n: difference(m.per_node) for n, m in METRICS.items() if m.per_node is not None},
-        metrics.prediction_change_rate(before, after),
+        float((before.predictions != after.predictions).mean()),
     )
 
 
@@ -238,7 +261,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
     return Table(title, ("metric", *sides), rows)
 
 
-def _ece_rows(estimates: Sequence[metrics.CalibrationEstimate]) -> list[list[Cell]]:
+def _ece_rows(estimates: Sequence[CalibrationEstimate]) -> list[list[Cell]]:
     shown = METRICS["ece"].shown
     ends = f"of its {100 * estimates[0].level:.0f} % interval"
     return [

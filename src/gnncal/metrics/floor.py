@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_probs
-from gnncal.metrics.binning import DEFAULT_BINS, Strategy, bin_edges, bin_index
-from gnncal.metrics.groups import DEGREE_BLOCKS, check_groups, degree_blocks
+from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, Strategy, bin_edges, bin_index
+from gnncal.metrics.groups import DEGREE_BLOCKS, blocks_of, check_groups, degree_blocks
+from gnncal.metrics.outcomes import Outcomes
 
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
@@ -88,11 +89,32 @@ def calibration_floor(
     0.1875
 
     """
-    confidence = np.minimum(check_probs(probs).max(axis=1).astype(np.float64), 1.0)
-    if groups is None:
-        cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
-    else:
-        cell = check_groups(groups, len(confidence))[1]
+    N_BINS.check("n_bins", n_bins)
+    confidence = check_probs(probs).max(axis=1).astype(np.float64)
+    if groups is not None:
+        return _floor_of_cells(confidence, check_groups(groups, len(confidence))[1])
+    return _floor_of_bins(confidence, n_bins, strategy)
+
+
+def floor_of(outcomes: Outcomes) -> NoiseFloor:
+    """:func:`calibration_floor` of checked outcomes."""
+    return _floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
+
+
+def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
+    """:func:`degree_floor` of checked outcomes."""
+    blocks = check_groups(outcomes.once(blocks_of), len(outcomes.labels))[1]
+    return _floor_of_cells(outcomes.confidence, blocks)
+
+
+def _floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
+    confidence = np.minimum(confidence, 1.0)
+    edges = bin_edges(confidence, n_bins, strategy)
+    return _floor_of_cells(confidence, bin_index(confidence, edges))
+
+
+def _floor_of_cells(confidence: FloatArray, cell: IntArray) -> NoiseFloor:
+    confidence = np.minimum(confidence, 1.0)
     parts = np.split(confidence[np.argsort(cell, kind="stable")], np.cumsum(np.bincount(cell))[:-1])
     deviation = np.array([_deviation_of(part) for part in parts])
     variance = np.array([(part * (1.0 - part)).sum() for part in parts])

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import IntArray, as_numpy
-from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.tabular import Cell
-from gnncal.metrics.binning import Cells, combine, confidence_and_correctness, fill_cells
+from gnncal.metrics.binning import N_BINS, Cells, error_of, fill_cells
+from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_BLOCKS = 10  # as in the release of GETS
 
@@ -72,9 +72,13 @@ def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
     array([ 0.25, -0.1 ])
 
     """
-    confidence, correct = confidence_and_correctness(labels, probs)
-    values, cell = check_groups(groups, len(confidence))
-    cells = fill_cells(confidence, correct, cell, len(values))
+    return cells_of(Outcomes(labels, probs), groups)
+
+
+def cells_of(outcomes: Outcomes, groups: Any) -> GroupCells:
+    """:func:`calibration_by_group` of checked outcomes."""
+    values, cell = check_groups(groups, len(outcomes.labels))
+    cells = fill_cells(outcomes.confidence, outcomes.correct, cell, len(values))
     return GroupCells(cells.count, cells.confidence, cells.accuracy, values)
 
 
@@ -105,8 +109,7 @@ def grouped_calibration_error(labels: Any, probs: Any, groups: Any) -> float:
     0.2
 
     """
-    cells = calibration_by_group(labels, probs, groups)
-    return float(combine(cells.gap, cells.count / cells.count.sum(), "l1"))
+    return error_of(calibration_by_group(labels, probs, groups))
 
 
 def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
@@ -127,7 +130,7 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     Raises
     ------
     InputError
-        If ``in_degree`` has no node or another shape.
+        If ``in_degree`` has no node or another shape, or is no number of edges.
 
     Examples
     --------
@@ -139,7 +142,16 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
-    whole_number(at_least=1).check("n_blocks", n_blocks)
+    if degree.dtype.kind not in "iuf":
+        raise InputError(f"in_degree has dtype {degree.dtype}; expected numbers, such as 3.")
+    possible = (degree >= 0) & (degree < np.inf)  # NaN is neither
+    if not possible.all():
+        bad = degree[~possible]
+        raise InputError(
+            f"in_degree has {bad.size} entries that are negative or not finite, such as "
+            f"{shown(bad[0])}; a degree is the number of edges that enter a node, 0 without any."
+        )
+    N_BINS.check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
     return rank // -(-degree.size // n_blocks)
@@ -180,6 +192,16 @@ def degree_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = DEGRE
 
     """
     return grouped_calibration_error(labels, probs, degree_blocks(in_degree, n_blocks=n_blocks))
+
+
+def degree_ece_of(outcomes: Outcomes) -> float:
+    """:func:`degree_ece` of checked outcomes."""
+    return error_of(cells_of(outcomes, outcomes.once(blocks_of)))
+
+
+def blocks_of(outcomes: Outcomes) -> IntArray:
+    """:func:`degree_blocks` of checked outcomes."""
+    return degree_blocks(outcomes.in_degree)
 
 
 def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]:

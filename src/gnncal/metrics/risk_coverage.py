@@ -15,7 +15,7 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
-from gnncal.metrics.binning import confidence_and_correctness
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.proportions import clopper_pearson
 
 
@@ -126,7 +126,8 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
     (array([0.33, 0.67, 1.  ]), array([0.  , 0.5 , 0.33]))
 
     """
-    return curve_of(*confidence_and_correctness(labels, probs))
+    outcomes = Outcomes(labels, probs)
+    return curve_of(outcomes.confidence, outcomes.correct)
 
 
 def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
@@ -168,7 +169,12 @@ def aurc(labels: Any, probs: Any) -> float:
     0.28
 
     """
-    return float(risk_coverage_curve(labels, probs).risk.mean())
+    return aurc_of(Outcomes(labels, probs))
+
+
+def aurc_of(outcomes: Outcomes) -> float:
+    """:func:`aurc` of checked outcomes."""
+    return float(curve_of(outcomes.confidence, outcomes.correct).risk.mean())
 
 
 def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
@@ -204,6 +210,14 @@ def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> F
     wanted = np.asarray(coverages, dtype=np.float64)
     if wanted.size == 0 or not ((wanted > 0) & (wanted <= 1)).all():
         raise InputError(f"coverages is {coverages!r}; expected shares in (0, 1].")
-    risk = risk_coverage_curve(labels, probs).risk
+    return selective_accuracy_of(Outcomes(labels, probs), wanted)
+
+
+def selective_accuracy_of(
+    outcomes: Outcomes, coverages: Sequence[float] | FloatArray
+) -> FloatArray:
+    """:func:`selective_accuracy` of checked outcomes."""
+    wanted = np.asarray(coverages, dtype=np.float64)
+    risk = curve_of(outcomes.confidence, outcomes.correct).risk
     kept = np.ceil(wanted * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
     return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]

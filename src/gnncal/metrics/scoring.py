@@ -10,21 +10,25 @@ from gnncal import probability
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_logits
 from gnncal.core.errors import InputError
-from gnncal.metrics.binning import check_outcomes
+from gnncal.metrics.outcomes import Outcomes
+
+NODES_PER_BLOCK = 1 << 14
 
 
-def log_losses(labels: Any, probs: Any) -> FloatArray:
+def log_losses(outcomes: Outcomes) -> FloatArray:
     """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
-    all_labels, checked = check_outcomes(labels, probs)
-    return probability.log_losses(checked, all_labels)
+    return probability.log_losses(outcomes.probs, outcomes.labels)
 
 
-def squared_errors(labels: Any, probs: Any) -> FloatArray:
+def squared_errors(outcomes: Outcomes) -> FloatArray:
     """Sum over classes of (p - onehot)^2 for each node; shape (n_nodes,)."""
-    all_labels, checked = check_outcomes(labels, probs)
-    residual = checked.astype(np.float64)
-    residual[np.arange(len(residual)), all_labels] -= 1.0
-    return np.einsum("ik,ik->i", residual, residual)
+    errors = np.empty(len(outcomes.labels))
+    for start in range(0, len(errors), NODES_PER_BLOCK):  # a float64 copy of all would be large
+        block = slice(start, start + NODES_PER_BLOCK)
+        residual = outcomes.probs[block].astype(np.float64)
+        residual[np.arange(len(residual)), outcomes.labels[block]] -= 1.0
+        errors[block] = np.einsum("ik,ik->i", residual, residual)
+    return errors
 
 
 def negative_log_likelihood(labels: Any, probs: Any) -> float:
@@ -51,7 +55,12 @@ def negative_log_likelihood(labels: Any, probs: Any) -> float:
     0.86
 
     """
-    return float(log_losses(labels, probs).mean())
+    return nll_of(Outcomes(labels, probs))
+
+
+def nll_of(outcomes: Outcomes) -> float:
+    """:func:`negative_log_likelihood` of checked outcomes."""
+    return float(log_losses(outcomes).mean())
 
 
 def brier_score(labels: Any, probs: Any) -> float:
@@ -83,7 +92,12 @@ def brier_score(labels: Any, probs: Any) -> float:
     0.65
 
     """
-    return float(squared_errors(labels, probs).mean())
+    return brier_of(Outcomes(labels, probs))
+
+
+def brier_of(outcomes: Outcomes) -> float:
+    """:func:`brier_score` of checked outcomes."""
+    return float(squared_errors(outcomes).mean())
 
 
 def accuracy(labels: Any, probs: Any) -> float:
@@ -108,8 +122,12 @@ def accuracy(labels: Any, probs: Any) -> float:
     0.5
 
     """
-    all_labels, checked = check_outcomes(labels, probs)
-    return float((checked.argmax(axis=1) == all_labels).mean())
+    return accuracy_of(Outcomes(labels, probs))
+
+
+def accuracy_of(outcomes: Outcomes) -> float:
+    """:func:`accuracy` of checked outcomes."""
+    return float(outcomes.correct.mean())
 
 
 def prediction_change_rate(before: Any, after: Any) -> float:

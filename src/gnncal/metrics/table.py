@@ -11,22 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gnncal.core.arrays import FloatArray
-from gnncal.metrics.calibration import (
-    classwise_calibration_error,
-    expected_calibration_error,
-    maximum_calibration_error,
-    smooth_calibration_error,
-)
-from gnncal.metrics.floor import NoiseFloor, calibration_floor, degree_floor
-from gnncal.metrics.groups import degree_ece
-from gnncal.metrics.risk_coverage import aurc
-from gnncal.metrics.scoring import (
-    accuracy,
-    brier_score,
-    log_losses,
-    negative_log_likelihood,
-    squared_errors,
-)
+from gnncal.metrics.calibration import classwise_error_of, ece_of, mce_of, smooth_error_of
+from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of
+from gnncal.metrics.groups import degree_ece_of
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.risk_coverage import aurc_of
+from gnncal.metrics.scoring import accuracy_of, brier_of, log_losses, nll_of, squared_errors
 
 FLOOR_SUFFIX = "_floor"
 
@@ -42,7 +32,8 @@ class Metric:
     title : str
         Name in tables.
     function : callable
-        Computes it from (labels, probs), and from in_degree if ``needs_degree``.
+        Computes it from :class:`Outcomes`: labels, probabilities and, if ``needs_degree``,
+        in-degrees that are checked already.
     decimals : int
         Number of decimals that are shown.
     unit : {"", "%"}, default=""
@@ -52,9 +43,9 @@ class Metric:
     needs_degree : bool, default=False
         Whether it needs the in-degrees of the nodes.
     floor : callable, optional
-        Computes the noise floor from probs, and from in_degree if ``needs_degree``.
+        Computes the noise floor from the same.
     per_node : callable, optional
-        Computes the score of each node, if the metric is their mean.
+        Computes the score of each node from the same, if the metric is their mean.
 
     Examples
     --------
@@ -66,13 +57,13 @@ class Metric:
 
     name: str
     title: str
-    function: Callable[..., float]
+    function: Callable[[Outcomes], float]
     decimals: int
     unit: Literal["", "%"] = ""
     better: Literal["lower", "higher"] = "lower"
     needs_degree: bool = False
-    floor: Callable[..., NoiseFloor] | None = None
-    per_node: Callable[..., FloatArray] | None = None
+    floor: Callable[[Outcomes], NoiseFloor] | None = None
+    per_node: Callable[[Outcomes], FloatArray] | None = None
 
     @property
     def heading(self) -> str:
@@ -125,19 +116,33 @@ class Metric:
             The value; None if the metric needs degrees and there are none.
 
         """
-        if not self.needs_degree:
-            return self.function(labels, probs)
-        return None if in_degree is None else self.function(labels, probs, in_degree)
+        return self.of(Outcomes(labels, probs, in_degree))
 
-    def measure_floor(self, probs: Any, in_degree: Any = None) -> NoiseFloor | None:
+    def of(self, outcomes: Outcomes) -> float | None:
+        """Return the metric of outcomes.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Labels, probabilities and perhaps in-degrees of some nodes.
+
+        Returns
+        -------
+        float or None
+            The value; None if the metric needs degrees and there are none.
+
+        """
+        if self.needs_degree and outcomes.in_degree is None:
+            return None
+        return self.function(outcomes)
+
+    def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
         """Return what the metric would be under perfect calibration.
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-        in_degree : array_like of shape (n_nodes,), optional
-            In-degree of each node.
+        outcomes : Outcomes
+            Probabilities and perhaps in-degrees of some nodes.
 
         Returns
         -------
@@ -145,31 +150,31 @@ class Metric:
             The floor; None if it is not defined, or degrees are missing.
 
         """
-        if self.floor is None or (self.needs_degree and in_degree is None):
+        if self.floor is None or (self.needs_degree and outcomes.in_degree is None):
             return None
-        return self.floor(probs, in_degree) if self.needs_degree else self.floor(probs)
+        return self.floor(outcomes)
 
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", "accuracy", accuracy, 2, "%", better="higher"),
-        Metric("ece", "ECE", expected_calibration_error, 2, "%", floor=calibration_floor),
-        Metric("mce", "maximum calibration error", maximum_calibration_error, 2, "%"),
-        Metric("classwise_ece", "class-wise ECE", classwise_calibration_error, 2, "%"),
-        Metric("smooth_ece", "smooth ECE", smooth_calibration_error, 2, "%"),
+        Metric("accuracy", "accuracy", accuracy_of, 2, "%", better="higher"),
+        Metric("ece", "ECE", ece_of, 2, "%", floor=floor_of),
+        Metric("mce", "maximum calibration error", mce_of, 2, "%"),
+        Metric("classwise_ece", "class-wise ECE", classwise_error_of, 2, "%"),
+        Metric("smooth_ece", "smooth ECE", smooth_error_of, 2, "%"),
         Metric(
             "degree_ece",
             "degree-stratified ECE",
-            degree_ece,
+            degree_ece_of,
             2,
             "%",
             needs_degree=True,
-            floor=degree_floor,
+            floor=degree_floor_of,
         ),
-        Metric("nll", "NLL", negative_log_likelihood, 4, per_node=log_losses),
-        Metric("brier", "Brier score", brier_score, 4, per_node=squared_errors),
-        Metric("aurc", "AURC", aurc, 2, "%"),
+        Metric("nll", "NLL", nll_of, 4, per_node=log_losses),
+        Metric("brier", "Brier score", brier_of, 4, per_node=squared_errors),
+        Metric("aurc", "AURC", aurc_of, 2, "%"),
     )
 }
 
@@ -202,13 +207,18 @@ def measure(labels: Any, probs: Any, *, in_degree: Any = None) -> dict[str, floa
     (0.75, 0.15, 0.13)
 
     """
+    return measures_of(Outcomes(labels, probs, in_degree))
+
+
+def measures_of(outcomes: Outcomes) -> dict[str, float]:
+    """:func:`measure` of checked outcomes."""
     measured: dict[str, float] = {}
     for name, metric in METRICS.items():
-        value = metric.measure(labels, probs, in_degree)
+        value = metric.of(outcomes)
         if value is None:
             continue
         measured[name] = value
-        floor = metric.measure_floor(probs, in_degree)
+        floor = metric.floor_of(outcomes)
         if floor is not None:
             measured[f"{name}{FLOOR_SUFFIX}"] = floor.mean
             measured[f"{name}{FLOOR_SUFFIX}_spread"] = floor.spread

@@ -18,14 +18,15 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
+    N_BINS,
     Norm,
     Strategy,
     bin_edges,
     bin_index,
-    check_outcomes,
     combine,
 )
 from gnncal.metrics.groups import check_groups
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothed, smoothing_cell, spectrum_of
 
 Kind = Literal["confidence", "classwise", "groups", "smooth"]
@@ -33,6 +34,8 @@ NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
 SMALLEST_ERROR = 1e-12  # anything below is rounding
 MANY_NODES = 20_000  # from here on the sums of large cells are drawn instead of their nodes
 LARGE_CELL = 2_000  # nodes
+LEVEL = 0.95  # of the interval
+N_RESAMPLES = 1000
 NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it misses are rare
 
 
@@ -86,8 +89,8 @@ def estimate_calibration_error(
     n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
-    level: float = 0.95,
-    n_resamples: int = 1000,
+    level: float = LEVEL,
+    n_resamples: int = N_RESAMPLES,
     random_state: int = 0,
 ) -> CalibrationEstimate:
     """Estimate a calibration error with its noise floor, p-value and interval.
@@ -158,7 +161,20 @@ def estimate_calibration_error(
             f"level is {level} and n_resamples {n_resamples}; expected a level in (0, 1) and at "
             "least one resample."
         )
-    layout = _Layout.make(labels, probs, kind, groups, n_bins, strategy)
+    N_BINS.check("n_bins", n_bins)
+    layout = _Layout.make(Outcomes(labels, probs), kind, groups, n_bins, strategy)
+    return _estimate(layout, norm, level, n_resamples, random_state)
+
+
+def estimate_of(outcomes: Outcomes, random_state: int = 0) -> CalibrationEstimate:
+    """:func:`estimate_calibration_error` of checked outcomes, with its defaults."""
+    layout = _Layout.make(outcomes, "confidence", None, DEFAULT_BINS, "uniform")
+    return _estimate(layout, "l1", LEVEL, N_RESAMPLES, random_state)
+
+
+def _estimate(
+    layout: _Layout, norm: Norm, level: float, n_resamples: int, random_state: int
+) -> CalibrationEstimate:
     generator = np.random.default_rng(random_state)
     observed = layout.sums(layout.residual[:, None])  # (n_cells, 1)
     value = float(layout.error(observed, norm)[0])
@@ -193,10 +209,11 @@ class _Layout:
 
     @classmethod
     def make(
-        cls, labels: Any, probs: Any, kind: Kind, groups: Any, n_bins: int, strategy: Strategy
+        cls, outcomes: Outcomes, kind: Kind, groups: Any, n_bins: int, strategy: Strategy
     ) -> _Layout:
-        all_labels, checked = check_outcomes(labels, probs)
+        all_labels, checked = outcomes.labels, outcomes.probs
         n_nodes, n_classes = checked.shape
+        confidence: FloatArray
         if groups is not None and kind != "groups":
             raise InputError(f"groups is given but kind is {kind!r}; pass kind='groups'.")
         if kind == "classwise":
@@ -212,10 +229,8 @@ class _Layout:
             )
             n_cells, n_blocks = n_bins * n_classes, n_classes
         elif kind in ("confidence", "groups", "smooth"):
-            predictions = checked.argmax(axis=1)
             node, n_blocks = np.arange(n_nodes), 1
-            confidence = checked[node, predictions].astype(np.float64)
-            correct = (predictions == all_labels).astype(np.float64)
+            confidence, correct = outcomes.confidence, outcomes.correct
             if kind == "groups":
                 cell = check_groups(groups, n_nodes)[1]
             elif kind == "smooth":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gnncal.core.errors import require
+from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.metrics import (
     DEFAULT_BINS,
     METRICS,
@@ -23,6 +25,7 @@ from gnncal.plotting.style import BAR, GAP, GREY, INK, legend_below, open_frame
 
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
 LEVEL = 0.95  # of the intervals
+REMARK = {"png": {"Comment": SIGN}, "pdf": {"Keywords": SIGN}, "svg": {"Keywords": SIGN}}
 
 
 def draw_reliability(
@@ -102,7 +105,8 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
     rows : dict of str to dict of str to ReliabilityBins
         For each group of nodes, the bins of each diagram by its title.
     path : Path
-        The file to write; its suffix decides the format.
+        The file to write; its suffix decides the format. A file that is there already is
+        replaced only if it carries a remark that this function wrote (PNG, PDF and SVG do).
 
     Examples
     --------
@@ -127,7 +131,10 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
         line[0].set_ylabel(f"{group}\naccuracy")
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.savefig(path, dpi=150)
+    content = io.BytesIO()
+    form = path.suffix[1:].lower() or "png"
+    figure.savefig(content, dpi=150, format=form, metadata=REMARK.get(form))
+    write_atomically(path, content.getvalue())
 
 
 class ReliabilityDisplay(Display):

@@ -83,6 +83,11 @@ def refuse(found: Sequence[BadRows]) -> None:
         )
 
 
+def refuse_all(found: Sequence[BadRows]) -> None:
+    """Raise an InputError because skipping the bad rows leaves none."""
+    raise InputError(f"no row of the nodes is left: {'; '.join(str(bad) for bad in found)}.")
+
+
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 

@@ -1,89 +1,98 @@
 """Passes over the edges: a join with what the neighbours have, and a sum for each node.
 
-The build side of every join is the nodes' table, which an engine can broadcast or keep in memory;
-edges only stream through. Nothing of the size of the edges is kept.
+The build side of every join is a table of nodes, which an engine can broadcast or keep in memory;
+edges stream through. Both joins of a pass keep edges without a partner (left joins), so the same
+scan that sums also counts the edges that are listed, and tells whether they are symmetric.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gnncal.scale.nodes import at_class
-
 PRIME = (1 << 31) - 1  # products of two numbers below it fit 64 bits
 
 
-def both_ends(edges: Any, *, both: bool) -> Any:
+def both_ends(edges: Any, nodes: Any, *, both: bool, loops: bool = False) -> Any:
     """Rows (node, other): each edge at its receiver and, if ``both``, again at its sender.
 
-    ``inward`` is 1 where the other node sends.
+    ``inward`` is 1 where the other node sends, ``own`` the node's predicted class, null if the
+    node is not in ``nodes``. A self-loop has no other node, unless ``loops`` count.
     """
-    inward = edges.select(node=edges["dst"], other=edges["src"])
-    if not both:
-        return inward
-    outward = edges.select(node=edges["src"], other=edges["dst"])
-    return inward.mutate(inward=1).union(outward.mutate(inward=0), distinct=False)
+    import ibis
+
+    if both:  # a product with two rows, because a union would read the edges twice
+        turned = edges.cross_join(ibis.memtable({"inward": [1, 0]}))
+        is_in = turned["inward"] == 1
+        ends = turned.select(
+            node=ibis.ifelse(is_in, turned["dst"], turned["src"]),
+            other=ibis.ifelse(is_in, turned["src"], turned["dst"]),
+            inward=turned["inward"].cast("int8"),
+        )
+    else:
+        ends = edges.select(node=edges["dst"], other=edges["src"], inward=ibis.literal(1, "int8"))
+    ends = ends.mutate(loop=(ends["node"] == ends["other"]).fill_null(False))
+    if not loops:
+        ends = ends.mutate(other=ibis.ifelse(ends["loop"], None, ends["other"]))
+    own = nodes.select(own_id=nodes["id"], own=nodes["prediction"])
+    return ends.left_join(own, ends["node"] == own["own_id"]).drop("own_id")
+
+
+def clustered(ends: Any) -> Any:
+    """Sort by a hash of the node, in the column ``code``: the ends of a node stand together.
+
+    An engine then finishes the sums of one node before it starts the next.
+    """
+    return ends.mutate(code=_code(ends["node"]).abs().fill_null(0)).order_by("code")
+
+
+def part_of(ends: Any, part: int, n_parts: int) -> Any:
+    """Choose the ends of every ``n_parts``-th of the nodes, among ends with a ``code``."""
+    low, high = (p * PRIME // n_parts for p in (part, part + 1))
+    return ends.filter((ends["code"] >= low) & (ends["code"] < high))
+
+
+def of_classes(ends: Any, classes: range) -> Any:
+    """Choose the ends at nodes of some predicted classes; ends without a node go with class 0."""
+    chosen = (ends["own"] >= classes.start) & (ends["own"] < classes.stop)
+    return ends.filter(chosen | ends["own"].isnull()) if classes.start == 0 else ends.filter(chosen)
+
+
+def joined(ends: Any, values: Any) -> Any:
+    """Every end, with the columns of ``values`` (id and others) of its other node, or nulls."""
+    values = values.rename(other_id="id")
+    return ends.left_join(values, ends["other"] == values["other_id"])
 
 
 def degrees(ends: Any) -> dict[str, Any]:
-    """Aggregates that every pass has: rows, self-loops among them and, with two ends, in-degree."""
-    counted = {"rows": ends.count(), "loops": ends.count(where=ends["node"] == ends["other"])}
-    if "inward" in ends.columns:
-        counted["inward"] = ends.count(where=ends["inward"] == 1)
-    return counted
+    """Aggregates of joined ends that every first pass has.
 
-
-def count_neighbours(ends: Any, known: Any) -> Any:
-    """Degrees of each node, of edges whose other end is known; ``known`` has the column id."""
-    joined = _joined(ends, known.select("id"))
-    return joined.group_by("node").aggregate(**degrees(joined))
-
-
-def sum_neighbours(ends: Any, values: Any, columns: list[str]) -> Any:
-    """Sums of some columns of ``values`` (id and columns) over the other ends of each node."""
-    joined = _joined(ends, values)
-    sums = {name: joined[name].sum() for name in columns}
-    return joined.group_by("node").aggregate(**degrees(joined), **sums)
-
-
-def sum_at_own_class(
-    ends: Any, values: Any, columns: list[str], own: Any, *, name: str, only_inward: bool | None
-) -> Any:
-    """Sum over the other ends of the column that belongs to the node's own predicted class.
-
-    ``values`` has id and K columns, ``own`` id and prediction. ``only_inward`` counts senders
-    (True) or receivers (False) alone.
+    ``in_degree`` and ``out_degree`` count edges between nodes, ``listed`` all edges, and ``turned``
+    is part of a sum that is 0 if every edge is listed in both directions equally often.
     """
-    receivers = own.select(node=own["id"], own_prediction=own["prediction"])
-    joined = _joined(ends, values).join(receivers, "node")
-    value = at_class(joined["own_prediction"], [joined[c] for c in columns])
-    chosen = None
-    if only_inward is not None and "inward" in ends.columns:
-        chosen = joined["inward"] == int(only_inward)
-    return joined.group_by("node").aggregate(**degrees(joined), **{name: value.sum(where=chosen)})
+    inward = ends["inward"] == 1
+    known = ends["other_id"].notnull() | ends["loop"]
+    return {
+        "listed": ends.count(where=inward),
+        "in_degree": ends.count(where=inward & known),
+        "out_degree": ends.count(where=~inward & known),
+    }
 
 
-def direction_sums(edges: Any) -> Any:
-    """Sums of the numeric ids at each end: they differ for almost every directed graph."""
-    first, second = (edges[name] % PRIME for name in ("src", "dst"))
-    return edges.aggregate(first=first.sum(), second=second.sum())
+def turned(ends: Any) -> Any:
+    """Sum of a fingerprint of each edge minus that of the edge turned around.
 
-
-def pair_sums(edges: Any) -> Any:
-    """Return the sums of a fingerprint of each edge, and of each edge turned around.
-
-    The fingerprint depends on the order of the two ends. The sums agree if every edge is listed in
-    both directions equally often, and otherwise with a chance of one in two billion.
+    The fingerprint depends on the order of the two ends. Over all nodes the sum is 0 if every edge
+    is listed in both directions equally often, and otherwise with a chance of one in two billion.
     """
-    src, dst = _code(edges["src"]), _code(edges["dst"])
-    there, back = src * (dst * dst % PRIME) % PRIME, dst * (src * src % PRIME) % PRIME
-    return edges.aggregate(first=there.sum(), second=back.sum())
+    import ibis
+
+    there, back = _code(ends["other_id"]), _code(ends["node"])
+    difference = there * (back * back % PRIME) % PRIME - back * (there * there % PRIME) % PRIME
+    # The codes of both ends are known only where both are nodes.
+    counts = (ends["inward"] == 1) & ends["other_id"].notnull() & ends["own"].notnull()
+    return ibis.coalesce(difference.sum(where=counts), 0)
 
 
 def _code(column: Any) -> Any:
-    """Return a number below 2^31 from the engine's hash of an id; Spark's hash has no more bits."""
+    """Return a number between -2^31 and 2^31 from the hash of an id; Spark's has no more bits."""
     return (column.hash() % PRIME).cast("int32").cast("int64")
-
-
-def _joined(ends: Any, values: Any) -> Any:
-    return ends.join(values.rename(other="id"), "other")

@@ -5,30 +5,71 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
-from gnncal.core.errors import InputError, MissingExtraError, require
-from gnncal.scale.columns import is_remote
+from gnncal.core.errors import InputError, MissingExtraError, require, shown
+from gnncal.files.agreement import Table, first_line
+from gnncal.files.kinds import is_uuid
+from gnncal.files.partitions import partition_value
+from gnncal.files.places import Storage
+from gnncal.files.sources import DataFile, Source
+from gnncal.scale.literal_files import literal_files
+from gnncal.scale.sources import TableFiles
+from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
 SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+FILE_COLUMN = "gnncal_file"  # which file a row is from, while folders give columns
+SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
+MOST_THREADS = 1024  # each takes memory before it does anything
 
 
 class Engine(ABC):
     """Reads Parquet, computes tables and keeps them, writes Parquet."""
 
     name: EngineName
+    uuid_type: str = "uuid"
     connection: Any  # the Ibis backend
 
+    def read(self, table: TableFiles) -> Any:
+        """Return the table in some files; where its types differ between them, they become one."""
+        import ibis
+
+        if isinstance(table, str):
+            return self._read_address(table)
+        changed = [*table.mixed, *table.partitions]
+        types = {
+            name: ibis.dtype(self.uuid_type if is_uuid(table.types[name]) else table.types[name])
+            for name in changed
+        }
+        parts = []
+        for files in table.groups:
+            try:
+                part = self._read_files(table, files)
+            except Exception as error:  # Spark wraps Java's exceptions in its own
+                raise InputError(
+                    f"{table.source.given} cannot be read as Parquet ({first_line(error)})."
+                ) from error
+            part = part.mutate(**{name: part[name].cast(kind) for name, kind in types.items()})
+            parts.append(part if len(table.groups) == 1 else part.select(*table.types))
+        return ibis.union(*parts)
+
     @abstractmethod
-    def read(self, source: str) -> Any:
-        """Return the table in a Parquet file, a folder of them (Hive partitions too) or a glob."""
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read some files whose types are the same, with the columns of their folders' names."""
+
+    def _read_address(self, address: str) -> Any:
+        """Read from object storage that only the engine can reach."""
+        raise NotImplementedError
 
     @abstractmethod
     def keep(self, name: str, expression: Any) -> Any:
@@ -41,6 +82,15 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back memory, and disk that only this run used."""
+
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Give back the disk of a kept table."""
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that tables may take in memory; None if the engine divides its work by itself."""
+        return None
 
     def fetch(self, expression: Any) -> Any:
         """Return a small table as pyarrow."""
@@ -69,28 +119,54 @@ class DuckDB(Engine):
         if threads is not None:
             settings["threads"] = threads
         self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
+        self.protocols: dict[Storage, str] = {}  # under which DuckDB reads each object storage
         with suppress(duckdb.Error):  # it draws onto the terminal otherwise
             self.connection.raw_sql("SET enable_progress_bar_print = false")
             self.connection.raw_sql("SET enable_progress_bar = true")
 
-    def read(self, source: str) -> Any:
-        """Read Parquet files; local folders may be Hive partitions."""
-        import duckdb
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read the files by their names; folders give columns through a join with a small table."""
+        import ibis
 
-        path = source
-        if not is_remote(source) and Path(source).is_dir():
-            path = f"{source}/**/*.parquet"
-        try:
-            return self.connection.read_parquet(path, hive_partitioning=True)
-        except duckdb.Error as error:
-            raise InputError(
-                f"{source} cannot be read as Parquet ({_first_line(error)})."
-            ) from error
+        names = [self._prefix(table.source) + file.path for file in files]
+        # A local name may be a pattern to DuckDB; a name in object storage never is, see there.
+        listed = names if self._prefix(table.source) else [_escaped(name) for name in names]
+        if not table.partitions:
+            return self.connection.read_parquet(listed, hive_partitioning=False)
+        rows = self.connection.read_parquet(listed, hive_partitioning=False, filename=FILE_COLUMN)
+        values = {
+            column: [partition_value(f.partition[column], table.types[column]) for f in files]
+            for column in table.partitions
+        }
+        types = {column: ibis.dtype(table.types[column]) for column in table.partitions}
+        folders = ibis.memtable(
+            {FILE_COLUMN: names, **values}, schema={FILE_COLUMN: "string", **types}
+        )
+        return rows.join(folders, FILE_COLUMN).drop(FILE_COLUMN)
+
+    def _prefix(self, source: Source) -> str:
+        """Return what stands before a path when DuckDB opens it; nothing for local files."""
+        if not isinstance(source.place, Storage):
+            return ""
+        if source.place not in self.protocols:
+            self.protocols[source.place] = protocol = f"gnncal-storage-{len(self.protocols)}"
+            self.connection.con.register_filesystem(literal_files(source.place, protocol))
+        return f"{self.protocols[source.place]}://"
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table in the database in the work folder."""
         with _plain_errors():
             return self.connection.create_table(name, expression)
+
+    def drop(self, name: str) -> None:
+        """Drop a table; its blocks of the file are used again."""
+        self.connection.raw_sql(f'DROP TABLE "{name}"')
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the memory limit, which is part of the machine's memory if none was given."""
+        limit = self.connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()[0][0]
+        return size_of(limit)
 
     def fetch(self, expression: Any) -> Any:
         """Return a small table as pyarrow."""
@@ -123,12 +199,13 @@ class Spark(Engine):
     """Spark through Ibis; intermediate tables are Parquet in the work folder, which all see."""
 
     name: EngineName = "spark"
+    uuid_type = "string"  # Spark has no UUIDs
 
     def __init__(self, work: Path, master: str | None, memory_limit: str | None) -> None:
         pyspark = require("pyspark", extra="spark", purpose="--engine spark")
         ibis = require("ibis", extra="spark", purpose="--engine spark")
         check_java()
-        self.work = work
+        self.work, self.has_uuids = work, False
         builder = (
             pyspark.sql.SparkSession.builder.appName("gnncal scale")
             .config("spark.sql.ansi.enabled", "false")
@@ -140,17 +217,50 @@ class Spark(Engine):
         if memory_limit is not None:
             builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
-        self.session = builder.getOrCreate()
+        try:
+            with _own_handler():
+                self.session = builder.getOrCreate()
+        except Exception as error:  # whatever Java, the network or the settings raise
+            raise InputError(
+                f"Spark did not start ({first_line(error)}); check --master, --memory-limit and "
+                "what Java says above."
+            ) from error
         self.connection = ibis.pyspark.connect(self.session)
 
-    def read(self, source: str) -> Any:
-        """Read a folder with its partitions, or a glob, as Spark does."""
+    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
+        """Read the files by their names; Spark itself makes columns of the folders' names."""
+        import pyarrow.parquet as pq
+
+        reader = self.session.read
+        if table.partitions:
+            reader = reader.option("basePath", table.source.root)
+        schema = pq.read_schema(files[0].path)
+        uuids = uuid_columns(schema)
+        if uuids:
+            self.has_uuids |= "id" in uuids
+            reader = reader.schema(spark_schema(schema))
+        inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
+        before = self.session.conf.get(inference)
+        self.session.conf.set(inference, "false")  # 007 stays text until its type is known
         try:
-            return self.connection.read_parquet(source)
+            rows = reader.parquet(*(_escaped_for_spark(file.path) for file in files))
+        finally:
+            self.session.conf.set(inference, before)
+        return self._as_table(as_text(rows, uuids))
+
+    def _read_address(self, address: str) -> Any:
+        """Hand an address to Spark, which has its own connectors."""
+        try:
+            return self._as_table(self.session.read.parquet(address))
         except Exception as error:  # Spark wraps Java's exceptions in its own
             raise InputError(
-                f"{source} cannot be read as Parquet ({_first_line(error)})."
+                f"{address} cannot be read as Parquet ({first_line(error)})."
             ) from error
+
+    def _as_table(self, rows: Any) -> Any:
+        name = f"gnncal_{uuid4().hex}"
+        rows.createOrReplaceTempView(name)
+        return self.connection.table(name)
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table as a folder of Parquet files."""
@@ -159,16 +269,31 @@ class Spark(Engine):
         self.connection.to_parquet_dir(expression, str(folder))
         return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
 
+    def drop(self, name: str) -> None:
+        """Remove the folder of a table."""
+        shutil.rmtree(self.work / name, ignore_errors=True)
+
     def write(self, expression: Any, folder: Path) -> None:
         """Write one file for each of Spark's partitions."""
         self.connection.to_parquet_dir(expression, str(folder))
         for stray in [*folder.glob(".*"), *folder.glob("_*")]:
             stray.unlink()  # checksums and markers of Spark's own
+        if self.has_uuids:
+            restore_uuids(folder, "id")
 
     def close(self) -> None:
         """Stop the session, unless it was there before."""
         if not self.was_running:
             self.session.stop()
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Put back what Ctrl-C did before: Spark's handler talks to Java amid another conversation."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -180,11 +305,15 @@ def _plain_errors() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"DuckDB needs more than the memory limit ({_first_line(error)}); raise "
+            f"DuckDB needs more than the memory limit ({first_line(error)}); raise "
             "--memory-limit, or make room on the disk of --out."
         ) from error
     except duckdb.Error as error:
-        raise InputError(f"DuckDB stopped: {_first_line(error)}") from error
+        raise InputError(f"DuckDB stopped: {first_line(error)}") from error
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from error  # which it was; DuckDB makes a RuntimeError of it
 
 
 def open_engine(
@@ -204,6 +333,7 @@ def open_engine(
         raise InputError(f"engine is {name!r}; expected one of {', '.join(engines)}.")
     if name != "spark" and master is not None:
         raise InputError("--master is the address of a Spark cluster; add --engine spark.")
+    _check_settings(memory_limit, threads)
     return engines[name]()
 
 
@@ -217,16 +347,44 @@ def check_java() -> None:
         )
 
 
+def _check_settings(memory_limit: str | None, threads: int | None) -> None:
+    """Look at sizes before an engine does: DuckDB would try to start any number of threads."""
+    if memory_limit is not None:
+        size = size_of(memory_limit)
+        if not SMALLEST_LIMIT <= size <= LARGEST_LIMIT:
+            less = "less than 1MB" if size < SMALLEST_LIMIT else "more than 1024TiB"
+            raise InputError(
+                f"the memory limit is {shown(memory_limit)}, {less}; expected the memory that may "
+                "be used, such as 4GiB."
+            )
+    if threads is None:
+        return
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise InputError(f"threads is {shown(threads)}; expected a whole number.")
+    if not 1 <= threads <= MOST_THREADS:
+        raise InputError(
+            f"the number of threads is {shown(threads)}; expected 1 to {MOST_THREADS:,} (this "
+            f"machine has {os.cpu_count()} cores)."
+        )
+
+
 def size_of(text: str) -> int:
     """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
-    found = SIZE.fullmatch(text)
+    found = SIZE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(f"the memory limit is {text!r}; expected a size such as 4GiB or 500MB.")
+        raise InputError(
+            f"the memory limit is {shown(text)}; expected a size such as 4GiB or 500MB."
+        )
     number, unit, binary = found.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _escaped(name: str) -> str:
+    """Return a name that DuckDB does not take for a pattern."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _escaped_for_spark(name: str) -> str:
+    """Return a name that Spark does not take for a pattern."""
+    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in name)

@@ -17,27 +17,48 @@ from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import NoiseFloor
 from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.engines import Engine
-from gnncal.scale.nodes import at_class, probabilities, total
+from gnncal.scale.nodes import at_class, shifted_logits, total
 from gnncal.scale.summary import DegreeBlocks, Measured
 
 SIDES = ("before", "after")
 Sums = dict[str, FloatArray]
 
 
-def judged(table: Any, n_classes: int) -> Any:
-    """Return the test nodes, with the terms of every metric before and after; ``table`` has T."""
-    columns: dict[str, Any] = {
-        "in_degree": table["in_degree"],
-        "hit": (table["prediction"] == table["label"]).cast("float64"),
-    }
-    for side, temperature in zip(SIDES, (None, table["temperature"]), strict=True):
-        probs = probabilities(table, n_classes, temperature)
-        at_label = at_class(table["label"], probs)
-        columns[f"confidence_{side}"] = at_class(table["prediction"], probs)
+def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
+    """Return id, prediction, temperature and confidence, and the terms of every metric.
+
+    ``table`` has ``temperature`` and ``in_degree``. Terms are null where ``is_test`` is false.
+    Every sum over classes is a column of its own, so the number of exponentials is linear in K.
+    """
+    import ibis
+
+    before = shifted_logits(table, range(n_classes))
+    after = [s / table["temperature"] for s in before]
+    logit = at_class(table["label"], {k: table[f"z{k}"] for k in range(n_classes)})
+
+    def squares(shifted: list[Any]) -> Any:
+        return ibis.ifelse(is_test, total([(s * 2.0).exp() for s in shifted]), None)
+
+    weighed = table.select(
+        *("id", "prediction", "label", "temperature", "in_degree"),
+        is_test=is_test,
+        label_before=logit.cast("float64") - table["top"].cast("float64"),
+        mass_before=table["mass"],
+        mass_after=total([s.exp() for s in after]),
+        squares_before=squares(before),
+        squares_after=squares(after),
+    )
+    weighed = weighed.mutate(label_after=weighed["label_before"] / weighed["temperature"])
+    columns = {"hit": (weighed["prediction"] == weighed["label"]).cast("float64")}
+    for side in SIDES:
+        mass = weighed[f"mass_{side}"]
+        at_label = weighed[f"label_{side}"].exp() / mass
+        columns[f"confidence_{side}"] = 1.0 / mass
         columns[f"loss_{side}"] = -_at_least(at_label, SMALLEST_PROBABILITY).ln()
         # |p - onehot|^2 = |p|^2 - 2 p_y + 1
-        columns[f"square_{side}"] = total([p * p for p in probs]) - 2.0 * at_label + 1.0
-    return table.select(**columns)
+        sum_of_squares = weighed[f"squares_{side}"] / (mass * mass)
+        columns[f"square_{side}"] = sum_of_squares - 2.0 * at_label + 1.0
+    return weighed.select(*("id", "prediction", "temperature", "is_test", "in_degree"), **columns)
 
 
 def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from math import log
+from collections.abc import Callable, Mapping, Sequence
 from operator import add, or_
 from typing import Any
 
-from gnncal.formulas.probability import LOWEST_SHIFTED_LOGIT
+from gnncal.formulas.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums
 from gnncal.scale.columns import LIST_COLUMN, SPLITS, Layout
 
 REASONS = {  # why a row of the nodes cannot be used, in the order in which they are looked for
@@ -27,7 +25,18 @@ def names(prefix: str, n_classes: int) -> list[str]:
 
 def total(values: Sequence[Any]) -> Any:
     """Return the sum of expressions."""
-    return reduce(add, values)
+    return balanced(add, values)
+
+
+def balanced(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """Combine expressions in pairs, so that the depth grows with the logarithm of their number.
+
+    Engines limit the depth of an expression.
+    """
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    return combine(balanced(combine, values[:middle]), balanced(combine, values[middle:]))
 
 
 def exact(value: float) -> Any:
@@ -37,33 +46,40 @@ def exact(value: float) -> Any:
     return ibis.literal(repr(float(value))).cast("float64")
 
 
-def at_class(prediction: Any, values: Sequence[Any]) -> Any:
-    """Return the value whose position is the predicted class."""
-    return prediction.cases(*enumerate(values))
+def at_class(column: Any, values: Mapping[int, Any]) -> Any:
+    """Return the value of the class that a column names; null if it has no value."""
+    return column.cases(*values.items())
 
 
-def canonical(raw: Any, layout: Layout) -> Any:
-    """id, label, split, z0..zK-1 (float64) and ``reason``: null, or why the row cannot be used."""
+def canonical(raw: Any, layout: Layout, *, fits: bool) -> Any:
+    """id, label, split, z0..zK-1 and ``reason``: null, or why the row cannot be used.
+
+    Logits of 32 bits stay so; all others become float64. ``fits`` says whether a calibrator is to
+    be fitted, so that nodes of val need a label.
+    """
     import ibis
 
     K = layout.n_classes
-    if layout.is_list:
+    if layout.logits:
+        logits = [raw[name] for name in layout.logits]
+    else:
         right_length = (raw[LIST_COLUMN].length() == K).fill_null(False)
         logits = [ibis.ifelse(right_length, raw[LIST_COLUMN][k], None) for k in range(K)]
-    else:
-        logits = [raw[name] for name in names("z", K)]
-    logits = [value.cast("float64") for value in logits]
+    logits = [value if value.type().is_float32() else value.cast("float64") for value in logits]
     label, is_class = _label(raw, layout)
-    split = raw["split"].cast("string") if layout.has_split else ibis.null("string")
+    split, needs_label = ibis.null("string"), ibis.literal(False)
+    if layout.has_split:
+        split = raw["split"].cast("string")
+        needs_label = (split == "val").fill_null(False) & fits
     # z - z is NaN for NaN and infinity. DuckDB 2.0 answers isnan() from a file's statistics, which
     # leave NaN out.
-    unusable = reduce(or_, (z.isnull() | (z - z != 0.0) for z in logits))
+    unusable = balanced(or_, [z.isnull() | (z - z != 0.0) for z in logits])
     reason = ibis.cases(
         (raw["id"].isnull(), "null id"),
         (unusable, "logits"),
         (~is_class, "label"),
         (split.notnull() & split.notin(SPLITS), "split"),
-        ((split == "val").fill_null(False) & (label < 0), "unlabelled"),
+        (needs_label & (label < 0), "unlabelled"),
     )
     return raw.select(
         id=raw["id"],
@@ -84,7 +100,7 @@ def described(clean: Any, n_classes: int) -> Any:
 
     zs = names("z", n_classes)
     topped = clean.mutate(top=ibis.greatest(*(clean[z] for z in zs)))
-    shifted = [topped[z] - topped["top"] for z in zs]
+    shifted = shifted_logits(topped, range(n_classes))
     weighed = topped.mutate(
         prediction=ibis.cases(*((topped[z] == topped["top"], k) for k, z in enumerate(zs))).cast(
             "int32"
@@ -93,21 +109,28 @@ def described(clean: Any, n_classes: int) -> Any:
         # Mean of the shifted logits under their own softmax, times the mass.
         energy=total([s.exp() * ibis.greatest(s, LOWEST_SHIFTED_LOGIT) for s in shifted]),
     )
-    entropy = (weighed["mass"].ln() - weighed["energy"] / weighed["mass"]) / log(n_classes)
-    return weighed.mutate(entropy=entropy.clip(0.0, 1.0)).drop("energy")
+    entropy = entropy_of_sums(weighed["mass"], weighed["energy"], n_classes)
+    return weighed.mutate(entropy=entropy).drop("energy")
 
 
-def probabilities(table: Any, n_classes: int, temperature: Any = None) -> list[Any]:
-    """softmax(z / T) as K expressions; without a temperature T is 1."""
-    weights = scaled_weights(table, n_classes, temperature)
-    mass = table["mass"] if temperature is None else total(weights)
-    return [weight / mass for weight in weights]
+def shifted_logits(table: Any, classes: range) -> list[Any]:
+    """Logits minus the largest one, as float64; exp of it never overflows."""
+    top = table["top"].cast("float64")
+    return [table[f"z{k}"].cast("float64") - top for k in classes]
 
 
-def scaled_weights(table: Any, n_classes: int, temperature: Any = None) -> list[Any]:
-    """exp((z - top) / T) as K expressions."""
-    shifted = [table[z] - table["top"] for z in names("z", n_classes)]
-    return [(s if temperature is None else s / temperature).exp() for s in shifted]
+def probabilities(table: Any, classes: range) -> list[Any]:
+    """softmax(z) of some classes, as expressions that read the column ``mass``."""
+    return [s.exp() / table["mass"] for s in shifted_logits(table, classes)]
+
+
+def probability_at(table: Any, column: Any, classes: range) -> Any:
+    """The probability of the class that a column names, or null if it is not among ``classes``.
+
+    The logit is chosen first, so there is one exponential for each row and not one for each class.
+    """
+    logit = at_class(column, {k: table[f"z{k}"] for k in classes}).cast("float64")
+    return (logit - table["top"].cast("float64")).exp() / table["mass"]
 
 
 def _label(raw: Any, layout: Layout) -> tuple[Any, Any]:
@@ -122,6 +145,8 @@ def _label(raw: Any, layout: Layout) -> tuple[Any, Any]:
         code = ibis.ifelse(value.isnull(), -1, code)
     else:
         number = value.cast("float64")
+        # NaN is what pandas has where a number is missing. It is looked for as among the logits.
+        is_nan = (number - number != 0.0) & (number.abs() != float("inf"))
         whole = (number >= -1) & (number < layout.n_classes) & (number == number.floor())
-        code = ibis.cases((value.isnull(), -1), (whole, number), else_=-2)
+        code = ibis.cases((value.isnull() | is_nan, -1), (whole, number), else_=-2)
     return code.cast("int32"), code >= -1

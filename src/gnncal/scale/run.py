@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sklearn.base import clone
@@ -9,12 +10,14 @@ from sklearn.base import clone
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, require
-from gnncal.files.saved import load
+from gnncal.files.places import is_remote
+from gnncal.files.saved_calibrators import load
 from gnncal.pipeline import DEFAULT_METHOD
-from gnncal.scale.columns import check_source
+from gnncal.scale.buckets import bucket_result
 from gnncal.scale.engines import open_engine
 from gnncal.scale.methods.catalogue import method_for
 from gnncal.scale.progress import Progress, Silent
+from gnncal.scale.sources import find_tables
 from gnncal.scale.stages import Run
 from gnncal.scale.staging import staged_result
 from gnncal.scale.summary import ScaleSummary
@@ -40,14 +43,16 @@ def calibrate(
     Parameters
     ----------
     nodes : str or Path
-        A Parquet file, folder or glob with the columns id, label, split (train, val, test) and
-        z0..zK-1, or one list column ``logits`` instead of those. Ids are whole numbers or text.
+        A Parquet file, folder or glob, local or in object storage (``s3://bucket/nodes``). It has
+        the columns id, label, split (train, val, test) and z0..zK-1, or one list column
+        ``logits`` instead of those. Ids are whole numbers, text or UUIDs. A fitted ``calibrator``
+        needs neither label nor split.
     edges : str or Path
-        A Parquet file, folder or glob with the columns src and dst, which name ids. Messages
-        flow from src to dst.
+        The same with the columns src and dst, which name ids. Messages flow from src to dst.
     out : str or Path
-        Folder for the result. It appears when everything is written, and replaces an earlier
-        result of this function. Beside ``metrics.json`` it has ``calibrator.safetensors`` and the
+        Folder for the result, or a prefix such as ``s3://bucket/calibrated``. It appears when
+        everything is written. It replaces an earlier result of this function, but never a folder
+        that has anything else in it. It has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
     method : str or Calibrator, default="structural"
         One of ts, hts, entropy-only, hots, structural and rbs, or one of these calibrators with
@@ -62,7 +67,7 @@ def calibrate(
         Memory of this process, such as ``4GiB``; DuckDB moves what exceeds it to disk beside
         ``out``. With Spark, the memory of the driver.
     threads : int, optional
-        Number of threads of DuckDB. Default: all cores.
+        Number of threads of DuckDB, at most 1,024. Default: all cores.
     all_probabilities : bool, default=False
         Write p0..pK-1 too, not only the confidence.
     skip_bad : bool, default=False
@@ -102,15 +107,15 @@ def calibrate(
     require("ibis", extra="scale", purpose="calibrating at scale")
     chosen = _calibrator(method, calibrator)
     how = method_for(chosen)
-    sources = check_source(str(nodes), "nodes"), check_source(str(edges), "edges")
-    with staged_result(Path(out)) as work:
+    sources = find_tables(str(nodes), str(edges), engine)
+    with _result(str(out), engine, inputs=(str(nodes), str(edges))) as work:
         (work / "temp").mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
         )
         try:
             run = Run(opened, how, progress or Silent(), skip_bad)
-            run.read(*sources)
+            run.read(*sources, fits=calibrator is None)
             run.describe()
             if calibrator is None:
                 run.fit()
@@ -123,6 +128,18 @@ def calibrate(
         finally:
             opened.close()
     return summary
+
+
+def _result(out: str, engine: str, inputs: tuple[str, str]) -> AbstractContextManager[Path]:
+    """Return the work folder of a result on disk, or of one in object storage."""
+    if not is_remote(out):
+        return staged_result(Path(out), sources=inputs)
+    if engine == "spark":
+        raise InputError(
+            f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
+            "mounted one, or use --engine duckdb."
+        )
+    return bucket_result(out, sources=inputs)
 
 
 def _calibrator(method: str | Calibrator, given: str | Path | Calibrator | None) -> Calibrator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,23 @@ from gnncal.calibrators.catalogue import name_of
 from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
 from gnncal.scale import bad_rows
-from gnncal.scale import edges as passes
 from gnncal.scale.bad_rows import BadRows
 from gnncal.scale.columns import (
     LIST_COLUMN,
     Layout,
     check_edges,
-    class_names_of,
-    numbered_classes,
+    check_nodes,
+    check_number_of_classes,
 )
 from gnncal.scale.engines import Engine
-from gnncal.scale.measures import judged, measure
+from gnncal.scale.measures import measure, scaled
 from gnncal.scale.methods.base import Rows, ScaleMethod
-from gnncal.scale.nodes import canonical, described, names, probabilities, scaled_weights, total
+from gnncal.scale.nodes import canonical, described, names, shifted_logits
 from gnncal.scale.progress import Progress
+from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
+
+NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
 
 
 class Run:
@@ -40,21 +41,26 @@ class Run:
         self.engine, self.how, self.progress, self.skip_bad = engine, how, progress, skip_bad
         self.bad: list[BadRows] = []
         self.notes: list[str] = []
-        self._undirected: bool | None = None
+        self.is_undirected: bool | None = None
 
-    def read(self, nodes: str, edges: str) -> None:
-        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones."""
+    def read(self, nodes: TableFiles, edges: TableFiles, *, fits: bool) -> None:
+        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones.
+
+        ``fits`` says whether a calibrator is to be fitted, which needs labels and a split.
+        """
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
-            self.layout = _layout(self.engine, raw, class_names_of(nodes))
+            self.layout = _layout(self.engine, raw, class_names_of(nodes), fits=fits)
             self.n_classes = self.layout.n_classes
             self._check_classes()
-            flagged = canonical(raw, self.layout)
+            flagged = canonical(raw, self.layout, fits=fits)
             self._count(flagged)
             duplicates = bad_rows.duplicate_ids(flagged)
             self.bad += bad_rows.bad_duplicates(self.engine, duplicates)
             if not self.skip_bad:
                 bad_rows.refuse(self.bad)
+            if not self.has_good:
+                bad_rows.refuse_all(self.bad)
             clean = flagged.filter(flagged["reason"].isnull()).drop("reason")
             if self.bad:
                 clean = clean.anti_join(duplicates, "id")
@@ -64,18 +70,17 @@ class Run:
     def describe(self) -> None:
         """Pass over the edges, and refuse or report edges whose end is not a node."""
         with self.progress.stage("joining the edges", self.engine):
-            table = self.engine.keep("described", self.how.describe(self))
-            self.table = table
-            rows = self.edges.aggregate(n=self.edges.count())
-            self.n_listed = int(self.engine.fetch(rows)["n"][0].as_py())
-            totals = self._totals(table)
-            self.n_nodes, self.n_edges = int(totals["n"] or 0), int(totals["edges"] or 0)
-            found = bad_rows.bad_edges(
+            self.n_nodes = int(self._one(self.nodes, n=self.nodes.count())["n"])
+            found = self.engine.keep("described", self.how.describe(self))
+            # Logits are kept once; what a pass found stands in a table beside them.
+            self.table = self.nodes.join(found, "id")
+            self.n_edges = int(self._one(found, n=found["in_degree"].sum())["n"] or 0)
+            bad = bad_rows.bad_edges(
                 self.engine, self.edges, self.nodes, self.n_listed - self.n_edges
             )
             if not self.skip_bad:
-                bad_rows.refuse(found)
-            self.bad += found
+                bad_rows.refuse(bad)
+            self.bad += bad
 
     def fit(self) -> None:
         """Fetch the calibration rows and fit as in memory."""
@@ -102,26 +107,34 @@ class Run:
             self.notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def scale(self) -> None:
-        """The temperature of every node, as one projection."""
-        T = self.how.temperature(self.table)
-        self.scaled = self.table.mutate(temperature=T)
+        """Scale the logits of every node, in one pass that also gives the terms of the metrics."""
+        with self.progress.stage("scaling the logits", self.engine):
+            table = self.table.mutate(temperature=self.how.temperature(self.table))
+            outcome = scaled(table, self.n_classes, self._is_test(table))
+            self.scaled = self.engine.keep("scaled", outcome)
 
     def write(self, folder: Path, *, all_probabilities: bool) -> None:
         """Write id, prediction, confidence, temperature and perhaps every probability."""
         with self.progress.stage("writing the probabilities", self.engine):
-            table, K = self.scaled, self.n_classes
-            T = table["temperature"]
-            columns = {"confidence": 1.0 / total(scaled_weights(table, K, T)), "temperature": T}
+            table = self.scaled.select(
+                *("id", "prediction", "temperature"), confidence=self.scaled["confidence_after"]
+            )
+            columns: dict[str, Any] = {}
             if all_probabilities:
-                probs = probabilities(table, K, T)
-                columns |= dict(zip(names("p", K), probs, strict=True))
-            self.engine.write(table.select("id", "prediction", **columns), folder)
+                classes = range(self.n_classes)
+                logits = self.nodes.select("id", "top", *names("z", self.n_classes))
+                table = logits.join(table, "id")
+                columns = {
+                    f"p{k}": (s / table["temperature"]).exp() * table["confidence"]
+                    for k, s in zip(classes, shifted_logits(table, classes), strict=True)
+                }
+            few = table.select("id", "prediction", "confidence", "temperature", **columns)
+            self.engine.write(few, folder)
 
     def summary(self) -> ScaleSummary:
         """Judge on the test nodes, and collect everything worth keeping."""
         with self.progress.stage("measuring", self.engine):
-            test = self.scaled.filter(self._is_test(self.scaled))
-            rows = self.engine.keep("judged", judged(test, self.n_classes))
+            rows = self.scaled.filter(self.scaled["is_test"])
             sides, differences = measure(self.engine, rows)
             after = sides.get("after")
         fitted = self.how.calibrator
@@ -133,7 +146,7 @@ class Run:
             n_classes=self.n_classes,
             n_calibration_nodes=sum(fitted.fit_report_.nodes_per_class),
             n_test_nodes=0 if after is None else after.n_nodes,
-            is_undirected=self._undirected,
+            is_undirected=self.is_undirected,
             class_names=self.layout.class_names,
             before=sides.get("before"),
             after=after,
@@ -148,25 +161,26 @@ class Run:
             seconds=dict(self.progress.seconds),
         )
 
-    @cached_property
-    def is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions equally often; costs a scan or two."""
-        self._undirected = self._same_both_ways()
-        return self._undirected
+    @property
+    def memory(self) -> int | None:
+        """Bytes that the engine's tables may take; None if it knows best."""
+        return self.engine.memory
 
     def keep(self, name: str, expression: Any) -> Any:
         """Compute a table and keep it until the run ends."""
         return self.engine.keep(name, expression)
 
-    def _same_both_ways(self) -> bool:
-        tests = [passes.pair_sums]
-        if not self.edges.schema()["src"].is_string():
-            tests.insert(0, passes.direction_sums)  # cheap, and enough for most directed graphs
-        for test in tests:
-            sums = self.engine.fetch(test(self.edges)).to_pylist()[0]
-            if sums["first"] != sums["second"]:
-                return False
-        return True
+    def drop(self, name: str) -> None:
+        """Give back the disk of a kept table."""
+        self.engine.drop(name)
+
+    def count(self, found: Any) -> None:
+        """Remember how many edges are listed and, if the pass asked, whether they are symmetric."""
+        sums = {name: found[name].sum() for name in ("listed", "turned") if name in found.columns}
+        totals = self._one(found, **sums)
+        self.n_listed = int(totals["listed"] or 0)
+        if "turned" in totals:
+            self.is_undirected = int(totals["turned"] or 0) == 0
 
     def _check_classes(self) -> None:
         fitted = getattr(self.how.calibrator, "classes_", None)
@@ -180,9 +194,13 @@ class Run:
         """Count good and bad rows by split; remember whether there is a test split."""
         counted = flagged.group_by("reason", "split").aggregate(n=flagged.count())
         by_reason: dict[str, int] = {}
-        self.has_test = False
-        for row in self.engine.fetch(counted).to_pylist():
+        self.has_test = self.has_good = False
+        rows = self.engine.fetch(counted).to_pylist()
+        if not rows:
+            raise InputError(NO_ROWS)
+        for row in rows:
             self.has_test |= row["reason"] is None and row["split"] == "test"
+            self.has_good |= row["reason"] is None
             if row["reason"] is not None:
                 by_reason[row["reason"]] = by_reason.get(row["reason"], 0) + row["n"]
         self.bad += bad_rows.bad_nodes(self.engine, flagged, by_reason)
@@ -194,34 +212,41 @@ class Run:
             return labelled & (table["split"] == "test")
         return labelled & table["split"].isnull()
 
-    def _totals(self, table: Any) -> dict[str, Any]:
-        totals = table.aggregate(n=table.count(), edges=table["in_degree"].sum())
-        return self.engine.fetch(totals).to_pylist()[0]
+    def _one(self, table: Any, **aggregates: Any) -> dict[str, Any]:
+        return self.engine.fetch(table.aggregate(**aggregates)).to_pylist()[0]
 
 
-def _layout(engine: Engine, raw: Any, class_names: list[str] | None) -> Layout:
+def _layout(engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bool) -> Layout:
     """Find out how the nodes' table is laid out; most rows decide the length of a list column."""
-    n_classes = numbered_classes(raw)
-    is_list = n_classes == 0
-    if is_list:
-        sized = raw.select(size=raw[LIST_COLUMN].length())
-        sized = sized.filter(sized["size"] > 0)
-        counted = sized.group_by("size").aggregate(n=sized.count())
-        sizes = engine.fetch(counted.order_by(counted["n"].desc(), "size").limit(1))
-        n_classes = int(sizes["size"][0].as_py()) if sizes.num_rows else 0
-        if n_classes < 2:
-            raise InputError(
-                f"the lists of {LIST_COLUMN} are empty; expected one logit for each class."
-            )
-    columns = raw.columns
+    kinds = raw.schema()
+    logits = check_nodes(raw, fits=fits)
+    n_classes = len(logits) or _usual_length(engine, raw)
+    check_number_of_classes(kinds, n_classes)
     if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
         raise InputError(
             f"class_names has {len(class_names)} names but there are {n_classes} classes; name "
             "each class once."
         )
-    if "label" in columns and raw["label"].type().is_string() and class_names is None:
+    if "label" in kinds and kinds["label"].is_string() and class_names is None:
         raise InputError(
             "labels are names but the file does not say which logit each class has; add schema "
             "metadata class_names, a JSON list in the order of the logits."
         )
-    return Layout(n_classes, is_list, "label" in columns, "split" in columns, class_names)
+    return Layout(n_classes, tuple(logits), "label" in kinds, "split" in kinds, class_names)
+
+
+def _usual_length(engine: Engine, raw: Any) -> int:
+    """Return how many logits most lists have; lists of another length are bad rows."""
+    sized = raw.select(size=raw[LIST_COLUMN].length())
+    counted = sized.group_by("size").aggregate(n=sized.count())
+    rows = engine.fetch(counted).to_pylist()
+    if not rows:
+        raise InputError(NO_ROWS)
+    # Spark says -1 for the length of a list that is null.
+    usable = [row for row in rows if (row["size"] or 0) > 0]
+    if not usable:
+        raise InputError(
+            f"the lists of {LIST_COLUMN} are empty or null in all rows; expected one logit for "
+            "each class."
+        )
+    return int(min(usable, key=lambda row: (-row["n"], row["size"]))["size"])

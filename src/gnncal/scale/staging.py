@@ -1,71 +1,43 @@
-"""A result folder that appears under its name only when it is complete."""
+"""A result folder of a run at scale, which appears under its name only when it is complete."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gnncal.core.errors import InputError
+from gnncal.files.folders import check_folder, replaced_folder
 
-COMPLETE = "metrics.json"  # every result has it, so a folder with it may be replaced
+WILDCARDS = "*?["
 
 
 @contextmanager
-def staged_result(target: Path) -> Iterator[Path]:
+def staged_result(target: Path, *, sources: tuple[str, ...] = ()) -> Iterator[Path]:
     """A work folder beside ``target``; what the block puts into ``result`` becomes the target.
 
-    The work folder is ``.NAME.partial``. A lock in it tells a run that is going on from what a
-    killed run left behind, which the next run removes. An earlier result is replaced only at the
-    very end, and is put back if a run was killed just then.
+    ``sources`` are the tables of the input: the target may neither hold one nor lie in one.
     """
-    target = Path(os.path.abspath(target))
-    work = target.with_name(f".{target.name}.partial")
-    if not target.parent.is_dir():
-        raise InputError(f"there is no folder {target.parent}; create it or choose another --out.")
-    work.mkdir(exist_ok=True)
-    with (work / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    local = [source for source in sources if "://" not in source]
+    real = check_folder(target, inputs=map(_folder_or_file, local))
+    for source in local:
+        folder = _folder_or_file(source)
+        searched = "**" in source or Path(source).is_dir()
+        if searched and folder.resolve() in real.parents:
             raise InputError(
-                f"another run is writing to {target}; wait for it or choose another --out."
-            ) from None
-        _recover(target, work)
-        try:
-            _check_target(target)
-            yield work
-            _publish(target, work)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+                f"{target} lies in the input {folder}, where the next run would read it as data; "
+                "choose another --out."
+            )
+    with replaced_folder(real) as work:
+        yield work
 
 
-def _check_target(target: Path) -> None:
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file; --out expects a folder.")
-    if target.is_dir() and any(target.iterdir()) and not (target / COMPLETE).is_file():
-        raise InputError(
-            f"{target} holds other files than a result of gnncal scale; choose another --out."
-        )
-
-
-def _recover(target: Path, work: Path) -> None:
-    """Put back the earlier result of a run that was killed while replacing it; remove the rest."""
-    earlier = work / "earlier"
-    if earlier.is_dir() and not target.exists():
-        os.rename(earlier, target)
-    for left in work.iterdir():
-        if left.is_dir():
-            shutil.rmtree(left)
-        elif left.name != "lock":
-            left.unlink()
-
-
-def _publish(target: Path, work: Path) -> None:
-    """Two renames; at any moment either the old or the new result is whole on disk."""
-    if target.exists():
-        os.rename(target, work / "earlier")
-    os.rename(work / "result", target)
+def _folder_or_file(source: str) -> Path:
+    """Return a path itself, and of a glob the folder that all of its files are below."""
+    path = Path(source)
+    if path.exists():
+        return path
+    for part in (*reversed(path.parents), path):
+        if any(sign in part.name for sign in WILDCARDS):
+            return part.parent
+    return path

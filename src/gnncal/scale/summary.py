@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.core.typed import ROUNDING, Amount, Count, Share, read_as, read_json
 from gnncal.metrics.binning import Cells, ReliabilityBins
 from gnncal.metrics.evaluation import Difference
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 
 FORMAT = 1
 FILE = "metrics.json"
+LARGEST_FILE = 1 << 26  # bytes; the names of a million classes fit
+MOST_CELLS = 1000  # bins or blocks
 SHOWN = ("accuracy", "ece", "degree_ece", "nll", "brier")
 
 
@@ -88,14 +91,14 @@ class Measured:
 
     """
 
-    n_nodes: int
-    accuracy: float
-    ece: float
-    ece_floor: float
-    ece_floor_spread: float
-    degree_ece: float
-    degree_ece_floor: float
-    degree_ece_floor_spread: float
+    n_nodes: Count
+    accuracy: Share
+    ece: Share
+    ece_floor: Amount
+    ece_floor_spread: Amount
+    degree_ece: Share
+    degree_ece_floor: Amount
+    degree_ece_floor_spread: Amount
     nll: float
     brier: float
     reliability: ReliabilityBins
@@ -148,11 +151,11 @@ class ScaleSummary(Tabular):
 
     method: str
     engine: str
-    n_nodes: int
-    n_edges: int
-    n_classes: int
-    n_calibration_nodes: int
-    n_test_nodes: int
+    n_nodes: Count
+    n_edges: Count
+    n_classes: Count
+    n_calibration_nodes: Count
+    n_test_nodes: Count
     is_undirected: bool | None
     class_names: list[str] | None
     before: Measured | None
@@ -161,7 +164,7 @@ class ScaleSummary(Tabular):
     learned: Mapping[str, Any]
     skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
-    seconds: Mapping[str, float]
+    seconds: Mapping[str, Amount]
 
     def write(self, folder: Path) -> None:
         """Write ``metrics.json`` into a folder.
@@ -244,39 +247,69 @@ def read_summary(folder: str | Path) -> ScaleSummary:
     """
     path = Path(folder)
     path = path / FILE if path.is_dir() else path
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; pass a folder of gnncal scale.")
     try:
-        values = json.loads(path.read_text())
-        version = values.pop("format")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}; pass a folder of gnncal scale.") from None
-    except (ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path} is not a summary of gnncal scale ({error}).") from error
-    if version != FORMAT:
-        raise InputError(f"{path} has format {version}, not {FORMAT}; use another gnncal.")
-    try:
-        sides = {side: _measured(values[side]) for side in ("before", "after")}
-        differences = {n: Difference(**value) for n, value in values["differences"].items()}
-        return ScaleSummary(**{**values, **sides, "differences": differences})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path} is not a summary of gnncal scale ({error}).") from error
+        values = read_json(path, at_most=LARGEST_FILE)
+        if not isinstance(values, dict) or "format" not in values:
+            raise InputError("it does not say which format it has.")
+        if type(version := values["format"]) is not int or version != FORMAT:
+            raise InputError(f"its format is {shown(version)}, not {FORMAT}; use another gnncal.")
+        summary = read_as(ScaleSummary, values)
+        _check_consistency(summary)
+    except InputError as error:
+        raise InputError(f"{path} is not a summary of gnncal scale: {error}") from None
+    differences = {name: _unbounded(found) for name, found in summary.differences.items()}
+    return replace(summary, differences=differences)
 
 
-def _measured(values: Any) -> Measured | None:
-    if values is None:
-        return None
-    cells = {
-        "reliability": _cells(ReliabilityBins, values["reliability"]),
-        "degree_blocks": _cells(DegreeBlocks, values["degree_blocks"]),
-    }
-    return Measured(**{**values, **cells})
+def _check_consistency(summary: ScaleSummary) -> None:
+    """Raise unless the parts of a summary, each of them right, belong together."""
+    names, before, after = summary.class_names, summary.before, summary.after
+    if names is not None and len(names) != summary.n_classes:
+        raise InputError(f"there are {len(names)} class_names for {summary.n_classes} classes.")
+    if before is None or after is None:
+        if before is not after:
+            raise InputError("it has metrics of one side only, before or after.")
+        return
+    for name, side in (("before", before), ("after", after)):
+        _check_cells(f"{name}.reliability", side.reliability)
+        _check_cells(f"{name}.degree_blocks", side.degree_blocks)
+        if not side.n_nodes == summary.n_test_nodes == side.reliability.count.sum() > 0:
+            raise InputError(
+                f"{name} has {side.n_nodes} nodes and {side.reliability.count.sum()} in its bins; "
+                f"expected the {summary.n_test_nodes} test nodes, at least one."
+            )
+        if side.nll < 0 or side.brier < 0:
+            raise InputError(f"{name} has a negative loss, nll {side.nll}, brier {side.brier}.")
+    for part in ("reliability", "degree_blocks"):
+        if len(getattr(before, part).count) != len(getattr(after, part).count):
+            raise InputError(f"before.{part} and after.{part} have different lengths.")
+    for name in ("nll", "brier"):
+        found = summary.differences.get(name)
+        if found is None or np.isnan(found.mean) or found.low > found.high:
+            raise InputError(f"differences.{name} is missing, or not a mean with its interval.")
 
 
-def _cells(kind: Any, values: dict[str, list[Any]]) -> Any:
-    arrays = {
-        field.name: np.array(
-            [np.nan if v is None else v for v in values[field.name]],
-            dtype=np.int64 if field.name == "count" else np.float64,
-        )
-        for field in fields(kind)
-    }
-    return kind(**arrays)
+def _check_cells(name: str, cells: Cells) -> None:
+    """Raise unless each column has one entry for each bin or block, within its range."""
+    columns = {key: value for key, value in vars(cells).items() if isinstance(value, np.ndarray)}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1 or not 0 < len(cells.count) <= MOST_CELLS:
+        raise InputError(f"{name} has lists of {sorted(lengths)} entries; expected equally many.")
+    if cells.count.min() < 0:
+        raise InputError(f"{name}.count has negative entries.")
+    filled = cells.count > 0
+    for key, column in columns.items():
+        is_share = key in ("confidence", "accuracy", "lower", "upper")
+        known = column[filled] if key in ("confidence", "accuracy") else column
+        high = 1 + ROUNDING if is_share else np.inf
+        if not ((known >= -ROUNDING) & (known <= high)).all():
+            kind = "shares" if is_share else "numbers that are not negative"
+            raise InputError(f"{name}.{key} has entries that are not {kind}.")
+
+
+def _unbounded(found: Difference) -> Difference:
+    """Return an interval whose ends are infinite where the file, like all JSON, has none."""
+    low = -np.inf if np.isnan(found.low) else found.low
+    return replace(found, low=low, high=np.inf if np.isnan(found.high) else found.high)

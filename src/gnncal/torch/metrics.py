@@ -18,12 +18,11 @@ from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.errors import require
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
+    N_BINS,
     Norm,
     bin_edges,
     bin_index,
-    check_outcomes,
     combine,
-    confidence_and_correctness,
     fill_cells,
 )
 from gnncal.metrics.floor import (
@@ -34,6 +33,7 @@ from gnncal.metrics.floor import (
     mean_absolute_deviation,
 )
 from gnncal.metrics.groups import DEGREE_BLOCKS, degree_blocks
+from gnncal.metrics.outcomes import Outcomes, check_outcomes, confidence_and_correctness
 from gnncal.metrics.risk_coverage import curve_of
 from gnncal.metrics.scoring import log_losses, squared_errors
 from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothing_cell
@@ -137,7 +137,7 @@ class NegativeLogLikelihood(MeanScore):
     """
 
     def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray:
-        return log_losses(labels, probs)
+        return log_losses(Outcomes(labels, probs))
 
 
 class BrierScore(MeanScore):
@@ -160,7 +160,7 @@ class BrierScore(MeanScore):
     """
 
     def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray:
-        return squared_errors(labels, probs)
+        return squared_errors(Outcomes(labels, probs))
 
 
 class CalibrationError(NodeMetric):
@@ -187,6 +187,7 @@ class CalibrationError(NodeMetric):
     """
 
     def __init__(self, n_bins: int = DEFAULT_BINS, norm: Norm = "l1", **kwargs: Any) -> None:
+        N_BINS.check("n_bins", n_bins)
         super().__init__(**kwargs)
         self.edges, self.norm = bin_edges(np.empty(0), n_bins, "uniform"), norm
         for name in ("count", "confidence", "correct"):
@@ -248,6 +249,7 @@ class CalibrationFloor(NodeMetric):
     """
 
     def __init__(self, n_bins: int = DEFAULT_BINS, **kwargs: Any) -> None:
+        N_BINS.check("n_bins", n_bins)
         super().__init__(**kwargs)
         self.edges = bin_edges(np.empty(0), n_bins, "uniform")
         for name in ("count", "mean", "variance"):
@@ -383,6 +385,7 @@ class ClasswiseCalibrationError(NodeMetric):
     """
 
     def __init__(self, n_classes: int, n_bins: int = DEFAULT_BINS, **kwargs: Any) -> None:
+        N_BINS.check("n_bins", n_bins)
         super().__init__(**kwargs)
         self.edges = bin_edges(np.empty(0), n_bins, "uniform")
         for name in ("count", "confidence", "correct"):

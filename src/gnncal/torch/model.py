@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any, Self
 import torch
 from sklearn.base import clone
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.files.atomic import write_atomically
-from gnncal.files.saved import load as load_calibrator
+from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.torch.batches import check_batch
 from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of
 from gnncal.torch.module import CalibratorModule, to_module
@@ -59,9 +61,15 @@ class CalibratedModel(nn.Module):
         self, model: nn.Module, calibrator: Calibrator, *, node_type: str | None = None
     ) -> None:
         super().__init__()
+        _check_model(model)
         if not isinstance(calibrator, Calibrator):
             raise InputError(
                 f"calibrator is a {type(calibrator).__name__}; pass a fitted gnncal calibrator."
+            )
+        if "classes_" not in vars(calibrator):
+            raise InputError(
+                f"calibrator is a {type(calibrator).__name__} that is not fitted; call its fit, "
+                "or CalibratedModel.fit(model, data)."
             )
         self.model = model
         self.calibrator: CalibratorModule = to_module(calibrator)
@@ -201,7 +209,8 @@ class CalibratedModel(nn.Module):
         from safetensors.torch import save
 
         weights = self.model.state_dict()
-        content = save({name: tensor.clone().contiguous() for name, tensor in weights.items()})
+        tensors = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
+        content = save(tensors, metadata={"gnncal": "weights of a calibrated model"})
         write_atomically(Path(folder) / MODEL_FILE, content)
         self.fitted.save(Path(folder) / CALIBRATOR_FILE)
 
@@ -226,13 +235,59 @@ class CalibratedModel(nn.Module):
         Raises
         ------
         InputError
-            If the files are missing, or the weights do not fit the model.
+            If a file is missing or damaged, or the weights do not fit the model; the model is then
+            left as it was.
 
         """
-        from safetensors.torch import load_file
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"folder is {shown(folder)}; pass the folder that save() wrote.")
+        _check_model(model)
+        weights = _fitting_weights(Path(folder) / MODEL_FILE, model)
+        calibrator = load_calibrator(Path(folder) / CALIBRATOR_FILE)
+        calibrated = cls(model, calibrator, node_type=node_type)
+        model.load_state_dict(weights)  # last, so that a refusal changes nothing
+        return calibrated
 
-        model.load_state_dict(load_file(Path(folder) / MODEL_FILE))
-        return cls(model, load_calibrator(Path(folder) / CALIBRATOR_FILE), node_type=node_type)
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, nn.Module):
+        what = f"the class {model.__name__}" if isinstance(model, type) else shown(model)
+        raise InputError(f"model is {what}; pass a torch.nn.Module, such as a trained network.")
+
+
+def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
+    """Read the weights of a model, and check that it has exactly these."""
+    from safetensors.torch import load
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; pass the folder that save() wrote.")
+    try:
+        weights: dict[str, Tensor] = load(path.read_bytes())
+    except Exception as error:  # a broken file makes safetensors and torch raise almost anything
+        raise InputError(
+            f"{path} is damaged or no safetensors file ({type(error).__name__}: {error}); save the "
+            "model again."
+        ) from error
+    expected = model.state_dict()
+    odd = sorted(set(weights) ^ set(expected))
+    if odd:
+        who = "the file has" if odd[0] in weights else "the model has"
+        raise InputError(f"{path} does not fit the model: only {who} {shown(odd[0])}.")
+    for name, wanted in expected.items():
+        found = weights[name]
+        if is_lazy(wanted):  # takes whatever shape comes
+            continue
+        if found.shape != wanted.shape or _kind(found) != _kind(wanted):
+            raise InputError(
+                f"{path} does not fit the model: {name} is {found.dtype} of shape "
+                f"{tuple(found.shape)}; the model has {wanted.dtype} of {tuple(wanted.shape)}."
+            )
+    return weights
+
+
+def _kind(tensor: Tensor) -> tuple[bool, bool]:
+    """Return what tells numbers apart that cannot stand for each other."""
+    return tensor.is_floating_point(), tensor.is_complex()
 
 
 @contextmanager

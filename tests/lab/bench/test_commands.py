@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.core.graph import Graph
+from gnncal.files.markers import MARKER
 from gnncal.lab.bench import logits as logits_module
 from gnncal.lab.bench import perturbation
 from gnncal.lab.bench.logits import TrainedLogits
@@ -142,7 +143,7 @@ def test_tables_and_figures_are_written(folder):
     out = folder / "out"
     assert run("diagnose", out, "--bundles", folder / "bundles").exit_code == 0
     found = json.loads(run("tables", out, "--reference", "ts", "--json").stdout)
-    assert {path.name for path in (out / "tables").iterdir()} == set(found["files"])
+    assert {path.name for path in (out / "tables").iterdir()} == {MARKER, *found["files"]}
     for name in ("main_ece-paper.md", "against_ts_ece-converged.csv", "structure.tex"):
         assert name in found["files"]
     text = (out / "tables" / "README.md").read_text()

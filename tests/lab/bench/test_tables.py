@@ -46,7 +46,11 @@ def record(dataset, backbone, seed, method, ece, protocol="paper"):
         "aurc": 0.1,
         "selective_accuracy": [0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.92 + seed / 100],
         "prediction_changes": seed if method == "ts" else 0,
-        "reliability": {"count": [0] * 9 + [10], "confidence": [0.0] * 9 + [9.0], "correct": [8]},
+        "reliability": {
+            "count": [0] * 9 + [10],
+            "confidence": [0.0] * 9 + [9.0],
+            "correct": [0] * 9 + [8],
+        },
     }
     return Record(dataset, backbone, seed, method, protocol, {}, "r", 0.5, 1.0, metrics=metrics)
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
+from gnncal.files.markers import MARKER
 from gnncal.lab.commands import csbm as verb
 from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
 from gnncal.lab.simulation import experiments
@@ -132,7 +133,8 @@ def test_an_experiment_writes_its_record_and_figure_and_prints_a_table(tmp_path)
     done = run("entropy", "--quick", "--seeds", 2, "--out", tmp_path / "here")
     assert done.exit_code == 0
     assert "order of the remainder" in done.stdout
-    assert {file.name for file in (tmp_path / "here").iterdir()} == {"entropy.json", "entropy.png"}
+    written = {file.name for file in (tmp_path / "here").iterdir()}
+    assert written == {"entropy.json", "entropy.png", MARKER}
     written = json.loads((tmp_path / "here" / "entropy.json").read_text())
     assert written["n_seeds"] == 2
     assert len(written["scale"]) == len(written["error"][0])
@@ -207,7 +209,7 @@ def test_without_matplotlib_the_record_is_still_written(tmp_path, monkeypatch):
     done = run("entropy", "--quick", "--out", tmp_path / "here")
     assert done.exit_code == 0
     assert "gnncal[plot]" in done.stderr
-    assert [file.name for file in (tmp_path / "here").iterdir()] == ["entropy.json"]
+    assert sorted(file.name for file in (tmp_path / "here").iterdir()) == [MARKER, "entropy.json"]
     refused = run("all", "--quick", "--out", tmp_path / "there")
     assert refused.exit_code == 2
     assert "gnncal[report]" in refused.stderr

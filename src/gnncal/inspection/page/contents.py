@@ -22,7 +22,7 @@ from gnncal.rendering.page import capital, render_page
 COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
 SECTIONS = (
     ("verdict", "Verdict"),
-    ("calibrated", "Graph"),
+    ("calibrated", "{data}"),
     ("methods", "Methods"),
     ("reliability", "Reliability"),
     ("groups", "Groups"),
@@ -38,7 +38,7 @@ GUARANTEE = (
     "decisions reach the target. This holds for each target by itself. The threshold is found on "
     "{n_held} calibration nodes. Here the method is fitted on the other calibration nodes only, "
     "and test labels are never used. The promise is for nodes that are drawn like the calibration "
-    "nodes. It does not hold for nodes that arrive later or come from another part of the graph. "
+    "nodes. It does not hold for nodes that arrive later or come from elsewhere. "
     "It is about all decided nodes together, not about each class."
 )
 
@@ -46,11 +46,12 @@ GUARANTEE = (
 def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     """Draw an inspection as a page."""
     first = next(iter(inspection.methods.values()))
+    data = "Data" if inspection.facts.structure is None else "Graph"
     return render_page(
         __package__ or "",
         "report.html",
         title=title,
-        sections=SECTIONS,
+        sections=[(name, heading.format(data=data)) for name, heading in SECTIONS],
         scripts=("charts.js", "report.js"),
         data={
             "facts": inspection.facts,
@@ -64,6 +65,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
             "surroundings": inspection.surroundings,
         },
         facts=inspection.facts,
+        structure=inspection.facts.structure,
         methods=list(inspection.methods),
         shown=inspection.shown,
         after_name=inspection.shown,
@@ -82,6 +84,10 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         ),
         set_coverage=SET_COVERAGE,
         n_listed=len(inspection.listed),
+        node_heads=[
+            *("Node", "Split", "Predicted", "Label", "Before", "After", "Change", "Temperature"),
+            *(() if inspection.facts.structure is None else ("In-degree", "Support")),
+        ],
         command=command,
         parameter_rows=_parameter_rows(inspection),
         versions=_versions(),

@@ -17,7 +17,7 @@
       hovertemplate: "%{y:,} nodes<extra></extra>", ...more };
   }
   chart("homophily-chart", () => {
-    const facts = data.facts;
+    const facts = data.facts.structure;
     const traces = [bars(facts.support, "support", colour("after"), { opacity: 0.65 })];
     if (facts.label_homophily) traces.push({ type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("before"), width: 2 },
       name: "homophily", x: facts.label_homophily.lower.map((low, i) => (low + facts.label_homophily.upper[i]) / 2),
@@ -26,7 +26,7 @@
       layout: layout({ showlegend: true, xaxis: axis("share of the neighbours", { range: [0, 1] }), yaxis: axis("nodes") }) };
   });
   chart("degree-chart", () => {
-    const { lower, upper, count: nodes } = data.facts.degree;
+    const { lower, upper, count: nodes } = data.facts.structure.degree;
     const names = lower.map((low, i) => (low === upper[i] ? count(low) : `${count(low)}–${count(upper[i])}`));
     return { data: [{ type: "bar", x: names, y: nodes, marker: { color: colour("after") }, opacity: 0.65, hovertemplate: "degree %{x}: %{y:,} nodes<extra></extra>" }],
       label: `Histogram of in-degrees from ${names[0]} to ${names.at(-1)}.`,
@@ -112,8 +112,9 @@
     id("target-value").textContent = percent(target);
     slider.setAttribute("aria-valuetext", percent(target));
     const threshold = selective.threshold[i];
+    const best = selective.target.findLast((_, k) => k < i && selective.threshold[k] !== null);
     id("target-answer").textContent = threshold === null
-      ? `No nodes: with ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. Lower the target, or label more nodes.`
+      ? `No nodes: with ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. ${best === undefined ? "Label" : `Lower the target to ${percent(best)}, or label`} more nodes.`
       : `${percent(selective.coverage[i])} of the nodes (${count(selective.n_decided[i])} of ${count(selective.n_nodes)}): those with confidence of at least ${percent(threshold, 2)}. ` +
         (selective.test_accuracy[i] === null ? "" : `On the test nodes, ${percent(selective.test_accuracy[i])} of these decisions are right.`);
   }
@@ -145,6 +146,7 @@
   const temperatureOf = (i) => nodes.temperature[state.method]?.[i] ?? null;
   function nodeTable() {
     const table = id("node-table");
+    const hasGraph = data.facts.structure !== null;
     table.tBodies[0].replaceChildren(...data.listed.map((i, position) => {
       const change = after(i) - nodes.confidence[i], temperature = temperatureOf(i);
       const cell = (value, text) => make("td", { "data-value": value ?? "" }, text);
@@ -152,7 +154,8 @@
         make("th", { scope: "row" }, make("button", { type: "button", class: "link", onclick: () => choose(position, true) }, nodes.name[i])),
         make("td", { class: "text" }, nodes.split[i]), make("td", { class: "text" }, className(nodes.prediction[i])), make("td", { class: "text" }, className(nodes.label[i])),
         cell(nodes.confidence[i], percent(nodes.confidence[i])), cell(after(i), percent(after(i))), cell(change, signed(change)),
-        cell(temperature, temperature === null ? "" : temperature.toPrecision(3)), cell(nodes.in_degree[i], count(nodes.in_degree[i])), cell(nodes.support[i], percent(nodes.support[i], 0)));
+        cell(temperature, temperature === null ? "" : temperature.toPrecision(3)),
+        ...(hasGraph ? [cell(nodes.in_degree[i], count(nodes.in_degree[i])), cell(nodes.support[i], percent(nodes.support[i], 0))] : []));
     }));
     table.querySelectorAll("th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
     refilter();
@@ -199,7 +202,7 @@
     id("node-facts").replaceChildren(
       fact("Predicted", className(nodes.prediction[i]), other !== undefined && other !== nodes.prediction[i] ? `now ${className(other)}` : nodes.label[i] < 0 ? "label unknown" : `label: ${className(nodes.label[i])}`),
       fact("Confidence", `${percent(nodes.confidence[i])} → ${percent(after(i))}`),
-      fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction"),
+      ...(data.facts.structure === null ? [] : [fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction")]),
       fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0: certain, 1: all classes equally likely"),
       ...(temperature === null ? [] : [fact("Temperature", temperature.toPrecision(3))]));
     const explanation = method().explanation;

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gnncal.files.atomic import write_atomically
+from gnncal.files.atomic import as_path, write_atomically
 from gnncal.inspection.inspection import Inspection, Progress, inspect
 from gnncal.inspection.page.contents import render
 from gnncal.inspection.subject import DEFAULT_METHODS, Methods, make_subject
@@ -60,7 +60,7 @@ class Report:
             The path of the file.
 
         """
-        place = Path(path)
+        place = as_path(path)
         write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
         return place
 
@@ -78,7 +78,7 @@ class Report:
 def report(
     logits: Any,
     labels: Any,
-    graph: Any,
+    graph: Any = None,
     *,
     nodes: Any,
     test_nodes: Any,
@@ -103,8 +103,9 @@ def report(
         Raw scores of every node, NumPy or torch.
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1, -1 where unknown.
-    graph : Graph or torch_geometric.data.Data
-        The graph of these nodes.
+    graph : Graph or torch_geometric.data.Data, optional
+        The graph of these nodes. Without one the page leaves out what needs neighbours: groups by
+        degree, support and region, sets that look at neighbours, and the neighbours of nodes.
     nodes : array_like
         Calibration nodes, mask or indices, usually the validation split.
     test_nodes : array_like
@@ -113,9 +114,11 @@ def report(
         Nodes that the model was trained on, mask or indices.
     methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
-        ``structural`` if it is among them, else with the last.
+        ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
+        ``structural``; without a graph ``ts``, ``svs`` and ``hts``.
     class_names : sequence of str, optional
-        A name for each class.
+        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
+        ``class_names``.
     node_ids : array_like of shape (n_nodes,), optional
         A name for each node. Default: its number.
     focus : sequence, default=()

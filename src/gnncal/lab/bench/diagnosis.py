@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import Constraint
+from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.formulas.probability import concentration, normalised_entropy
 from gnncal.lab.bench.logits import LogitProvider
 from gnncal.lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.lab.bench.plan import Task
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import FIRST_IN_ORDER_OF_IDS, SCHEMA, append_lines, read_lines
+from gnncal.lab.bench.records import (
+    FIRST_IN_ORDER_OF_IDS,
+    ONE_LENGTH,
+    SCHEMA,
+    Name,
+    Seed,
+    Value,
+    append_lines,
+    check_records_file,
+    has_length,
+    read_entries,
+)
 from gnncal.lab.bench.structure import (
     STATISTICS,
     ResidualMoments,
@@ -32,6 +45,51 @@ from gnncal.probability import softmax
 FILE = "diagnosis.jsonl"
 STRUCTURE_SEEDS = 5  # as in the paper
 SAMPLED_NODES = 600  # of each dataset's scatter
+QUANTILES = 5  # of confidence, within which nodes are split by homophily
+GROUPS = (2, 3)  # that they are split into
+
+
+class SplitEntry(TypedDict):
+    """A split by homophily, as :class:`~gnncal.lab.bench.structure.HomophilySplit` has it."""
+
+    confidence: Annotated[list[Share], has_length(QUANTILES)]
+    accuracy: Annotated[list[list[Share]], has_length(QUANTILES)]
+    gap: Value
+
+
+class SampledNodes(TypedDict):
+    """What the scatter shows of some nodes."""
+
+    correction: list[Value]
+    gap: list[Value]
+    homophily: list[Value]
+    certainty: list[Value]
+
+
+def _is_split(splits: Mapping[str, SplitEntry]) -> bool:
+    lengths = {n: {len(row) for row in split["accuracy"]} for n, split in splits.items()}
+    return all(lengths.get(str(n)) == {n} for n in GROUPS)
+
+
+class DiagnosisEntry(TypedDict):
+    """A line of the file: what was found on one dataset."""
+
+    run: str
+    dataset: Name
+    backbone: Name
+    seeds: list[Seed]
+    schema: int
+    moments: Annotated[
+        list[
+            Annotated[
+                dict[str, ResidualMoments],
+                Constraint("the moments of each statistic", set(STATISTICS).issubset),
+            ]
+        ],
+        Constraint("a list of at least one", bool),
+    ]
+    splits: Annotated[dict[str, SplitEntry], Constraint("splits into 2 and 3 groups", _is_split)]
+    nodes: Annotated[SampledNodes, ONE_LENGTH]
 
 
 def diagnose(
@@ -44,6 +102,7 @@ def diagnose(
     watch: Callable[[str], None] = lambda dataset: None,
 ) -> list[str]:
     """Diagnose each dataset without a current entry for its seeds; returns their names."""
+    check_records_file(folder / FILE)
     known = read_diagnosis(folder).get(backbone, {})
     todo = [d for d in seeds if not _is_current(known.get(d), seeds[d])]
     run = note_run(folder, command) if todo else ""
@@ -55,32 +114,33 @@ def diagnose(
     return todo
 
 
-def read_diagnosis(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+def read_diagnosis(folder: Path) -> dict[str, dict[str, DiagnosisEntry]]:
     """Return the last entry of each dataset, by backbone and dataset."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for entry in read_lines(folder / FILE):
+    found: dict[str, dict[str, DiagnosisEntry]] = {}
+    for entry in read_entries(folder / FILE, DiagnosisEntry, schema=1):
         found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
     return found
 
 
-def structural_correlations(diagnosis: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
+def structural_correlations(
+    diagnosis: Mapping[str, DiagnosisEntry],
+) -> dict[str, tuple[float, float]]:
     """Return each statistic's correlation with correctness, pooled and averaged over datasets."""
     found = {}
     for name in STATISTICS:
         by_dataset = [
-            [ResidualMoments(**moments[name]) for moments in entry["moments"]]
-            for entry in diagnosis.values()
+            [moments[name] for moments in entry["moments"]] for entry in diagnosis.values()
         ]
         macro = np.nanmean([correlation(runs) for runs in by_dataset])
         found[name] = (correlation([m for runs in by_dataset for m in runs]), float(macro))
     return found
 
 
-def _is_current(entry: dict[str, Any] | None, seeds: Sequence[int]) -> bool:
+def _is_current(entry: DiagnosisEntry | None, seeds: Sequence[int]) -> bool:
     """Return whether an entry was made from these seeds and by today's definitions."""
-    if entry is None or entry.get("schema", 1) < FIRST_IN_ORDER_OF_IDS:
+    if entry is None or entry["schema"] < FIRST_IN_ORDER_OF_IDS:
         return False
-    return bool(entry["seeds"] == [*seeds])
+    return entry["seeds"] == [*seeds]
 
 
 def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:
@@ -99,7 +159,10 @@ def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:
             for bundle, outcome in list(zip(bundles, outcomes, strict=True))[:STRUCTURE_SEEDS]
         ],
         "splits": {
-            str(n): asdict(homophily_split(confidence, correct, pooled, n_groups=n)) for n in (2, 3)
+            str(n): asdict(
+                homophily_split(confidence, correct, pooled, n_groups=n, n_bins=QUANTILES)
+            )
+            for n in GROUPS
         },
         "nodes": _sampled_nodes(first, statistics["homophily"], tasks[0].seed),
     }

@@ -13,8 +13,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.lab.bench import published
 from gnncal.lab.bench.plan import Protocol, list_methods
-from gnncal.lab.bench.provenance import FILE as RUNS_FILE
-from gnncal.lab.bench.records import Record, read_lines
+from gnncal.lab.bench.provenance import RunNote, read_runs
+from gnncal.lab.bench.records import Record
 from gnncal.lab.bench.results import EVERYTHING, Results, Selection, read_results
 from gnncal.lab.bench.summary import (
     SAME_UNIT,
@@ -240,22 +240,14 @@ def _runs(folder: Path, results: Sequence[Results]) -> list[Run]:
         for record in group
     }
     counts = Counter(used.values())
-    known = {entry["run"]: entry for entry in read_lines(folder / RUNS_FILE) if "run" in entry}
-    return [_run(name, n, known.get(name, {})) for name, n in counts.most_common()]
+    known = read_runs(folder)
+    return [_run(known.get(name, RunNote(name)), n) for name, n in counts.most_common()]
 
 
-def _run(name: str, n_records: int, entry: Mapping[str, Any]) -> Run:
-    versions = entry.get("versions") or {}
-    source = entry.get("source") or ""
-    return Run(
-        name,
-        n_records,
-        str(entry.get("date", "")),
-        str(entry.get("command", "")),
-        source if isinstance(source, str) else _listed(source),
-        _listed(versions),
-        str(entry.get("machine", "")),
-    )
+def _run(about: RunNote, n_records: int) -> Run:
+    source = _listed(about.source) if isinstance(about.source, dict) else str(about.source or "")
+    versions = _listed(about.versions or {})
+    return Run(about.run, n_records, about.date, about.command, source, versions, about.machine)
 
 
 def _listed(values: Mapping[str, Any]) -> str:

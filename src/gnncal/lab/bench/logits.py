@@ -14,6 +14,7 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.files import read_bundle
+from gnncal.files.archives import read_npz
 from gnncal.files.atomic import write_atomically
 from gnncal.files.bundle import Bundle
 from gnncal.lab.bench.plan import Task
@@ -21,6 +22,7 @@ from gnncal.lab.bench.source import training_source
 from gnncal.lab.datasets import FACTS, Dataset, load, random_split
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
+FIRST_MEMBER = b"logits.npy"  # how a cached file begins, after a few bytes of the archive
 
 
 class LogitProvider(ABC):
@@ -78,13 +80,14 @@ class TrainedLogits(LogitProvider):
         """Train the classifier and cache its logits."""
         from gnncal.lab.classifiers import train_classifier
 
+        self._check_place(task)
         dataset = load_dataset(task.dataset, self.root)
         split = random_split(dataset.graph.n_nodes, task.seed)
         classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
         buffer = io.BytesIO()
         key = np.array(_key(task.backbone, dataset))
         np.savez_compressed(buffer, logits=classifier.logits(), key=key)
-        write_atomically(self._path(task), buffer.getvalue())
+        write_atomically(self._path(task), buffer.getvalue(), replace=True)
 
     def load(self, task: Task) -> Bundle:
         """Read logits from the cache; train the classifier first if they are not there."""
@@ -106,6 +109,19 @@ class TrainedLogits(LogitProvider):
 
     def _path(self, task: Task) -> Path:
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
+
+    def _check_place(self, task: Task) -> None:
+        """Refuse to replace a file that is no cache of ours, not even a broken or outdated one."""
+        path = self._path(task)
+        if not path.exists():
+            return
+        try:
+            ours = "key" in read_npz(path, ())[1]
+        except InputError:
+            with path.open("rb") as file:
+                ours = FIRST_MEMBER in file.read(100)
+        if not ours:
+            raise InputError(f"{path} is there already and is no file of gnncal; move it away.")
 
     def _read(self, task: Task) -> FloatArray | None:
         try:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
+import warnings
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
-from gnncal import metrics
-from gnncal.calibrators.base import Calibrator, fit_quietly
+from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.bundle import Bundle
 from gnncal.homophily import HomophilyEstimator, Shared
 from gnncal.homophily.predictor import TrainedPredictor
 from gnncal.lab.bench.plan import Cell, constructor_parameters, make_calibrator
-from gnncal.lab.bench.records import Record
-from gnncal.metrics.table import measure as measure_all
+from gnncal.lab.bench.records import COVERAGES, Record
+from gnncal.metrics.binning import bins_of
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.risk_coverage import selective_accuracy_of
+from gnncal.metrics.table import measures_of
+from gnncal.nodes import Nodes
 
-COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 POOLED_BINS = 10  # of reliability diagrams over all seeds
-
-
 Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters
 
 
@@ -40,9 +41,9 @@ def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) ->
         calibrator = make_calibrator(cell)
         parameters = constructor_parameters(calibrator)
         trained_before = _use_shared_predictor(calibrator, predictors)
-        fit_bundle(calibrator, bundle)
+        nodes = fit_bundle(calibrator, bundle)
         fit_cpu_seconds = process_time() - cpu_started + trained_before
-        probs = calibrator.predict_proba(bundle.logits, bundle.graph)
+        probs = calibrator.predict_proba(nodes)
         learned = _fitted_numbers(calibrator)
         measured = measure(probs, bundle)
     except Exception as error:  # one method must not end the run of all
@@ -69,16 +70,17 @@ def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> flo
     return shared.cpu_seconds
 
 
-def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> None:
-    """Fit on the validation nodes without warnings, because the records show the result."""
-    fit_quietly(
-        calibrator,
-        bundle.logits,
-        bundle.labels,
-        bundle.graph,
-        nodes=bundle.nodes,
-        train_nodes=bundle.train_nodes,
-    )
+def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
+    """Fit on the validation nodes without warnings, because the records show the result.
+
+    Return the nodes as a prediction sees them. Each fit has a record of its own, so that its time
+    does not depend on what others have computed before.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes = Nodes(bundle.logits, bundle.graph)
+        calibrator.fit(nodes, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)
+    return nodes
 
 
 def ordered_test_nodes(bundle: Bundle) -> IntArray:
@@ -92,14 +94,14 @@ def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
     What is not a finite number is left out; readers take it as NaN.
     """
     test = ordered_test_nodes(bundle)
-    labels, chosen = bundle.labels[test], probs[test]
-    measured = measure_all(labels, chosen, in_degree=bundle.graph.in_degree[test])
-    bins = metrics.reliability_bins(labels, chosen, n_bins=POOLED_BINS)
-    changes = int((chosen.argmax(axis=1) != bundle.logits[test].argmax(axis=1)).sum())
+    outcomes = Outcomes(bundle.labels[test], probs[test], bundle.graph.in_degree[test])
+    measured = measures_of(outcomes)
+    bins = bins_of(outcomes, POOLED_BINS)
+    changes = int((outcomes.predictions != bundle.logits[test].argmax(axis=1)).sum())
     return {
         "n_nodes": len(test),
         **{name: value for name, value in measured.items() if math.isfinite(value)},
-        "selective_accuracy": metrics.selective_accuracy(labels, chosen, COVERAGES).tolist(),
+        "selective_accuracy": selective_accuracy_of(outcomes, COVERAGES).tolist(),
         "prediction_changes": changes,
         "reliability": {
             "count": bins.count.tolist(),

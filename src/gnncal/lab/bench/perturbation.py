@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -19,13 +19,22 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.lab.bench.engines import workers
 from gnncal.lab.bench.logits import load_dataset
 from gnncal.lab.bench.measure import fit_bundle, measure
 from gnncal.lab.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import SCHEMA, append_lines, read_lines
+from gnncal.lab.bench.records import (
+    SCHEMA,
+    Name,
+    Seed,
+    Value,
+    append_lines,
+    check_records_file,
+    read_entries,
+)
 from gnncal.lab.bench.runner import DIED, Outcome, reason
 from gnncal.lab.bench.structure import undirected
 from gnncal.lab.datasets import random_split
@@ -34,8 +43,29 @@ Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 DATASETS = ("Cora", "CiteSeer", "CS", "Chameleon", "Squirrel")  # as in the paper
-METRICS = ("accuracy", "ece", "ece_floor", "nll")
 FILE = "perturbation.jsonl"
+
+
+class PerturbedMetrics(TypedDict):
+    """The metrics that are kept."""
+
+    accuracy: Value
+    ece: Value
+    ece_floor: Value
+    nll: Value
+
+
+class PerturbationEntry(TypedDict):
+    """A line of the file: one method on one changed graph."""
+
+    dataset: Name
+    backbone: Name
+    seed: Seed
+    operation: Operation
+    rate: Share
+    method: Name
+    protocol: Protocol
+    metrics: PerturbedMetrics
 
 
 def perturb(graph: Graph, operation: Operation, rate: float, *, seed: int) -> Graph:
@@ -74,6 +104,7 @@ def run_perturbation(
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
     """Append the entries of every task that lacks some; a task that fails stops no other."""
+    check_records_file(folder / FILE)
     recorded = Counter(key[:3] for key in _entries(folder))
     whole = len(OPERATIONS) * len(RATES) * len(_calibrators())
     todo = [task for task in tasks if recorded[task] < whole]
@@ -93,18 +124,20 @@ def run_perturbation(
     return Outcome(run, len(todo), len(failures), len(tasks) - len(todo), first)
 
 
-def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[dict[str, Any]]]:
+def read_perturbation(folder: Path) -> dict[tuple[str, Protocol], list[PerturbationEntry]]:
     """Entries by backbone and protocol, one for each dataset, seed, operation, rate and method."""
-    found: dict[tuple[str, Protocol], list[dict[str, Any]]] = {}
+    found: dict[tuple[str, Protocol], list[PerturbationEntry]] = {}
     for entry in _entries(folder).values():
         found.setdefault((entry["backbone"], entry["protocol"]), []).append(entry)
     return dict(sorted(found.items(), key=lambda item: PROTOCOLS.index(item[0][1])))
 
 
-def _entries(folder: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+def _entries(folder: Path) -> dict[tuple[Any, ...], PerturbationEntry]:
     """The last entry of each dataset, backbone, seed, operation, rate, method and protocol."""
-    of = ("dataset", "backbone", "seed", "operation", "rate", "method", "protocol")
-    return {tuple(entry[name] for name in of): entry for entry in read_lines(folder / FILE)}
+    return {
+        tuple(value for name, value in entry.items() if name != "metrics"): entry
+        for entry in read_entries(folder / FILE, PerturbationEntry)
+    }
 
 
 def _try_task(root: Path | None, task: Task) -> tuple[Task, list[dict[str, Any]], str | None]:
@@ -143,9 +176,8 @@ def _calibrators() -> dict[tuple[str, str], Calibrator]:
 
 
 def _fitted_metrics(calibrator: Calibrator, bundle: Bundle) -> dict[str, float]:
-    fit_bundle(calibrator, bundle)
-    measured = measure(calibrator.predict_proba(bundle.logits, bundle.graph), bundle)
-    return {name: measured[name] for name in METRICS}
+    measured = measure(calibrator.predict_proba(fit_bundle(calibrator, bundle)), bundle)
+    return {name: measured[name] for name in PerturbedMetrics.__annotations__}
 
 
 def _is_symmetric(graph: Graph) -> bool:

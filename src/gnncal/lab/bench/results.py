@@ -18,6 +18,7 @@ from gnncal.lab.bench.summary import spread_of_seeds
 from gnncal.lab.datasets import FACTS
 from gnncal.metrics.table import METRICS
 
+MOST_NAMED = 8  # unknown methods in one warning
 POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over
 Grouped = dict[tuple[str, str, str], list[Record]]  # by (dataset, backbone, method), in seed order
 
@@ -180,7 +181,7 @@ def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol,
     strangers = sorted({record.method for record in every} - known)
     if strangers:
         warnings.warn(
-            f"records of {', '.join(strangers)} are left out, because no installed package has a "
+            f"records of {_some(strangers)} are left out, because no installed package has a "
             "calibrator of that name; install it to see them.",
             GnncalWarning,
             stacklevel=2,
@@ -200,6 +201,12 @@ def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol,
         for protocol in PROTOCOLS
         if protocol in (protocols or {"converged"})
     }
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few of many names."""
+    left = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {left} others" if left > 0 else "")
 
 
 def _grouped(records: Sequence[Record], protocol: Protocol) -> Grouped:

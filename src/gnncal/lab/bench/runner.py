@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -18,7 +18,13 @@ from gnncal.lab.bench.logits import LogitProvider
 from gnncal.lab.bench.measure import Predictors, run_cell
 from gnncal.lab.bench.plan import Cell, Plan, Task, is_current, predictor_of
 from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import Record, append_records, read_records
+from gnncal.lab.bench.records import (
+    Record,
+    append_records,
+    check_records_file,
+    read_records,
+    record_file,
+)
 
 SECONDS_AT_ONCE = 20.0  # at most this much work is lost when a run is killed
 UNKNOWN_SECONDS = 2.0  # of a cell that is unlike any measured one, when work is dealt out
@@ -69,18 +75,21 @@ def run_plan(
     send them here. ``jobs`` defaults to all workers of a cluster, and without ``engine`` to 1.
     """
     cells = list(plan.cells())
-    pending = cells if again else _without_record(cells, folder)
+    records = read_records(folder)
+    pending = cells if again else _without_record(cells, records)
     recorded = len(cells) - len(pending)
+    for path in {record_file(folder, cell.dataset, cell.backbone) for cell in pending}:
+        check_records_file(path)
     if not pending:
         return Outcome("", 0, 0, recorded)
     with workers(jobs, engine) as each:
         progress = _Ledger(pending, provider, each.count, watch)
-        progress.learn(read_records(folder).values())
+        progress.learn(records.values())
         run = note_run(folder, command)
         with closing(_records(pending, provider, run, each, progress)) as blocks:
-            for records in blocks:
-                append_records(folder, records)
-                progress.finished(records)
+            for made in blocks:
+                append_records(folder, made)
+                progress.finished(made)
     return Outcome(run, len(pending), progress.failed, recorded, progress.first_failure)
 
 
@@ -248,9 +257,7 @@ def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _without_record(cells: list[Cell], folder: Path) -> list[Cell]:
-    records = read_records(folder)
-
+def _without_record(cells: list[Cell], records: Mapping[Cell, Record]) -> list[Cell]:
     def is_done(cell: Cell) -> bool:
         record = records.get(cell)
         if record is None or record.error is not None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+from gnncal.core.typed import Amount, Count
 from gnncal.formulas.probability import normalised_homophily
 
 DAMPING = 0.85  # of PageRank
@@ -101,10 +104,10 @@ def _pagerank(adjacency: sparse.csr_array, degree: FloatArray) -> FloatArray:
 class ResidualMoments:
     """Sums of squares and products of residuals: what correlations over many runs need."""
 
-    n_nodes: int
-    statistic: float
-    correctness: float
-    product: float
+    n_nodes: Count
+    statistic: Amount
+    correctness: Amount
+    product: Annotated[float, number()]
 
 
 def residual_moments(

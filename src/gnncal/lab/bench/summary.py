@@ -62,8 +62,9 @@ def unit_means(values: FloatArray, graphs: Sequence[str]) -> FloatArray:
     """
     units = np.array([SAME_UNIT.get(graph, graph) for graph in graphs])
     table = values[:, None] if values.ndim == 1 else values
-    means = np.array([average_present(table[units == unit]) for unit in dict.fromkeys(units)])
-    means = means.reshape(-1, table.shape[1])
+    names = dict.fromkeys(units)
+    means = np.array([average_present(table[units == name]) for name in names])
+    means = means.reshape(len(names), table.shape[1])  # also where there are none of either
     return means[:, 0] if values.ndim == 1 else means
 
 

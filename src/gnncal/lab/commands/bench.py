@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import err, friendly, note, out, page_target, print_json
-from gnncal.core.errors import InputError
+from gnncal.cli.terminal import console_beside, err, friendly, note, out, page_target, print_json
+from gnncal.core.errors import InputError, shown
 from gnncal.core.names import plain_name, suggestion
+from gnncal.files.folders import check_folder
 
 if TYPE_CHECKING:
     from gnncal.lab.bench.logits import BundledLogits
     from gnncal.lab.bench.plan import Task
     from gnncal.lab.bench.results import Selection
     from gnncal.lab.bench.runner import Outcome, Watch
+
+MOST_SEEDS = 1000  # in one command; a plan lists all of its cells
 
 app = typer.Typer(
     no_args_is_help=True, help="Run the paper's experiments; make tables and figures."
@@ -76,8 +79,7 @@ def run(
     from gnncal.lab.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.lab.bench.runner import run_plan
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; --out expects a folder.")
+    check_folder(folder, inputs=[] if bundles is None else [bundles])
     bundled = None if bundles is None else BundledLogits(bundles)
     provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
@@ -136,6 +138,7 @@ def tables(
     from gnncal.lab.pages.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
+    check_folder(place, inputs=[folder])
     wanted = _selection(datasets, backbones, methods, seeds)
     found = list(all_tables(folder, plain_name(reference), wanted))
     files = write_tables(found, place)
@@ -200,6 +203,7 @@ def perturb(
     from gnncal.lab.bench.perturbation import DATASETS, run_perturbation
     from gnncal.lab.bench.plan import Task
 
+    check_folder(folder)
     names = _datasets(datasets, None) if datasets else list(DATASETS)
     tasks = [Task(name, backbone, seed) for name in names for seed in _seeds(seeds)]
     with err.status("perturbing") as status:
@@ -265,7 +269,7 @@ def report(
     if json:
         print_json({"page": str(page), "methods": board.methods, "records": n_records})
         return
-    out.print(
+    console_beside(page).print(
         f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}; "
         f"written to {page}",
         soft_wrap=True,
@@ -355,12 +359,17 @@ def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
     text = "10" if text is None else text
     first, _, last = text.rpartition(":")
     try:
-        seeds = list(range(int(first or 0), int(last)))
+        seeds = range(int(first or 0), int(last))
     except ValueError:
-        seeds = []
+        seeds = range(0)
     if not seeds or seeds[0] < 0:
-        raise InputError(f"--seeds is {text!r}; expected a number such as 10 or a range 3:10.")
-    return seeds
+        raise InputError(f"--seeds is {shown(text)}; expected a number such as 10 or a range 3:10.")
+    if seeds[-1] - seeds[0] >= MOST_SEEDS or seeds[-1] >= 2**32:
+        raise InputError(
+            f"--seeds is {shown(text)}; expected at most {MOST_SEEDS:,} seeds below 2**32; run "
+            "one range after the other if there must be more."
+        )
+    return list(seeds)
 
 
 @contextmanager

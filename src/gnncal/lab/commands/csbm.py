@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from gnncal.lab.pages.csbm.experiment import Experiment
 
+PAGE = "csbm.html"
+
 
 def csbm(
     name: Annotated[
@@ -51,7 +53,10 @@ def csbm(
     experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package
         require("matplotlib", extra="report", purpose="the page of all experiments")
-    with staged_folder(folder) as staging:
+    names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
+    if name == "all":
+        names.append(PAGE)
+    with staged_folder(folder, writes=names) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
             for experiment in with_bar(experiments, "running")
@@ -69,7 +74,7 @@ def csbm(
             )
             full_size = not quick and seeds is None
             page = csbm_page(results, version=__version__, command=command, full_size=full_size)
-            (staging / "csbm.html").write_text(page)
+            (staging / PAGE).write_bytes(page.encode())
         files = sorted(file.name for file in staging.iterdir())
     if json:
         records = {experiment.name: record for experiment, record in results}

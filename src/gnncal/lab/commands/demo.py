@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gnncal.files import Bundle
     from gnncal.lab.simulation import GraphSample
     from gnncal.metrics.evaluation import Comparison, Evaluation
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
@@ -40,6 +41,14 @@ FREE = "structural-free"  # the same with predictions that may change
 CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
 REPORT = "report.html"
+FILES = (
+    "bundle.npz",
+    "calibrator.safetensors",
+    "probabilities.npz",
+    "reliability.png",
+    REPORT,
+    "results.json",
+)
 REPORTED = (REFERENCE, "hots", SHOWN, FREE)  # methods of the report
 
 
@@ -90,7 +99,7 @@ def demo(
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with staged_folder(folder) as staging:
+    with staged_folder(folder, writes=FILES) as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)
@@ -153,46 +162,51 @@ def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
 
 
 def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Results:
-    from gnncal.metrics import grouped_calibration_error
-    from gnncal.metrics.evaluation import compare, evaluate
+    from gnncal.metrics.binning import error_of
+    from gnncal.metrics.evaluation import comparison_of, evaluation_of
+    from gnncal.metrics.groups import cells_of
+    from gnncal.metrics.outcomes import Outcomes
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import calibrate
 
     test = bundle.test_nodes
     truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
-    calibrations, evaluations, gaps = {}, {}, {}
+    nodes = Nodes(bundle.logits, bundle.graph)
+    calibrations, outcomes, evaluations, gaps = {}, {}, {}, {}
     methods = _methods(homophily)
     for name in with_bar(methods, "calibrating"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GnncalWarning)
             # Judged below, since the side before is the same for every method.
             calibrations[name] = calibrate(
-                bundle.logits,
+                nodes,
                 bundle.labels,
-                bundle.graph,
                 nodes=bundle.nodes,
                 train_nodes=bundle.train_nodes,
                 method=methods[name],
             )
         probs = calibrations[name].probabilities[test]
-        evaluations[name] = evaluate(truth, probs, in_degree=degree)
-        gaps[name] = grouped_calibration_error(truth, probs, homophily[test])
-    before, after = (calibrations[name].probabilities[test] for name in (REFERENCE, SHOWN))
-    contradicted = _contradicted(bundle, calibrations)
-    return Results(calibrations, evaluations, gaps, compare(truth, before, after), contradicted)
+        outcomes[name] = Outcomes(truth, probs, degree, is_checked=True)
+        evaluations[name] = evaluation_of(outcomes[name])
+        gaps[name] = error_of(cells_of(outcomes[name], homophily[test]))
+    contradicted = _contradicted(bundle, nodes, calibrations)
+    gain = comparison_of(outcomes[REFERENCE], outcomes[SHOWN])
+    return Results(calibrations, evaluations, gaps, gain, contradicted)
 
 
-def _contradicted(bundle: Bundle, calibrations: dict[str, Calibration]) -> Contradicted:
+def _contradicted(
+    bundle: Bundle, every: Nodes, calibrations: dict[str, Calibration]
+) -> Contradicted:
     """Look at the nodes where keeping the prediction costs most."""
     import numpy as np
 
     from gnncal.formulas.structural import describe_neighbourhoods
-    from gnncal.nodes import Nodes
 
-    seen = describe_neighbourhoods(Nodes(bundle.logits, bundle.graph))
     test = bundle.test_nodes
-    support = seen.mean_probs[test, seen.predictions[test]]
+    mean_probs = every.once(describe_neighbourhoods).mean_probs
+    support = mean_probs[test, every.predictions[test]]
     nodes = test[support < CONTRADICTED]
-    predictions = seen.predictions[nodes]
+    predictions = every.predictions[nodes]
     confidence = {
         name: float(np.mean(calibrations[name].probabilities[nodes, predictions]))
         for name in (REFERENCE, SHOWN, FREE)

@@ -62,7 +62,7 @@ def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     with contextlib.suppress(OSError):
-        write_atomically(path, buffer.getvalue())
+        write_atomically(path, buffer.getvalue(), replace=True)
 
 
 def _edges(arrays: dict[str, Any]) -> IntArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import log
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from gnncal.calibrators.base import Calibrator
@@ -12,6 +11,8 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
+from gnncal.scale.blocks import blocks_of_values
+from gnncal.scale.nodes import probability_at
 
 C = TypeVar("C", bound=Calibrator)
 Rows = dict[str, FloatArray]
@@ -23,13 +24,24 @@ class Tables(Protocol):
     nodes: Any  # id, label, split, z0..zK-1, top, mass, prediction, entropy
     edges: Any  # src, dst
     n_classes: int
+    n_nodes: int
 
     @property
-    def is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions equally often."""
+    def memory(self) -> int | None:
+        """Bytes that tables may take; None if the engine divides its work by itself."""
+
+    @property
+    def is_undirected(self) -> bool | None:
+        """Whether every edge is listed in both directions; None before a pass that asked."""
 
     def keep(self, name: str, expression: Any) -> Any:
         """Compute a table and keep it until the run ends."""
+
+    def drop(self, name: str) -> None:
+        """Give back the disk of a kept table."""
+
+    def count(self, found: Any) -> None:
+        """Remember what a first pass tells about all edges: ``listed`` and perhaps ``turned``."""
 
 
 class ScaleMethod(ABC, Generic[C]):
@@ -54,11 +66,14 @@ class ScaleMethod(ABC, Generic[C]):
         return hasattr(self.calibrator, "fit_report_")
 
     def describe(self, tables: Tables) -> Any:
-        """The nodes' table with ``in_degree`` and the covariates; null without neighbours."""
-        ends = passes.both_ends(tables.edges, both=False)
-        found = tables.keep("neighbours", passes.count_neighbours(ends, tables.nodes))
+        """Return id, ``in_degree`` and the covariates of every node; null without neighbours."""
+        ends = passes.both_ends(tables.edges, tables.nodes, both=False)
+        rows = passes.joined(ends, tables.nodes.select("id"))
+        counted = rows.group_by("node").aggregate(**passes.degrees(rows))
+        found = tables.keep("neighbours", counted)
+        tables.count(found)
         joined = beside(tables.nodes, found)
-        return joined.mutate(in_degree=joined["rows"].fill_null(0)).drop("rows", "loops")
+        return joined.select("id", in_degree=joined["in_degree"].fill_null(0))
 
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Return the calibration nodes with what a fit needs to know of their neighbours."""
@@ -69,14 +84,50 @@ class ScaleMethod(ABC, Generic[C]):
         """T of each node, from the fitted calibrator's parameters."""
 
 
-def concentration(table: Any, n_classes: int, minimum: float = 0.0) -> Any:
-    """sqrt(2 K ln K (1 - e))."""
-    import ibis
-
-    certainty = ibis.greatest(1.0 - table["entropy"], minimum)
-    return (certainty * (2.0 * n_classes * log(n_classes))).sqrt()
-
-
 def beside(nodes: Any, found: Any) -> Any:
     """Return every node, with what a pass found; null where it found nothing."""
     return nodes.left_join(found, nodes["id"] == found["node"]).drop("node")
+
+
+def union(tables: list[Any]) -> Any:
+    """Return the rows of several tables with the same columns."""
+    import ibis
+
+    return ibis.union(*tables) if len(tables) > 1 else tables[0]
+
+
+def value_bytes(tables: Tables) -> int:
+    """Return the bytes of one logit, and so of one mean of probabilities."""
+    return 4 if tables.nodes.schema()["z0"].is_float32() else 8
+
+
+def mean_support(
+    tables: Tables, *, both: bool, loops: bool, only_inward: bool | None, direction: bool
+) -> Any:
+    """Find the mean probability that the other ends give to each node's predicted class.
+
+    ``only_inward`` counts senders (True) or receivers (False) alone. Where the logits of all
+    classes do not fit in memory, ends are kept and joined with a few classes at a time: an end
+    needs one class, that of its node, so all passes together join every end once.
+    """
+    nodes = tables.nodes
+    blocks = blocks_of_values(tables.n_nodes, tables.n_classes, value_bytes(tables), tables.memory)
+    ends = passes.both_ends(tables.edges, nodes, both=both, loops=loops)
+    if not blocks.is_one:
+        ends = tables.keep("ends", ends)
+    found = []
+    for i, classes in enumerate(blocks.classes):
+        part = ends if blocks.is_one else passes.of_classes(ends, classes)
+        zs = [f"z{k}" for k in classes]
+        rows = passes.joined(part, nodes.select("id", "top", "mass", *zs))
+        chosen = None if only_inward is None else rows["inward"] == int(only_inward)
+        sums = passes.degrees(rows)
+        sums["support"] = probability_at(rows, rows["own"], classes).mean(where=chosen)
+        if direction:
+            sums["turned"] = passes.turned(rows)
+        found.append(tables.keep(f"neighbours{i}", rows.group_by("node").aggregate(**sums)))
+    if not blocks.is_one:
+        tables.drop("ends")
+    together = union(found)
+    tables.count(together)
+    return together

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.calibrators.ablations import EntropyOnly
 from gnncal.calibrators.entropy import RELEASE_FLOOR, EntropyScaling
+from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.scale.methods.base import ScaleMethod, concentration
+from gnncal.formulas.probability import concentration
+from gnncal.formulas.temperatures import entropy_temperature, power_law
+from gnncal.scale.methods.base import ScaleMethod
 from gnncal.scale.nodes import exact
 
 
@@ -24,17 +26,17 @@ class ScaleEntropy(ScaleMethod[EntropyScaling]):
 
     def temperature(self, table: Any) -> Any:
         """Return T = (1 - e) T_0 + e T_1."""
-        import ibis
+        fitted = self.calibrator
+        floor = None if fitted.protocol == "converged" else RELEASE_FLOOR
+        certain, uncertain = fitted.certain_temperature_, fitted.uncertain_temperature_
+        return entropy_temperature(table["entropy"], certain, uncertain, floor)
 
-        e, fitted = table["entropy"], self.calibrator
-        T = (1.0 - e) * fitted.certain_temperature_ + e * fitted.uncertain_temperature_
-        return T if fitted.protocol == "converged" else ibis.greatest(T, RELEASE_FLOOR)
 
-
-class ScaleEntropyOnly(ScaleMethod[EntropyOnly]):
+class ScaleEntropyOnly(ScaleMethod[HoTS]):
     """HoTS without homophily: a temperature from the entropy alone."""
 
     def temperature(self, table: Any) -> Any:
         """T_base + beta sqrt(2 K ln K (1 - e))."""
-        K = len(self.calibrator.classes_)
-        return self.calibrator.base_temperature_ + self.calibrator.beta_ * concentration(table, K)
+        fitted = self.calibrator
+        c = concentration(table["entropy"], len(fitted.classes_), fitted.minimum_certainty)
+        return power_law(c, fitted.base_temperature_, fitted.beta_)

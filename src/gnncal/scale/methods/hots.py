@@ -6,14 +6,20 @@ from typing import Any
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.formulas.probability import concentration
+from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
 from gnncal.homophily import Agreement, Support, make_estimator
 from gnncal.homophily.agreement import agreement_of
 from gnncal.homophily.support import support_of
 from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
-from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, concentration
-from gnncal.scale.nodes import names, probabilities
+from gnncal.scale.methods.base import (
+    Rows,
+    ScaleMethod,
+    Tables,
+    beside,
+    mean_support,
+)
 
 
 class ScaleHoTS(ScaleMethod[HoTS]):
@@ -36,31 +42,30 @@ class ScaleHoTS(ScaleMethod[HoTS]):
 
     def describe(self, tables: Tables) -> Any:
         """Pass over the edges once, with both ends if receivers count."""
-        K, nodes, side = tables.n_classes, tables.nodes, self.estimator.side
-        ps = names("p", K)
+        side = self.estimator.side
+        only_inward = {"in": True, "out": False, "both": None}[side]
         if isinstance(self.estimator, Support):
-            values = probabilities(nodes, K)
+            found = mean_support(
+                tables, both=side != "in", loops=False, only_inward=only_inward, direction=False
+            )
         else:
-            values = [(nodes["prediction"] == k).cast("float64") for k in range(K)]
-        found = tables.keep(
-            "neighbours",
-            passes.sum_at_own_class(
-                passes.both_ends(tables.edges, both=side != "in"),
-                nodes.select("id", **dict(zip(ps, values, strict=True))),
-                ps,
-                nodes,
-                name="support",
-                only_inward={"in": True, "out": False, "both": None}[side],
-            ),
+            found = self._agreement(tables, only_inward)
+        joined = beside(tables.nodes, found)
+        return joined.select(
+            "id", in_degree=joined["in_degree"].fill_null(0), homophily=joined["support"]
         )
-        joined = beside(nodes, found)
-        rows, loops = joined["rows"].fill_null(0), joined["loops"].fill_null(0)
-        inward = joined["inward"].fill_null(0) if side != "in" else rows
-        loops_of_side = loops if side != "out" else loops / 2  # with both ends each counts twice
-        own = 1.0 / joined["mass"] if isinstance(self.estimator, Support) else 1.0
-        neighbours = {"in": rows, "both": rows, "out": rows - inward}[side] - loops_of_side
-        share = (joined["support"] - loops_of_side * own) / neighbours.nullif(0)
-        return joined.mutate(in_degree=inward, homophily=share).drop(*found.columns[1:])
+
+    def _agreement(self, tables: Tables, only_inward: bool | None) -> Any:
+        """Find the share of other ends that have the node's own prediction."""
+        nodes = tables.nodes
+        ends = passes.both_ends(tables.edges, nodes, both=only_inward is not True)
+        rows = passes.joined(ends, nodes.select("id", other_prediction=nodes["prediction"]))
+        chosen = None if only_inward is None else rows["inward"] == int(only_inward)
+        agrees = (rows["other_prediction"] == rows["own"]).cast("float64")
+        sums = passes.degrees(rows) | {"support": agrees.mean(where=chosen)}
+        found = tables.keep("neighbours", rows.group_by("node").aggregate(**sums))
+        tables.count(found)
+        return found
 
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Add h^, NaN without neighbours."""
@@ -69,15 +74,14 @@ class ScaleHoTS(ScaleMethod[HoTS]):
 
     def temperature(self, table: Any) -> Any:
         """T_base + beta sqrt(2 K ln K (1 - e)) / (|h~| + epsilon)^alpha."""
-        import ibis
+        from gnncal.backends.ibis import maximum, minimum
 
         fitted, K = self.calibrator, len(self.calibrator.classes_)
         homophily = table["homophily"].fill_null(fitted.isolated_homophily_)
-        signal = normalised_homophily(homophily, K).abs() + fitted.epsilon
-        numerator = concentration(table, K, fitted.minimum_certainty)
-        ratio = numerator * (signal.ln() * -fitted.alpha_).exp()
-        T = fitted.base_temperature_ + fitted.beta_ * ratio
+        numerator = concentration(table["entropy"], K, fitted.minimum_certainty)
+        ratio = power_ratio(numerator, log_signal(homophily, K, fitted.epsilon), fitted.alpha_)
+        T = power_law(ratio, fitted.base_temperature_, fitted.beta_)
         if fitted.temperature_range is None:
             return T
         low, high = fitted.temperature_range
-        return ibis.least(ibis.greatest(T, float(low)), float(high))
+        return minimum(maximum(T, float(low)), float(high))

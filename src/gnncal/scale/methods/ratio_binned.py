@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.calibrators.ratio_binned import DIGITS, RatioBinnedScaling, same_class_ratio
+from gnncal.calibrators.ratio_binned import RatioBinnedScaling, ratio_of
 from gnncal.core.errors import InputError
+from gnncal.formulas.temperatures import ratio_bin
 from gnncal.nodes import Nodes
-from gnncal.scale import edges as passes
-from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside
-from gnncal.scale.nodes import at_class, exact, names, probabilities
+from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, mean_support
+from gnncal.scale.nodes import at_class, exact
 
 
 class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
@@ -27,32 +27,24 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
             )
 
     def describe(self, tables: Tables) -> Any:
-        """Pass over the edges once, with both ends unless the graph is undirected."""
-        K, nodes, both = tables.n_classes, tables.nodes, not tables.is_undirected
-        ps = names("p", K)
-        found = tables.keep(
-            "neighbours",
-            passes.sum_at_own_class(
-                passes.both_ends(tables.edges, both=both),
-                nodes.select("id", **dict(zip(ps, probabilities(nodes, K), strict=True))),
-                ps,
-                nodes,
-                name="support",
-                only_inward=None,
-            ),
+        """Pass over the edges once, with both ends.
+
+        If every edge is listed in both directions, both ends give the same mean as one.
+        """
+        found = mean_support(tables, both=True, loops=True, only_inward=None, direction=True)
+        joined = beside(tables.nodes, found)
+        return joined.select(
+            "id",
+            in_degree=joined["in_degree"].fill_null(0),
+            ratio=joined["support"].fill_null(1.0),
         )
-        joined = beside(nodes, found)
-        inward = joined["inward" if both else "rows"].fill_null(0)
-        ratio = (joined["support"] / joined["rows"]).fill_null(1.0)
-        return joined.mutate(in_degree=inward, ratio=ratio).drop(*found.columns[1:])
 
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Add r, 1 without neighbours."""
-        return nodes.with_result(rows["ratio"], same_class_ratio, False)
+        return nodes.with_result(rows["ratio"], ratio_of, False)
 
     def temperature(self, table: Any) -> Any:
         """Return T_b of the bin that r lies in."""
-        temperatures = [exact(T) for T in self.calibrator.bin_temperatures_]
-        B = len(temperatures)
-        edge = (table["ratio"] * B).round(DIGITS).ceil().cast("int64")
-        return at_class((edge - 1).clip(0, B - 1), temperatures)
+        temperatures = {b: exact(T) for b, T in enumerate(self.calibrator.bin_temperatures_)}
+        bins = ratio_bin(table["ratio"], len(temperatures)).cast("int64")
+        return at_class(bins, temperatures)

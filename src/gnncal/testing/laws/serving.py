@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.files.saved import load
+from gnncal.files.saved_calibrators import load
 from gnncal.testing.law import law
 from gnncal.testing.tasks import small_task
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gnncal.lab.bench import published
-from gnncal.lab.bench.diagnosis import structural_correlations
-from gnncal.lab.bench.perturbation import OPERATIONS, RATES
+from gnncal.lab.bench.diagnosis import DiagnosisEntry, structural_correlations
+from gnncal.lab.bench.perturbation import OPERATIONS, RATES, PerturbationEntry
 from gnncal.lab.bench.structure import STATISTICS
 from gnncal.lab.bench.summary import spread_of_seeds
 from gnncal.lab.bench.tables.model import FLOORS, NAN, Entry, ResultTable, Row
@@ -16,7 +16,7 @@ from gnncal.lab.bench.tables.model import FLOORS, NAN, Entry, ResultTable, Row
 PAPERS_BACKBONE = "gcn"  # of its structural statistics and perturbation
 
 
-def structure(backbone: str, diagnosis: dict[str, dict[str, Any]]) -> ResultTable:
+def structure(backbone: str, diagnosis: Mapping[str, DiagnosisEntry]) -> ResultTable:
     """Return the partial correlations of structural statistics with correctness."""
     paper = published.summary("structure") if backbone == PAPERS_BACKBONE else {}
     ours = structural_correlations(diagnosis)
@@ -48,7 +48,7 @@ def structure(backbone: str, diagnosis: dict[str, dict[str, Any]]) -> ResultTabl
     )
 
 
-def perturbation(backbone: str, entries: list[dict[str, Any]]) -> ResultTable:
+def perturbation(backbone: str, entries: Sequence[PerturbationEntry]) -> ResultTable:
     """ECE when a share of the edges is added or removed."""
     paper = published.summary("perturbation") if backbone == PAPERS_BACKBONE else {}
     names = {ours: theirs for theirs, ours in published.METHODS.items()}
@@ -81,12 +81,11 @@ def perturbation(backbone: str, entries: list[dict[str, Any]]) -> ResultTable:
     )
 
 
-def _is(entry: dict[str, Any], dataset: str, operation: str, method: str, rate: float) -> bool:
-    wanted = {"dataset": dataset, "operation": operation, "method": method, "rate": rate}
-    return all(entry[key] == value for key, value in wanted.items())
+def _is(entry: PerturbationEntry, *wanted: str | float) -> bool:
+    return (entry["dataset"], entry["operation"], entry["method"], entry["rate"]) == wanted
 
 
-def _perturbed(entries: list[dict[str, Any]], theirs: float) -> Entry:
+def _perturbed(entries: Sequence[PerturbationEntry], theirs: float) -> Entry:
     ece = 100 * np.array([entry["metrics"]["ece"] for entry in entries])
     floor = 100 * np.array([entry["metrics"]["ece_floor"] for entry in entries])
     if not ece.size:

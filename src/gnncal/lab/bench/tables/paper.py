@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gnncal.lab.bench import published
-from gnncal.lab.bench.measure import COVERAGES
 from gnncal.lab.bench.plan import ABLATIONS, PAPER_METHODS
+from gnncal.lab.bench.records import COVERAGES
 from gnncal.lab.bench.results import POOLED, Results
 from gnncal.lab.bench.summary import average_present, mean_ranks
 from gnncal.lab.bench.tables.entries import (

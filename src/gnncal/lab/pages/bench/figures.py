@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gnncal.core.errors import require
-from gnncal.files.atomic import write_atomically
-from gnncal.lab.bench.diagnosis import read_diagnosis
+from gnncal.core.errors import InputError, require
+from gnncal.files.folders import extended_folder
+from gnncal.lab.bench.diagnosis import DiagnosisEntry, read_diagnosis
 from gnncal.lab.bench.published import BACKBONES
+from gnncal.lab.bench.records import ReliabilitySums
 from gnncal.lab.bench.results import Results, read_results
 from gnncal.lab.datasets import FACTS
 from gnncal.metrics import ReliabilityBins
@@ -32,7 +32,9 @@ def save_figures(folder: Path) -> list[str]:
     require("matplotlib.figure", extra="plot", purpose="drawing figures")
     drawn: dict[str, Any] = {}
     for protocol, results in read_results(folder).items():
-        for backbone in results.backbones if set(COMPARED) & set(results.methods) else []:
+        for backbone in results.backbones:
+            if not any(_binned(results, *key) for key in results.records if key[1] == backbone):
+                continue  # nothing to draw
             drawn[f"reliability-{backbone}-{protocol}"] = reliability_grid(results, backbone)
     for backbone, entries in read_diagnosis(folder).items():
         shown = BACKBONES.get(backbone, backbone), _in_order(entries)
@@ -40,22 +42,23 @@ def save_figures(folder: Path) -> list[str]:
             drawn[f"homophily_split-{n_groups}-{backbone}"] = homophily_grid(*shown, n_groups)
         for colour in ("homophily", "certainty"):
             drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(*shown, colour)
-    for name, figure in drawn.items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110)
-        write_atomically(folder / "figures" / f"{name}.png", buffer.getvalue())
-    return [f"{name}.png" for name in drawn]
+    files = [f"{name}.png" for name in drawn]
+    with extended_folder(folder / "figures", writes=files) as staging:
+        for file, figure in zip(files, drawn.values(), strict=True):
+            figure.savefig(staging / file, dpi=110)
+    return files
 
 
 def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> ReliabilityBins:
     """Return the reliability bins of all seeds together."""
-    records = [
-        record
-        for record in results.records[dataset, backbone, method]
-        if "reliability" in record.metrics
-    ]
+    found = _binned(results, dataset, backbone, method)
+    if len({len(bins["count"]) for bins in found}) > 1:
+        raise InputError(
+            f"records of {method} on {dataset} with {backbone} have different numbers of bins; "
+            "compute them again with `gnncal bench run --again`."
+        )
     sums = {
-        name: np.sum([record.metrics["reliability"][name] for record in records], axis=0)
+        name: np.sum([bins[name] for bins in found], axis=0)
         for name in ("count", "confidence", "correct")
     }
     count = sums["count"]
@@ -70,18 +73,25 @@ def pooled_bins(results: Results, dataset: str, backbone: str, method: str) -> R
     )
 
 
+def _binned(results: Results, dataset: str, backbone: str, method: str) -> list[ReliabilitySums]:
+    """Return the sums by bin of each seed that has them, of a method that is compared."""
+    records = results.records.get((dataset, backbone, method), [])
+    known = [record.metrics.get("reliability") for record in records if method in COMPARED]
+    return [bins for bins in known if bins is not None]
+
+
 def reliability_grid(results: Results, backbone: str) -> Any:
     """Two datasets in a row, one panel for each method; the mean ECE over seeds in each title."""
     methods = [method for method in COMPARED if method in results.methods]
     datasets = [
         dataset
         for dataset in results.datasets
-        if any((dataset, backbone, method) in results.records for method in methods)
+        if any(_binned(results, dataset, backbone, method) for method in methods)
     ]
     panels = [(dataset, method) for dataset in datasets for method in methods]
     figure, axes = _grid(len(panels), 2 * len(methods), width=2.3, height=2.5)
     for ax, (dataset, method) in zip(axes, panels, strict=False):
-        if (dataset, backbone, method) not in results.records:
+        if not _binned(results, dataset, backbone, method):
             ax.set_visible(False)
             continue
         bins = pooled_bins(results, dataset, backbone, method)
@@ -99,7 +109,7 @@ def reliability_grid(results: Results, backbone: str) -> Any:
     return figure
 
 
-def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups: int) -> Any:
+def homophily_grid(backbone: str, diagnosis: dict[str, DiagnosisEntry], n_groups: int) -> Any:
     """Accuracy against confidence by homophily of the nodes, one panel for each dataset."""
     figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
     for ax, (dataset, entry) in zip(axes, diagnosis.items(), strict=False):
@@ -127,7 +137,7 @@ def homophily_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], n_groups
     return figure
 
 
-def scatter_grid(backbone: str, diagnosis: dict[str, dict[str, Any]], colour: str) -> Any:
+def scatter_grid(backbone: str, diagnosis: dict[str, DiagnosisEntry], colour: str) -> Any:
     """Confidence gap of nodes against the correction of the paper's HoTS with oracle homophily."""
     names = {"homophily": "oracle normalised homophily", "certainty": "1 - normalised entropy"}
     figure, axes = _grid(len(diagnosis), COLUMNS, width=2.4, height=2.3)
@@ -197,6 +207,6 @@ def _quiet(ax: Any) -> None:
     open_frame(ax)
 
 
-def _in_order(diagnosis: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _in_order(diagnosis: dict[str, DiagnosisEntry]) -> dict[str, DiagnosisEntry]:
     order = [name for name in FACTS if name in diagnosis]
     return {name: diagnosis[name] for name in [*order, *sorted(set(diagnosis) - set(order))]}

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from gnncal.files.atomic import write_atomically
+from gnncal.files.folders import extended_folder
 from gnncal.lab.bench.tables.model import Entry, ResultTable, Row
 
 MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
@@ -56,10 +56,11 @@ CSV_COLUMNS = (
 
 def write_tables(tables: Sequence[tuple[str | None, ResultTable]], folder: Path) -> list[str]:
     """Write each table, of a protocol or of both, in all forms and one page with all of them."""
-    write_atomically(folder / "README.md", to_page(tables).encode())
-    files = ["README.md"]
-    for protocol, table in tables:
-        files += _write_table(table, folder, _file_name(protocol, table))
+    with extended_folder(folder) as staging:
+        (staging / "README.md").write_bytes(to_page(tables).encode())
+        files = ["README.md"]
+        for protocol, table in tables:
+            files += _write_table(table, staging, _file_name(protocol, table))
     return files
 
 
@@ -91,7 +92,7 @@ def _write_table(table: ResultTable, folder: Path, stem: str) -> list[str]:
     names = []
     for extension, form in forms.items():
         name = f"{stem}.{extension}"
-        write_atomically(folder / name, form(table).encode())
+        (folder / name).write_bytes(form(table).encode())
         names.append(name)
     return names
 

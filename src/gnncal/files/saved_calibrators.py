@@ -1,0 +1,137 @@
+"""Saved calibrators: what their files hold, and how a calibrator is rebuilt from one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.catalogue import (
+    OLDER_NAMES,
+    class_of,
+    find_class,
+    get_calibrator,
+    name_of,
+)
+from gnncal.core.checks import check_class_names
+from gnncal.core.constraints import Constraint, number, whole_number
+from gnncal.core.errors import InputError, shown
+from gnncal.core.learned import check_learned, sizes_of
+from gnncal.files.format import (
+    FIRST_WITH_TODAYS_NAMES,
+    ReadTensor,
+    Tensors,
+    pack,
+    read_saved,
+    unknown_kind,
+    unpack,
+    write_saved,
+)
+from gnncal.homophily import HomophilyEstimator
+from gnncal.homophily.plain import from_plain, to_plain
+
+IN_REPORT = {  # what a field of a report may be, by its annotation
+    "float": number(),
+    "tuple[str, ...]": Constraint(
+        "a tuple of texts",
+        lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
+    ),
+    "tuple[int, ...]": Constraint(
+        "a tuple of counts",
+        lambda value: isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value),
+    ),
+}
+
+
+def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
+    """Write parameters and learned state; the file appears whole or not at all."""
+    check_is_fitted(calibrator, "fit_report_")
+    name = name_of(calibrator)  # by which load() finds it
+    n_classes = len(calibrator.classes_)
+    tensors: Tensors = {}
+    learned = {name: getattr(calibrator, name) for name in calibrator.learned}
+    header = {
+        "calibrator": name,
+        "n_classes": n_classes,
+        "class_names": check_class_names(
+            getattr(calibrator, "class_names_", None) if class_names is None else class_names,
+            n_classes,
+        ),
+        "params": _pack(calibrator.get_params(deep=False), "params", tensors),
+        "learned": _pack(learned, "learned", tensors),
+        "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
+    }
+    write_saved(path, header, tensors)
+
+
+def load(path: str | Path) -> Calibrator:
+    """Read a calibrator, and nothing else, from the file that its ``save`` has written."""
+    return read_saved(path, rebuild)
+
+
+def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
+    """Return the calibrator of a header; every value is checked before it is used."""
+    if "decision" in header:
+        raise InputError(
+            f"it holds a {shown(header['decision'])} for decisions, not a calibrator; gnncal.load "
+            "reads both."
+        )
+    if header["format"] < FIRST_WITH_TODAYS_NAMES:
+        name = header["calibrator"]
+        header["calibrator"] = OLDER_NAMES.get(name, name)
+    # A file names a calibrator, never a module: only what is installed here is ever imported.
+    if find_class(header["calibrator"]) is None:
+        raise InputError(
+            f"it holds a {shown(header['calibrator'])}, which this gnncal does not know; upgrade "
+            "gnncal, or install the package that the calibrator comes from, to read it."
+        )
+    report = _read_report(_unpack(header["fit_report"], tensor))
+    K = header["n_classes"]
+    whole_number(at_least=2).check("n_classes", K)
+    if len(report.nodes_per_class) != K:
+        raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
+    params, learned = class_of(header["calibrator"]).upgraded(
+        _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
+    )
+    calibrator = get_calibrator(header["calibrator"], **params)
+    calibrator.classes_ = np.arange(K)
+    calibrator.n_features_in_ = K
+    if set(learned) != set(calibrator.learned):
+        raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
+    for name, value in learned.items():
+        setattr(calibrator, name, value)
+    check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
+    calibrator.fit_report_ = report
+    names = check_class_names(header["class_names"], K)
+    if names is not None:
+        calibrator.class_names_ = names
+    return calibrator
+
+
+def _read_report(values: dict[str, Any]) -> FitReport:
+    for field in fields(FitReport):
+        if field.name in values:  # files from before a field was added lack it
+            IN_REPORT[str(field.type)].check(field.name, values[field.name])
+    return FitReport(**values)
+
+
+def _pack(value: Any, key: str, tensors: Tensors) -> Any:
+    return pack(value, key, tensors, _pack_estimator)
+
+
+def _pack_estimator(value: Any) -> tuple[str, Any] | None:
+    return ("estimator", to_plain(value)) if isinstance(value, HomophilyEstimator) else None
+
+
+def _unpack(packed: Any, tensor: ReadTensor) -> Any:
+    return unpack(packed, tensor, _unpack_estimator)
+
+
+def _unpack_estimator(kind: str, plain: Any) -> HomophilyEstimator:
+    if kind != "estimator":
+        raise unknown_kind(kind)
+    return from_plain(plain)

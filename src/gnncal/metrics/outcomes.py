@@ -1,0 +1,97 @@
+"""What metrics look at: labels and probabilities of some nodes, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_labels, check_probs, check_used_labels
+
+Result = TypeVar("Result")
+
+
+class Outcomes:
+    """Labels and probabilities of the nodes that are judged.
+
+    Every metric is a function of this record. Confidence and correctness are computed at most once.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1.
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    in_degree : array_like of shape (n_nodes,), optional
+        In-degree of each node, for the metrics by degree.
+    is_checked : bool, default=False
+        Whether labels and probabilities were checked before.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import Outcomes
+    >>> outcomes = Outcomes([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    >>> outcomes.confidence, outcomes.correct
+    (array([0.9, 0.8]), array([1., 0.]))
+
+    """
+
+    def __init__(
+        self, labels: Any, probs: Any, in_degree: Any = None, *, is_checked: bool = False
+    ) -> None:
+        self.labels: IntArray
+        self.probs: FloatArray
+        self.labels, self.probs = (labels, probs) if is_checked else check_outcomes(labels, probs)
+        self.in_degree = in_degree
+        self._results: dict[Callable[[Outcomes], Any], Any] = {}
+
+    def once(self, function: Callable[[Outcomes], Result]) -> Result:
+        """Return ``function(outcomes)``, computed at most once.
+
+        Parameters
+        ----------
+        function : callable
+            It gets this record.
+
+        Returns
+        -------
+        object
+            The result. Do not change it: others get the same one.
+
+        """
+        if function not in self._results:
+            self._results[function] = function(self)
+        return cast(Result, self._results[function])
+
+    @cached_property
+    def predictions(self) -> IntArray:
+        """Most probable class of each node, shape (n_nodes,)."""
+        return self.probs.argmax(axis=1)
+
+    @cached_property
+    def confidence(self) -> FloatArray:
+        """Largest probability of each node in float64, shape (n_nodes,)."""
+        every = np.arange(len(self.probs))
+        return self.probs[every, self.predictions].astype(np.float64)
+
+    @cached_property
+    def correct(self) -> FloatArray:
+        """1.0 where the most probable class is the label, else 0.0; shape (n_nodes,)."""
+        return (self.predictions == self.labels).astype(np.float64)
+
+
+def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
+    """Return checked labels 0..K-1 of every row, and checked probabilities."""
+    checked = check_probs(probs)
+    n_nodes, n_classes = checked.shape
+    all_labels = check_labels(labels, n_nodes)
+    return check_used_labels(all_labels, np.arange(n_nodes), n_classes, "labels"), checked
+
+
+def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the largest probability of each node, and 1.0 where its class is the label."""
+    outcomes = Outcomes(labels, probs)
+    return outcomes.confidence, outcomes.correct

@@ -1,0 +1,400 @@
+"""No verb removes or replaces what this program did not make: all verbs that write, one by one."""
+
+import json
+import os
+import shutil
+import stat
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gnncal.__main__ import app
+from gnncal.cli import demo
+from gnncal.lab.bench import logits as logits_module
+from gnncal.lab.bench import perturbation
+from gnncal.lab.datasets import Dataset
+from gnncal.lab.pages.csbm.experiment import Experiment
+from gnncal.plotting import reliability
+from tests.lab.bench.graphs import frozen_bundle, write_bundles
+from tests.test_bundles import write_npz
+
+pytest.importorskip("torch", reason="pip install 'gnncal[neural]' to test all verbs")
+pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test all verbs")
+pytest.importorskip("matplotlib", reason="pip install 'gnncal[plot]' to test all verbs")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+MARKER = ".gnncal.json"
+PRECIOUS = b"years of work"
+MOST_NAMES = 3  # of a verb that writes dozens of files
+
+
+@dataclass(frozen=True)
+class Verb:
+    """How a verb is called; INPUT and OUT stand for the folders of both, ABOVE for OUT's."""
+
+    command: str
+    makes: str = "folder"  # or "file", or "records", which are only added to
+    out: str = "out"  # below the test's own folder
+    needs: str = ""  # a folder of the input that the output lies in
+
+
+WRITES = {
+    "demo": Verb("demo --nodes 500 --out OUT"),
+    "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
+    "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
+    "decide": Verb("decide INPUT/in.npz --method ts --target 0.6 --out OUT"),
+    "csbm": Verb("csbm entropy --quick --out OUT"),
+    "scale": Verb("scale INPUT/nodes.parquet INPUT/edges.parquet --method ts --out OUT"),
+    "export": Verb("export INPUT/c.safetensors --to torch --out OUT", "file", "c.pt2"),
+    "report": Verb("report INPUT/in.npz --methods ts --out OUT", "file", "page.html"),
+    "bench run": Verb(
+        "bench run --bundles INPUT/bundles --methods ts --protocol paper --again --out OUT",
+        "records",
+    ),
+    "bench diagnose": Verb(
+        "bench diagnose OUT --bundles INPUT/bundles", "records", needs="records"
+    ),
+    "bench perturb": Verb("bench perturb --datasets Texas --seeds 1 --out OUT", "records"),
+    "bench tables": Verb("bench tables INPUT/records --reference ts --out OUT"),
+    "bench figures": Verb("bench figures ABOVE", "folder", "figures", needs="records"),
+    "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
+}
+READS = {"evaluate", "methods"}
+FOLDERS = [name for name, verb in WRITES.items() if verb.makes == "folder"]
+NAMED = [name for name in FOLDERS if "--out OUT" in WRITES[name].command]
+FILES = [name for name, verb in WRITES.items() if verb.makes == "file"]
+
+
+def all_verbs(group, before=()):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from all_verbs(command, (*before, name))
+        else:
+            yield " ".join((*before, name))
+
+
+def test_every_verb_of_the_program_is_looked_at():
+    assert set(all_verbs(typer.main.get_command(app))) == set(WRITES) | READS
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """One input for each verb."""
+    from gnncal import TemperatureScaling
+    from tests.scale.graphs import make_example
+
+    place = tmp_path_factory.mktemp("inputs")
+    write_npz(place / "in.npz")
+    make_example(n_nodes=200).write(place)
+    bundle = frozen_bundle(0)
+    TemperatureScaling().fit(bundle.logits, bundle.labels).save(place / "c.safetensors")
+    write_bundles(place / "bundles", datasets=("A",), seeds=(0,))
+    command = f"bench run --bundles {place}/bundles --methods uncalibrated,ts --out {place}/records"
+    assert CliRunner().invoke(app, command.split()).exit_code == 0
+    return place
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Few methods in the demo, and a data set that needs no download."""
+    every = demo._methods
+    few = ("uncalibrated", "ts", "structural", "structural-graph", demo.ORACLE)
+    monkeypatch.setattr(demo, "_methods", lambda h: {n: m for n, m in every(h).items() if n in few})
+    monkeypatch.setattr(demo, "_write_report", lambda path, bundle: path.write_text("a report"))
+    monkeypatch.setattr(reliability, "save_reliability", lambda rows, path: path.write_text("one"))
+    monkeypatch.setattr(Experiment, "figure", lambda self, record, image_format: b"an image")
+    bundle = frozen_bundle(5)
+    dataset = Dataset("Texas", bundle.graph, bundle.labels)
+    logits_module.load_dataset.cache_clear()
+    monkeypatch.setattr(logits_module, "load", lambda name, root=None: dataset)
+    monkeypatch.setattr(perturbation, "RATES", (0.0,))
+    yield
+    logits_module.load_dataset.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Results that were made already, by name of the verb."""
+    return {}
+
+
+class Place:
+    """A folder of its own for a verb, with what the user keeps beside the output."""
+
+    def __init__(self, name: str, inputs: Path, folder: Path) -> None:
+        self.verb, self.inputs, self.folder = WRITES[name], inputs, folder
+        shutil.rmtree(folder, ignore_errors=True)
+        self.out = folder / "place" / self.verb.out
+        if self.verb.needs:
+            rooted = self.verb.makes == "records"
+            target = self.out if rooted else self.out.parent
+            shutil.copytree(inputs / self.verb.needs, target, dirs_exist_ok=True)
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        for beside in (f".{self.verb.out}.partial", ".gnncal-0123456789abcdef"):
+            self.put(self.out.with_name(beside) / "mine")
+        self.before = entries(self.folder)
+
+    def put(self, path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(PRECIOUS)
+        return path
+
+    def run(self, out: Path | None = None) -> Any:
+        words = self.verb.command.replace("INPUT", str(self.inputs)).split()
+        words = [word.replace("OUT", str(out or self.out)) for word in words]
+        words = [word.replace("ABOVE", str(self.out.parent)) for word in words]
+        done = CliRunner().invoke(app, words)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+    def assert_refused(self, done: Any) -> None:
+        assert done.exit_code == 2, done.output
+        assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+
+    def names(self) -> list[str]:
+        """What the verb has written, and nothing that was there before."""
+        new = [path for path in entries(self.out) if self.out / path not in self.earlier()]
+        return sorted(str(path) for path in new)
+
+    def earlier(self) -> set[Path]:
+        return {self.folder / path for path in self.before}
+
+
+def entries(folder):
+    """Everything below a folder: the bytes of files, the targets of links, pipes as such."""
+    found = {}
+    for path in folder.rglob("*"):
+        kind = path.lstat().st_mode
+        if stat.S_ISLNK(kind):
+            found[path.relative_to(folder)] = ("link", os.readlink(path))
+        elif stat.S_ISREG(kind):
+            found[path.relative_to(folder)] = path.read_bytes()
+        elif stat.S_ISFIFO(kind):
+            found[path.relative_to(folder)] = "pipe"
+    return found
+
+
+def survives(before, after):
+    return {name: after.get(name) for name in before} == before
+
+
+@pytest.fixture
+def made(results, inputs, tmp_path, tmp_path_factory):
+    """A function that gives a place with the result of a verb in it."""
+
+    def make(name):
+        if name not in results:
+            results[name] = Place(name, inputs, tmp_path_factory.mktemp("made") / "x")
+            done = results[name].run()
+            assert done.exit_code == 0, done.output
+        place = Place(name, inputs, tmp_path / "x")
+        shutil.copytree(results[name].folder, place.folder, dirs_exist_ok=True)
+        return place
+
+    return make
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_second_run_over_its_own_result_works_and_leaves_the_neighbours_alone(name, made):
+    place = made(name)
+    done = place.run()
+    assert done.exit_code == 0, done.output
+    kept = {path: value for path, value in place.before.items() if "mine" in path.name}
+    assert survives(kept, entries(place.folder))
+    new = {path.name for path in place.out.parent.iterdir()} - {place.out.name}
+    assert new == {path.parts[1] for path in place.before} - {place.out.name}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_files_of_the_user_survive_in_a_folder_of_results(name, made):
+    place = made(name)
+    place.put(place.out / "weights" / "model.pt")
+    place.put(place.out / "metrics.json.bak")
+    (place.out / "link").symlink_to(place.put(place.folder / "elsewhere"))
+    (place.out / "empty").mkdir()
+    before = entries(place.folder)
+    mine = [Path("place", place.verb.out, *n.split("/")) for n in ("weights/model.pt", "link")]
+    done = place.run()
+    after = entries(place.folder)
+    assert survives({path: before[path] for path in mine}, after)
+    assert (place.out / "empty").is_dir()
+    assert (place.out / "metrics.json.bak").read_bytes() == PRECIOUS
+    if done.exit_code:
+        place.assert_refused(done)
+        assert after == before
+
+
+def test_scale_does_not_take_a_folder_with_a_file_of_its_name_for_its_own(inputs, tmp_path):
+    place = Place("scale", inputs, tmp_path / "x")
+    place.put(place.out / "metrics.json")
+    place.put(place.out / "weights" / "model.pt")
+    before = entries(tmp_path)
+    place.assert_refused(place.run())
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+@pytest.mark.parametrize("name", [*FOLDERS, "bench run", "bench diagnose", "bench perturb"])
+def test_what_has_the_name_of_a_result_is_not_replaced(name, kind, made, inputs, tmp_path):
+    names = [each for each in made(name).names() if each != MARKER]
+    for taken in names if len(names) <= MOST_NAMES else (names[0], names[-1]):
+        place = Place(name, inputs, tmp_path / "second")
+        path = place.out / taken
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "file":
+            place.put(path)
+        elif kind == "link":
+            path.symlink_to(place.put(place.folder / "mine"))
+        else:
+            os.mkfifo(path)
+        before = entries(place.folder)
+        place.run()
+        assert survives(before, entries(place.folder)), taken
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_result_that_the_user_changed_is_not_replaced(name, made):
+    place = made(name)
+    path = place.out / place.names()[-1]
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # of the same size
+    before = entries(place.folder)
+    place.assert_refused(place.run())
+    assert entries(place.folder) == before
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_link_to_a_folder_stays_a_link(name, inputs, tmp_path):
+    place = Place(name, inputs, tmp_path / "x")
+    (place.folder / "real").mkdir()
+    place.out.symlink_to(place.folder / "real")
+    assert place.run().exit_code == 0
+    assert place.out.is_symlink()
+    assert (place.folder / "real" / MARKER).is_file()
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("where", ["cwd", "home", "above", "tilde"])
+def test_no_result_is_put_where_people_work(name, where, inputs, tmp_path, monkeypatch):
+    place = Place(name, inputs, tmp_path / "x")
+    work = place.folder / "work"
+    place.put(work / "thesis" / "mine")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(work / "thesis"))
+    before = entries(tmp_path)
+    out = {"cwd": Path(), "home": work / "thesis", "above": Path(".."), "tilde": Path("~")}[where]
+    place.assert_refused(place.run(out))
+    assert entries(tmp_path) == before
+    assert sorted(path.name for path in work.iterdir()) == ["thesis"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_root_is_refused(name, inputs, tmp_path):
+    place = Place(name, inputs, tmp_path / "x")
+    before = sorted(os.listdir("/"))
+    done = place.run(Path("/"))
+    place.assert_refused(done)
+    assert "root of the file system" in done.stderr
+    assert sorted(os.listdir("/")) == before
+
+
+@pytest.mark.parametrize("name", ["calibrate", "apply", "decide", "scale", "bench tables"])
+def test_the_folder_of_the_input_is_refused(name, inputs, tmp_path):
+    mine = tmp_path / "inputs"
+    shutil.copytree(inputs, mine)
+    place = Place(name, mine, tmp_path / "x")
+    before = entries(tmp_path)
+    done = place.run(mine / "records" if name == "bench tables" else mine)
+    place.assert_refused(done)
+    assert "the input" in done.stderr
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_gnncal_did_not_write_is_not_replaced(name, inputs, tmp_path):
+    place = Place(name, inputs, tmp_path / "x")
+    place.put(place.out)
+    before = entries(tmp_path)
+    place.assert_refused(place.run())
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_to_a_file_is_written_through(name, inputs, tmp_path):
+    place = Place(name, inputs, tmp_path / "x")
+    real = place.folder / "real"
+    place.out.symlink_to(real)
+    assert place.run().exit_code == 0
+    assert place.out.is_symlink()
+    assert real.stat().st_size > 100
+    real.write_bytes(PRECIOUS)
+    place.assert_refused(place.run())
+    assert real.read_bytes() == PRECIOUS
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_is_written_into(name, inputs, tmp_path):
+    place = Place(name, inputs, tmp_path / "x")
+    os.mkfifo(place.out)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(place.out.read_bytes()), daemon=True)
+    reader.start()
+    assert place.run().exit_code == 0
+    assert stat.S_ISFIFO(place.out.lstat().st_mode)
+    reader.join(timeout=10)
+    assert len(received[0]) > 100
+
+
+@pytest.mark.parametrize("name", ["report", "export"])
+def test_the_input_itself_is_refused_as_output(name, inputs, tmp_path):
+    mine = tmp_path / "inputs"
+    shutil.copytree(inputs, mine)
+    place = Place(name, mine, tmp_path / "x")
+    before = entries(tmp_path)
+    done = place.run(mine / {"report": "in.npz", "export": "c.safetensors"}[name])
+    place.assert_refused(done)
+    assert "is the input itself" in done.stderr
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_mode_of_a_file_stays(name, made):
+    place = made(name)
+    place.out.chmod(0o640)
+    assert place.run().exit_code == 0
+    assert stat.S_IMODE(place.out.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("verb", sorted(READS))
+def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = {"evaluate": ["evaluate", str(inputs / "in.npz")], "methods": ["methods"]}[verb]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_without_a_list_of_its_files_is_refused_with_what_to_do(made):
+    place = made("scale")
+    (place.out / MARKER).unlink()
+    done = place.run()
+    place.assert_refused(done)
+    assert "move it away or choose another --out" in done.stderr
+
+
+def test_the_list_of_files_names_this_program_and_carries_a_checksum(made):
+    place = made("calibrate")
+    marker = json.loads((place.out / MARKER).read_text())
+    assert marker["made_by"] == "gnncal"
+    assert {name for name, size, digest in marker["files"]} == set(place.names()) - {MARKER}
+    marker["files"].append(["thesis.tex", 4, None])
+    (place.out / MARKER).write_text(json.dumps(marker))
+    place.assert_refused(place.run())

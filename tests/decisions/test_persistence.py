@@ -1,0 +1,198 @@
+"""A saved threshold or set of classes is the fitted one; any other file is refused."""
+
+import json
+import os
+import struct
+import warnings
+
+import numpy as np
+import pytest
+from safetensors.numpy import save as to_bytes
+from sklearn.exceptions import NotFittedError
+
+import gnncal
+from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, SelectiveClassifier
+from gnncal.files.saved_calibrators import load as load_calibrator
+from tests.test_persistence import refused, signed
+
+GENERATOR = np.random.default_rng(0)
+N = 300
+P = GENERATOR.uniform(0.5, 1.0, N)
+PROBS = np.column_stack([P, 1 - P])
+LABELS = (GENERATOR.random(N) > P).astype(int)
+GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N)
+NODES = np.arange(200)
+
+
+def selective(**params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gnncal.GnncalWarning)
+        return SelectiveClassifier(**params).fit(PROBS, LABELS, nodes=NODES)
+
+
+@pytest.mark.parametrize("params", [{"target_accuracy": 0.8}, {}, {"confidence_level": 0.5}])
+def test_a_loaded_threshold_is_the_saved_one(tmp_path, params):
+    before, path = selective(**params), tmp_path / "s.safetensors"
+    before.save(path, class_names=["good", "bad"])
+    after = gnncal.load(path)
+    assert type(after) is SelectiveClassifier
+    assert after.get_params() == before.get_params()
+    assert repr(after.report_) == repr(before.report_)
+    for name in ("threshold_", "coverage_", "accuracy_bound_", "n_decided_", "n_classes_"):
+        np.testing.assert_equal(getattr(after, name), getattr(before, name))
+    assert after.class_names_ == ["good", "bad"]
+    np.testing.assert_array_equal(after.decide(PROBS), before.decide(PROBS))
+    again = tmp_path / "again"
+    after.save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"score": "daps", "random_state": 3},
+        {"score": RAPS(k_reg=2, lambda_reg=0.25), "nonempty": False},
+        {"score": DAPS(0.3, RAPS(randomised=False)), "coverage": 0.7},
+        {"coverage": 0.999},  # too few nodes: every set has all classes
+    ],
+)
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_loaded_sets_are_the_saved_ones(tmp_path, params):
+    ids = [f"node {i}" for i in range(N)] if "coverage" in params else None
+    before = ConformalClassifier(**params).fit(PROBS, LABELS, GRAPH, nodes=NODES, ids=ids)
+    before.save(tmp_path / "c")
+    after = gnncal.load(tmp_path / "c")
+    assert after.get_params() == before.get_params()
+    assert after.report_ == before.report_
+    assert (after.n_graph_nodes_, after.has_ids_) == (before.n_graph_nodes_, before.has_ids_)
+    sets = before.predict_set(PROBS, GRAPH, ids=ids)
+    np.testing.assert_array_equal(after.predict_set(PROBS, GRAPH, ids=ids), sets)
+
+
+def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
+    class Mine(APS):
+        pass
+
+    class MySelective(SelectiveClassifier):
+        pass
+
+    with pytest.raises(NotFittedError):
+        SelectiveClassifier().save(tmp_path / "s")
+    with pytest.raises(gnncal.InputError, match="Mine is not one of gnncal's scores"):
+        ConformalClassifier(score=Mine()).fit(PROBS, LABELS).save(tmp_path / "c")
+    with pytest.raises(gnncal.InputError, match="MySelective is not one of gnncal's own"):
+        MySelective(target_accuracy=0.6).fit(PROBS, LABELS).save(tmp_path / "s")
+    with pytest.raises(gnncal.InputError, match="path is None"):
+        selective().save(None)
+    with pytest.raises(gnncal.InputError, match="3 names for 2 classes"):
+        selective().save(tmp_path / "s", class_names=["a", "b", "c"])
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture(params=["selective", "conformal"])
+def edited(request, tmp_path):
+    """Write a saved classifier again with its header changed and a checksum that fits."""
+    path = tmp_path / "d"
+    fitted = (
+        selective(target_accuracy=0.8)
+        if request.param == "selective"
+        else ConformalClassifier(score=RAPS()).fit(PROBS, LABELS, nodes=NODES)
+    )
+    fitted.save(path)
+    whole = path.read_bytes()
+    (size,) = struct.unpack("<Q", whole[:8])
+    header = json.loads(json.loads(whole[8 : 8 + size])["__metadata__"]["gnncal"])
+
+    def write(text=None, **changes):
+        kept = {key: v for key, v in (header | changes).items() if v is not ...}
+        return path, signed(to_bytes({}, metadata={"gnncal": text or json.dumps(kept)}))
+
+    return write, header, request.param
+
+
+def test_damaged_headers_are_refused(edited):
+    write, header, _ = edited
+    for key in header:
+        refused(*write(**{key: {"unheard": "of"}}), "damaged|class_names is|n_classes|holds|format")
+        refused(*write(**{key: ...}), "damaged")
+    refused(*write(decision="magic"), "which this gnncal does not know; upgrade")
+    refused(*write(decision=["selective"]), "does not know")
+    refused(*write(format=3), "newer than this gnncal's 2; upgrade")
+    for n_classes in (1, -1, 2.0, "2"):
+        refused(*write(n_classes=n_classes), "n_classes is")
+    for part in ("params", "fit"):
+        values = header[part]["dict"]
+        for name in values:
+            refused(*write(**{part: {"dict": values | {name: {"dict": {}}}}}), " is |damaged")
+            rest = {key: value for key, value in values.items() if key != name}
+            refused(*write(**{part: {"dict": rest}}), "instead of|other parameters")
+        refused(*write(**{part: {"dict": values | {"fit": 1}}}), "instead of|other parameters")
+
+
+FACTS = {
+    "selective": [
+        ({"threshold": -1.0}, "threshold is -1.0"),
+        ({"threshold": float("nan")}, "threshold is nan"),
+        ({"threshold": float("inf")}, "do not certify"),
+        ({"threshold": "0.5"}, "threshold is '0.5'"),
+        ({"n_decided": 10**6}, "cannot be"),
+        ({"n_correct": 0}, "do not certify"),
+        ({"n_correct": -1}, "n_correct is -1"),
+        ({"n_decided": 0, "n_correct": 0}, "do not certify"),
+        ({"n_calibration": 0}, "n_calibration is 0"),
+        ({"best_target": 0.5}, "does not fit the target"),
+        ({"best_target": 1.5}, "best_target is 1.5"),
+    ],
+    "conformal": [
+        ({"threshold": float("nan")}, "threshold is nan"),
+        ({"threshold": True}, "threshold is True"),
+        ({"n_calibration": 5}, "5 calibration nodes give none"),
+        ({"n_graph_nodes": 20}, "cannot be those"),
+        ({"n_graph_nodes": 1.5}, "n_graph_nodes is 1.5"),
+        ({"has_ids": 1}, "has_ids is 1"),
+    ],
+}
+
+
+def test_numbers_that_no_fit_leaves_are_refused(edited):
+    write, header, kind = edited
+    for changes, message in FACTS[kind]:
+        refused(*write(fit={"dict": header["fit"]["dict"] | changes}), message)
+
+
+def test_scores_that_cannot_be_are_refused(edited):
+    write, header, kind = edited
+    if kind == "selective":
+        return
+    params = header["params"]["dict"]
+
+    def score(**changes):
+        plain = params["score"]["score"]["dict"] | changes
+        return write(params={"dict": params | {"score": {"score": {"dict": plain}}}})
+
+    refused(*score(score="magic"), "there is no score 'magic'")
+    refused(*score(k_reg=-1), "k_reg of RAPS is -1")
+    refused(*score(unheard=1), "damaged")
+
+
+@pytest.mark.parametrize("kind", ["selective", "conformal"])
+def test_every_bit_flip_and_truncation_is_detected(tmp_path, kind):
+    path = tmp_path / "d"
+    fitted = selective() if kind == "selective" else ConformalClassifier().fit(PROBS, LABELS)
+    fitted.save(path, class_names=["a", "ç"])
+    whole = path.read_bytes()
+    for bit in np.random.default_rng(0).permutation(8 * len(whole))[:400]:
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(bytes(flipped))
+        with pytest.raises(gnncal.InputError):
+            gnncal.load(path)
+    for length in range(0, len(whole), 11):
+        refused(path, whole[:length], "damaged")
+
+
+def test_a_threshold_is_not_taken_for_a_calibrator(tmp_path):
+    selective().save(tmp_path / "s")
+    with pytest.raises(gnncal.InputError, match="holds a 'selective' for decisions, not a calibr"):
+        load_calibrator(tmp_path / "s")

@@ -1,0 +1,118 @@
+"""What a run costs: text and exponentials by class, scans of the edges, memory."""
+
+import re
+import subprocess
+import sys
+
+import ibis
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.homophily import Agreement, Support
+from gnncal.scale import calibrate
+from gnncal.scale.engines import DuckDB
+from tests.scale.graphs import METHODS, make_example
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+MIB = 1 << 20
+SCAN = re.compile(r'"name": "(READ_PARQUET|PARQUET_SCAN)')  # as a plan says it
+PEAK = """
+import resource, sys, warnings
+from gnncal.scale import calibrate
+warnings.simplefilter("ignore")
+calibrate(*sys.argv[1:4], method=sys.argv[4], memory_limit="1GiB", threads=2)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """What DuckDB runs, in order: the name of what is kept, the SQL, and the number of scans."""
+    seen = []
+
+    def watched(name, position):
+        original = getattr(DuckDB, name)
+
+        def run(engine, *arguments):
+            connection, expression = engine.connection, arguments[position]
+            sql = str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
+            connection._run_pre_execute_hooks(expression)
+            plan = connection.raw_sql(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1]
+            seen.append((arguments[0], sql, len(SCAN.findall(plan))))
+            return original(engine, *arguments)
+
+        monkeypatch.setattr(DuckDB, name, run)
+
+    for name, position in (("keep", 1), ("fetch", 0), ("write", 0)):
+        watched(name, position)
+    return seen
+
+
+def size_for(n_classes, method, executed, folder):
+    """Characters and exponentials of all statements of a run."""
+    example = make_example(n_nodes=200, n_classes=n_classes)
+    executed.clear()
+    nodes, edges = example.write(folder / str(n_classes))
+    calibrate(nodes, edges, folder / "out", method=method, all_probabilities=True)
+    text = "".join(sql for _, sql, _ in executed)
+    return len(text), text.lower().count("exp(")
+
+
+@pytest.mark.parametrize("method", ["hots", "structural"])
+def test_text_and_exponentials_grow_linearly_with_the_classes(method, executed, tmp_path):
+    sizes = [size_for(K, method, executed, tmp_path) for K in (5, 10, 20)]
+    for few, more, most in zip(*sizes, strict=True):
+        assert most - more < 2.2 * (more - few)  # quadratic growth would give 4
+
+
+HOMOPHILY = [Agreement(), Support(side="both")]
+
+
+@pytest.mark.parametrize("blocked", [False, True], ids=["whole", "blocks"])
+@pytest.mark.parametrize(
+    ("method", "most"),
+    [*((gnncal.HoTS(homophily=h), 1) for h in HOMOPHILY), ("ts", 1), ("rbs", 1), ("structural", 2)],
+)
+def test_edges_are_scanned_once_and_for_structural_twice(
+    method, most, blocked, executed, monkeypatch, tmp_path
+):
+    if blocked:
+        monkeypatch.setattr(DuckDB, "memory", 40_000)
+    nodes, edges = make_example(n_nodes=300, n_classes=20).write(tmp_path)
+    calibrate(nodes, edges, tmp_path / "out", method=method)
+    names = [name if isinstance(name, str) else "" for name, _, _ in executed]
+    after_nodes = executed[names.index("nodes") + 1 :]  # only edges are read from files now
+    assert 1 <= sum(scans for _, _, scans in after_nodes) <= most
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_logits_are_kept_once_and_as_narrow_as_they_came(method, monkeypatch, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept, original = {}, DuckDB.keep
+
+    def keep(engine, name, expression):
+        kept[name] = expression.schema()
+        return original(engine, name, expression)
+
+    monkeypatch.setattr(DuckDB, "keep", keep)
+    example = make_example(n_nodes=200)
+    _, edges = example.write(tmp_path)
+    pq.write_table(pa.table(example.node_columns(dtype=np.float32)), tmp_path / "nodes.parquet")
+    calibrate(tmp_path / "nodes.parquet", edges, tmp_path / "out", method=method)
+    holders = [name for name, schema in kept.items() if "z0" in schema]
+    assert holders == ["nodes"]
+    assert kept["nodes"]["z0"].is_float32()
+
+
+@pytest.mark.parametrize("method", ["hots", "structural"])
+def test_the_process_stays_inside_its_memory_limit_with_many_classes(method, tmp_path):
+    nodes, edges = make_example(n_nodes=2000, n_classes=100).write(tmp_path)
+    command = [sys.executable, "-c", PEAK, nodes, edges, tmp_path / "out", method]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout.splitlines()[-1]) < 1024 * MIB
