@@ -72,7 +72,6 @@ def scale(
     probabilities/, calibrator.safetensors and metrics.json.
     """
     from gnncal.core.errors import InputError
-    from gnncal.pipeline import DEFAULT_METHOD
     from gnncal.scale import calibrate
 
     if method is not None and calibrator is not None:
@@ -81,7 +80,7 @@ def scale(
         nodes,
         edges,
         folder,
-        method=method or DEFAULT_METHOD,
+        method=method or "structural-temperature",
         calibrator=calibrator,
         engine=engine,
         master=master,

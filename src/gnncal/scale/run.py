@@ -12,7 +12,6 @@ from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, require
 from gnncal.files.places import is_remote
 from gnncal.files.saved_calibrators import load
-from gnncal.pipeline import DEFAULT_METHOD
 from gnncal.scale.buckets import bucket_result
 from gnncal.scale.engines import open_engine
 from gnncal.scale.methods.catalogue import method_for
@@ -28,7 +27,7 @@ def calibrate(
     edges: str | Path,
     out: str | Path,
     *,
-    method: str | Calibrator = DEFAULT_METHOD,
+    method: str | Calibrator = "structural-temperature",
     calibrator: str | Path | Calibrator | None = None,
     engine: str = "duckdb",
     master: str | None = None,
@@ -54,9 +53,9 @@ def calibrate(
         everything is written. It replaces an earlier result of this function, but never a folder
         that has anything else in it. It has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
-    method : str or Calibrator, default="structural"
-        One of ts, hts, entropy-only, hots, structural and rbs, or one of these calibrators with
-        parameters. It is fitted to the nodes of the split val.
+    method : str or Calibrator, default="structural-temperature"
+        One of ts, hts, entropy-only, hots, structural-temperature and rbs, or one of these
+        calibrators with parameters. It is fitted to the nodes of the split val.
     calibrator : str, Path or Calibrator, optional
         A fitted calibrator or the file of one; it is applied and nothing is fitted.
     engine : {"duckdb", "spark"}, default="duckdb"

@@ -24,10 +24,11 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
+from gnncal.calibrators.catalogue import OLDER_NAMES
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
