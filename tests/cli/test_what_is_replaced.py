@@ -14,9 +14,9 @@ import typer
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.cli import demo
 from gnncal.lab.bench import logits as logits_module
 from gnncal.lab.bench import perturbation
+from gnncal.lab.commands import demo
 from gnncal.lab.datasets import Dataset
 from gnncal.lab.pages.csbm.experiment import Experiment
 from gnncal.plotting import reliability
