@@ -19,9 +19,7 @@ FUNCTIONS = {
 }
 # Modules whose imports are followed: the networks, and the sparse products they share.
 FOLLOWED = ("lab.classifiers.", "calibrators.neural.sparse", "calibrators.neural.features")
-SETTINGS = (
-    "lab.classifiers.settings"  # those of a training are in the key of cached logits themselves
-)
+SETTINGS = "lab.classifiers.settings"  # a training's are in the key of cached logits
 
 
 @cache

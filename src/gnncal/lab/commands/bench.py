@@ -79,7 +79,7 @@ def run(
     from gnncal.lab.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.lab.bench.runner import run_plan
 
-    check_folder(folder, inputs=[] if bundles is None else [bundles])
+    check_folder(folder)  # lines are only added, so the bundles may lie inside
     bundled = None if bundles is None else BundledLogits(bundles)
     provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
