@@ -138,7 +138,8 @@ def tables(
     from gnncal.lab.pages.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
-    check_folder(place, inputs=[folder])
+    if folder.is_dir() or destination is not None:  # else there are no records, which is said below
+        check_folder(place, inputs=[folder])
     wanted = _selection(datasets, backbones, methods, seeds)
     found = list(all_tables(folder, plain_name(reference), wanted))
     files = write_tables(found, place)
