@@ -497,6 +497,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """``learned`` of this very fit; a hook for methods where it depends on the data."""
         return self.learned
 
+    def _learned_values(self, longest: int = 0) -> dict[str, Any]:
+        """Plain numbers and texts that were learned, without the underscore of their names.
+
+        Arrays of one axis are among them if they have at most ``longest`` entries.
+        """
+        values = {name.rstrip("_"): getattr(self, name, None) for name in self.learned}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in values.items()
+            if isinstance(value, bool | int | float | str | np.generic)
+            or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= longest)
+        }
+
     @abstractmethod
     def _fit(self, nodes: Nodes) -> None: ...
 
