@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +146,8 @@ def degree_floor(probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -
     return calibration_floor(probs, groups=degree_blocks(in_degree, n_blocks=n_blocks))
 
 
-class Hits(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Hits:
     """The number of hits in a cell whose nodes are right with these chances.
 
     Nodes of nearly the same chance may stand as one entry with their number as its count. A node

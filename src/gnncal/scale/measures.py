@@ -78,9 +78,9 @@ def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, D
         share = np.eye(DEFAULT_BINS)[bins["key"].astype(np.int64)]
         floor = _floor(engine, rows, side, in_bin, share, bins[f"variance_{side}"], n)
         blocks = degree_blocks_of(by_degree, side)
-        last, share = blocks.runs()
+        last, shares = blocks.runs()
         in_run = _cell(rows["in_degree"], last)
-        degree_floor = _floor(engine, rows, side, in_run, share, blocks.variance, n)
+        degree_floor = _floor(engine, rows, side, in_run, shares, blocks.variance, n)
         measured[side] = _measured(side, bins, blocks, floor, degree_floor)
     return measured, differences_of(by_degree)
 

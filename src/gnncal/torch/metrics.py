@@ -375,7 +375,9 @@ class DegreeCalibrationError(NodeMetric):
         super().__init__(**kwargs)
         self.n_blocks = n_blocks
 
-    def update(self, probs: Tensor, labels: Tensor, in_degree: Tensor) -> None:
+    def update(  # type: ignore[override]
+        self, probs: Tensor, labels: Tensor, in_degree: Tensor
+    ) -> None:
         """Add nodes.
 
         Parameters
