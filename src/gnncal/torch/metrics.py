@@ -343,6 +343,9 @@ class AURC(NodeMetric):
 
     """
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
     def _part(self, outcomes: Outcomes) -> FloatArray:
         return np.column_stack([outcomes.confidence, outcomes.correct])
 
