@@ -21,7 +21,7 @@ from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
-from gnncal.core.errors import GnncalWarning, InputError, require
+from gnncal.core.errors import InputError, require, warn
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, listed, number, text
 from gnncal.fitting.evidence import (
@@ -265,7 +265,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "or choose a method that needs none, such as 'hts'."
             )
         if self.needs_graph and record.graph is not None:
-            warn_if_one_way(record.graph, stacklevel=2)
+            warn_if_one_way(record.graph)
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -319,11 +319,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             reasons = common_reasons(nodes) or own
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
-                warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=4)
+                warn(undetermined_message(name, reasons))
         if self.erases_missing_classes:
             message = missing_classes_message(name, self.fit_report_.nodes_per_class)
             if message is not None:
-                warnings.warn(message, GnncalWarning, stacklevel=4)
+                warn(message)
 
     def check_params(self) -> None:
         """Check the parameters of the constructor, which ``fit`` does first.

@@ -14,14 +14,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from gnncal.calibrators.base import FITTINGS, Calibrator
-from gnncal.core.errors import GnncalWarning
+from gnncal.core.errors import warn
 from gnncal.core.names import plain_name
 
 GROUP = "gnncal.calibrators"
@@ -144,7 +143,7 @@ def _said(error: BaseException) -> str:
 
 def _refuse(what: str, reason: str) -> None:
     message = f"{what} is left out: {reason}. Rename, repair or uninstall it."
-    warnings.warn(message, GnncalWarning, stacklevel=2)
+    warn(message)
 
 
 def _distribution(entry_point: EntryPoint) -> tuple[str, str]:

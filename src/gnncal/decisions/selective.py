@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.core.arrays import BoolArray
 from gnncal.core.checks import check_probs
 from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import GnncalWarning, InputError, shown
+from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.tabular import Table, Tabular, count, text
 from gnncal.core.tabular import number as shown_number
 from gnncal.decisions.certificate import (
@@ -261,7 +260,7 @@ class SelectiveClassifier(Saved):
         self.n_classes_ = checked.shape[1]
         self._conclude(found, chosen.size, float(best))
         if found.n_decided == 0:
-            warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
+            warn(self.report_.sentence)
         return self
 
     def decide(self, probs: Any) -> BoolArray:

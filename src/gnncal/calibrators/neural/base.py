@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +12,7 @@ from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
-from gnncal.core.errors import GnncalWarning, InputError, require
+from gnncal.core.errors import InputError, require, warn
 from gnncal.core.learned import LearnedTable
 from gnncal.fitting import protocols
 from gnncal.fitting.losses import TemperatureLoss
@@ -148,12 +147,10 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _fall_back(self, nodes: Nodes) -> StopOn:
         """How to stop when there are too few nodes to hold some out."""
         instead: StopOn = "train" if nodes.train_nodes.size else "none"
-        warnings.warn(
+        warn(
             f"{type(self).__name__} has only {nodes.labels.size} calibration nodes, too few to "
             f"hold some out; stop_on={instead!r} is used instead. 'ts' usually does better on so "
-            "few.",
-            GnncalWarning,
-            stacklevel=7,
+            "few."
         )
         return instead
 
