@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
@@ -258,6 +259,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         self.check_params()
+        if not self.needs_graph:
+            check_columns(logits)
         record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
@@ -508,11 +511,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
         if len(shape) == 2 and shape[1] != len(self.classes_):
-            raise InputError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
-                f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
-                "classes, and logits have one column for each."
-            )
+            raise InputError(other_classes_message(self, shape[1]))
         was_told = getattr(self, "_fitted_to_probabilities", False)
         record = as_nodes(logits, graph, may_be_probabilities=was_told)
         record = record.with_known_labels(known_labels)

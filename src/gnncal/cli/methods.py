@@ -39,7 +39,7 @@ def methods(
 
 
 def _print_list(everything: list[MethodDescription]) -> None:
-    from gnncal.pipeline import DEFAULT_METHOD
+    from gnncal.calibrators.choice import DEFAULT_METHOD
     from gnncal.rendering.tables import plain_table
 
     table = plain_table(f"{len(everything)} calibrators")

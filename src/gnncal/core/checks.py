@@ -222,8 +222,8 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
         )
     if array.shape[1] == 0:
         raise InputError(
-            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
-            "is required: one column for each class."
+            f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
+            "least two."
         )
     if array.dtype == np.float16:
         return np.ascontiguousarray(array, dtype=np.float32)

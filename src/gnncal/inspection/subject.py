@@ -11,6 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
+from gnncal.calibrators.choice import DEFAULT_METHOD
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -25,7 +26,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
 from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.nodes import Nodes, as_nodes
-from gnncal.pipeline import DEFAULT_METHOD, JUDGE_ELSEWHERE
+from gnncal.pipeline import JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with

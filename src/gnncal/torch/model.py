@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from sklearn.base import clone
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
 from gnncal.core.errors import InputError, shown
 from gnncal.files.atomic import write_atomically
 from gnncal.files.saved_calibrators import load as load_calibrator
@@ -81,7 +80,8 @@ class CalibratedModel(nn.Module):
         model: nn.Module,
         data: Any,
         *,
-        method: str | Calibrator = "structural",
+        keep_predictions: bool | None = None,
+        method: str | Calibrator = DEFAULT_METHOD,
         node_type: str | None = None,
         forward: Forward | None = None,
         **params: Any,
@@ -98,8 +98,11 @@ class CalibratedModel(nn.Module):
         data : torch_geometric.data.Data or torch_geometric.data.HeteroData
             A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one.
             ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
+        keep_predictions : bool, optional
+            Whether the predicted class of every node stays. The default method keeps it; ``False``
+            lets the calibrator correct the model.
         method : str or Calibrator, default="structural"
-            A calibrator's name, or a calibrator, which is copied and not changed.
+            Another method: a calibrator's name, or a calibrator, which is copied and not changed.
         node_type : str, optional
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
@@ -116,12 +119,13 @@ class CalibratedModel(nn.Module):
         Raises
         ------
         InputError
-            If ``val_mask`` or ``y`` is missing, or the method has no module.
+            If ``val_mask`` or ``y`` is missing, the method has no module, or it contradicts
+            ``keep_predictions``.
 
         """
         node_type = node_type_of(data, node_type)
         split = split_of(data, node_type)  # refuses before anything runs
-        calibrator = get_calibrator(method, **params) if isinstance(method, str) else clone(method)
+        calibrator = choose_calibrator(method, keep_predictions=keep_predictions, **params)
         with evaluating(model), torch.no_grad():
             output = forward(model, data) if forward else model(*Inputs.of(data))
         logits = _of_type(output, node_type)
