@@ -71,7 +71,7 @@ def known_while_tested(kind: type[Calibrator]) -> Iterator[None]:
 @cache
 def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
     """Return the entry points by name; of two with one name the first package keeps it."""
-    found: dict[str, EntryPoint] = {}
+    declared: dict[str, EntryPoint] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e), e.name)):
         name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
         what = f"the calibrator {name!r} of the package {package}"
@@ -79,12 +79,12 @@ def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
             _refuse(what, "a name has letters, digits and hyphens only")
         elif name in ours or name in RESERVED:
             _refuse(what, "gnncal uses that name")
-        elif name in found:
-            other, _ = _distribution(found[name])
+        elif name in declared:
+            other, _ = _distribution(declared[name])
             _refuse(what, f"{other} has this name too")
         else:
-            found[name] = entry_point
-    return found
+            declared[name] = entry_point
+    return declared
 
 
 @cache

@@ -12,7 +12,7 @@ from gnncal.core.errors import InputError
 
 def check_columns(logits: Any) -> None:
     """Refuse logits without columns."""
-    shape = getattr(logits, "shape", ())
+    shape: tuple[int, ...] = getattr(logits, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
         raise InputError(
             f"logits has 0 feature(s) (shape={shape}) while a minimum of 2 is required: one column "

@@ -116,10 +116,10 @@ def decide(
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
-        found = Decisions(
+        decisions = Decisions(
             calibrator, probs, nodes, selective, selective.decide(probs), conformal, members
         )
-        summary = write_files(staging, bundle, found, notes, as_parquet=source.is_dir())
+        summary = write_files(staging, bundle, decisions, notes, as_parquet=source.is_dir())
     print_decisions(folder, summary, as_json=json)
 
 

@@ -25,11 +25,11 @@ def methods(
     from gnncal.calibrators.description import describe
 
     if name is not None:
-        found = describe(name)
+        description = describe(name)
         if json:
-            print_json(found)
+            print_json(description)
         else:
-            _print_method(found)
+            _print_method(description)
         return
     everything = [describe(known) for known in list_calibrators()]
     if json:

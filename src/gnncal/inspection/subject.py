@@ -109,8 +109,8 @@ class NodeNames:
         for name in names:
             if str(name) not in places:
                 raise InputError(f"there is no node {shown(name)}; pass the id of a node.")
-        found = dict.fromkeys(places[str(name)] for name in names)
-        return np.array(list(found), dtype=np.int64)
+        matches = dict.fromkeys(places[str(name)] for name in names)
+        return np.array(list(matches), dtype=np.int64)
 
 
 def make_subject(
@@ -128,7 +128,7 @@ def make_subject(
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
-    n_nodes, n_classes, found = record.n_nodes, record.n_classes, record.graph
+    n_nodes, n_classes, checked_graph = record.n_nodes, record.n_classes, record.graph
     all_labels = check_labels(labels, n_nodes)
     splits = {
         "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
@@ -148,10 +148,10 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    if found is None and methods is DEFAULT_METHODS:
+    if checked_graph is None and methods is DEFAULT_METHODS:
         methods = METHODS_WITHOUT_GRAPH
     chosen = _choose_methods(methods)
-    if found is None:
+    if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     return Subject(

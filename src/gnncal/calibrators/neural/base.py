@@ -138,10 +138,10 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
                 )
             return everything, (nodes.train_nodes, nodes.train_labels)
         order = generator.permutation(nodes.calibration_nodes.size)
-        held, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        held_out, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
         return (nodes.calibration_nodes[kept], nodes.labels[kept]), (
-            nodes.calibration_nodes[held],
-            nodes.labels[held],
+            nodes.calibration_nodes[held_out],
+            nodes.labels[held_out],
         )
 
     def _fall_back(self, nodes: Nodes) -> StopOn:
@@ -213,8 +213,8 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
         inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():
             output = self._network(self._tensors(nodes.logits.dtype), inputs, None)
-        found: FloatArray = within_range(output).numpy()
-        return found
+        temperature: FloatArray = within_range(output).numpy()
+        return temperature
 
 
 def within_range(values: Tensor) -> Tensor:
