@@ -20,25 +20,9 @@ def choose_calibrator(
 ) -> Calibrator:
     """Return a new calibrator that keeps predictions or may change them, as the user says.
 
-    Parameters
-    ----------
-    method : str or Calibrator
-        A calibrator's name, or a calibrator, which is copied and not changed.
-    keep_predictions : bool, optional
-        Whether the predicted class of every node stays. Default: as it is with the method.
-    **params : Any
-        Parameters of the constructor, if ``method`` is a name.
-
-    Returns
-    -------
-    Calibrator
-        A calibrator that is not fitted yet.
-
-    Raises
-    ------
-    InputError
-        If there is no such method or parameter, or the method contradicts ``keep_predictions``.
-
+    ``method`` is a name, with ``params`` of the constructor, or a calibrator, which is copied. If
+    ``keep_predictions`` is None, the method decides; if the two contradict each other, an
+    ``InputError`` says so.
     """
     if keep_predictions is not None:
         FLAG.check("keep_predictions", keep_predictions)
