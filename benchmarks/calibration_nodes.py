@@ -93,7 +93,7 @@ def averaged(rows: list[Row]) -> list[Row]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Log loss above that of `structural-free` with all nodes, and ECE, over graphs with all sizes."""
+    """Log loss above that of `structural-free` with all nodes, and ECE; graphs with all sizes."""
     import matplotlib.pyplot as plt
 
     sizes = [size for size in SIZES if size]
