@@ -28,10 +28,10 @@ METHODS = (
     "hts",
     "hots",
     "svs",
+    "structural-temperature",
     "structural",
-    "structural-remainder",
     "structural-vector",
-    "structural-graph",
+    "structural-free",
 )
 # Okabe and Ito's colours, which colour-blind readers can tell apart; ours are the full lines.
 COLOURS = dict(
@@ -93,7 +93,7 @@ def averaged(rows: list[Row]) -> list[Row]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Log loss above that of `structural` with all nodes, and ECE, over graphs with all sizes."""
+    """Log loss above that of `structural-free` with all nodes, and ECE; graphs with all sizes."""
     import matplotlib.pyplot as plt
 
     sizes = [size for size in SIZES if size]
@@ -108,7 +108,7 @@ def draw(rows: list[Row], path: Path) -> None:
             for size in [*sizes[:7], 0]:
                 of = [
                     value[g, method, size][column]
-                    - (value[g, "structural-graph", 0][0] if column == 0 else 0.0)
+                    - (value[g, "structural-free", 0][0] if column == 0 else 0.0)
                     for g in common
                 ]
                 points.append(np.mean(of))

@@ -17,10 +17,10 @@ from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
-from gnncal.calibrators.structural_base import centre_of
 from scipy.stats import rankdata
 
 from families import FAMILIES, for_each_task, options_for
+from gnncal.calibrators.structural import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law

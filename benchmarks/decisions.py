@@ -29,7 +29,7 @@ from gnncal.files import Bundle
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
 
-METHODS = ("uncalibrated", "ts", "isotonic", "structural", "structural-free")
+METHODS = ("uncalibrated", "ts", "isotonic", "structural-temperature", "structural-free")
 WAYS = ("same", "held out")
 COLUMNS = ("violations", "decided", "accuracy - target", "covered", "set size")
 LEVEL = 0.9

@@ -36,7 +36,7 @@ from speed_report import Record, Report
 PIECES = ("arxiv", "reddit")
 ARXIV = {"n_nodes": 169_343, "n_edges": 1_166_243, "n_classes": 40}
 REDDIT = {"n_nodes": 233_000, "n_edges": 115_000_000, "n_classes": 41}
-METHODS = ("ts", "hots", "structural")
+METHODS = ("ts", "hots", "structural-temperature")
 
 
 def fitted(method: str, problem: Problem, graph: Graph) -> Any:

@@ -101,7 +101,7 @@ class Nodes:
         checked = check_logits(logits)
         self.n_nodes, self.n_classes = checked.shape
         if self.n_nodes == 0:
-            raise InputError("logits has 0 sample(s), that is no nodes; pass at least one.")
+            raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
         self.logits: FloatArray = read_only(checked)
         self.graph: Graph | None = check_graph(graph, self.n_nodes)

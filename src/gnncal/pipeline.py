@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
-
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
     check_apart,
@@ -19,7 +17,6 @@ from gnncal.core.checks import (
     check_nodes,
     check_used_labels,
 )
-from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
 from gnncal.core.tabular import Cell, Table, Tabular, listed
@@ -34,7 +31,6 @@ from gnncal.metrics.evaluation import (
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.nodes import Nodes, as_nodes
 
-DEFAULT_METHOD = "structural"
 JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
 
 
@@ -107,6 +103,7 @@ def calibrate(
     nodes: Any,
     train_nodes: Any = None,
     test_nodes: Any = None,
+    keep_predictions: bool | None = None,
     method: str | Calibrator = DEFAULT_METHOD,
     class_names: Sequence[str] | None = None,
     **params: Any,
@@ -128,9 +125,12 @@ def calibrate(
     test_nodes : array_like, optional
         Labelled nodes to judge the result on, mask or indices. Without them nothing is judged, and
         ``before``, ``after`` and ``comparison`` are None. The fit never sees their labels.
+    keep_predictions : bool, optional
+        Whether the predicted class of every node stays. The default method keeps it. ``False``
+        lets the calibrator correct the model (``structural-free``), which is often more accurate.
     method : str or Calibrator, default="structural"
-        A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied and
-        not changed.
+        Another method: a calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which
+        is copied and not changed.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``. The result shows them, and the calibrator is saved with them.
@@ -145,7 +145,8 @@ def calibrate(
     Raises
     ------
     InputError
-        If an array or a parameter cannot be used, or sets of nodes overlap.
+        If an array or a parameter cannot be used, sets of nodes overlap, or the method contradicts
+        ``keep_predictions``.
 
     Examples
     --------
@@ -159,9 +160,22 @@ def calibrate(
     >>> round(result.before.nll, 2), round(result.after.nll, 2)
     (1.22, 0.71)
 
+    If predictions may change:
+
+    >>> result = gnncal.calibrate(
+    ...     logits,
+    ...     sample.labels,
+    ...     graph,
+    ...     nodes=range(300),
+    ...     test_nodes=range(300, 600),
+    ...     keep_predictions=False,
+    ... )
+    >>> round(result.before.accuracy, 2), round(result.after.accuracy, 2)
+    (0.63, 0.72)
+
     """
     names = class_names_of(graph) if class_names is None else class_names
-    calibrator = _new_calibrator(method, params)
+    calibrator = choose_calibrator(method, keep_predictions=keep_predictions, **params)
     record = as_nodes(logits, graph)
     names = check_class_names(names, record.n_classes)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
@@ -221,22 +235,6 @@ def _judged(
         return Calibration(calibrator, probs, None, None, None, names)
     judged = judge(logits, graph, probs, test_nodes, labels)
     return Calibration(calibrator, probs, *judged, names)
-
-
-def _new_calibrator(method: str | Calibrator, params: dict[str, Any]) -> Calibrator:
-    if isinstance(method, str):
-        return get_calibrator(method, **params)
-    if not isinstance(method, Calibrator):
-        raise InputError(
-            f"method is {shown(method)}; expected a calibrator's name or a calibrator such as "
-            "gnncal.HoTS()."
-        )
-    if params:
-        raise InputError(
-            f"{', '.join(params)} cannot be set on a calibrator object; pass "
-            f"{type(method).__name__}({next(iter(params))}=...) as method."
-        )
-    return clone(method)
 
 
 def _check_test_nodes(

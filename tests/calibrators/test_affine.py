@@ -147,7 +147,7 @@ def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
     n, K = (3 if few_rows else 9), 4
     generator = np.random.default_rng(seed)
     x, labels = np.log(gnncal.softmax(generator.normal(size=(n, K)))), generator.integers(0, K, n)
-    loss = RowSpaceLoss(x, labels, diagonal=0.01, beside=0.3, mu=0.2)
+    loss = RowSpaceLoss(x, labels, diagonal=0.01, off_diagonal=0.3, mu=0.2)
     theta, direction = generator.normal(size=(2, loss.n_parameters))
     value, gradient = loss.value_and_gradient(theta)
     expected = approx_fprime(theta, lambda t: loss.value_and_gradient(t)[0], 1e-7)

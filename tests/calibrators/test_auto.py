@@ -49,3 +49,18 @@ def test_a_result_says_what_was_chosen_and_why():
     graph, honest, labels, _ = planted_graph(n=200)
     result = gnncal.calibrate(honest, labels, graph, nodes=np.arange(100), method="auto")
     assert result.calibrator.reason_ in str(result)
+
+
+def test_candidates_that_need_no_graph_are_chosen_from_without_one(tmp_path):
+    _, logits, labels, _ = planted_graph(n=400)
+    auto = gnncal.Auto(candidates=["ts", "hts"]).fit(logits, labels, nodes=np.arange(200))
+    auto.save(tmp_path / "auto.safetensors")
+    again = gnncal.load(tmp_path / "auto.safetensors")
+    np.testing.assert_array_equal(auto.predict_proba(logits), again.predict_proba(logits))
+    with pytest.raises(gnncal.InputError, match="Auto needs a graph"):
+        gnncal.Auto(candidates=["ts", "rbs"]).fit(logits, labels, nodes=np.arange(200))
+
+
+def test_predictions_are_kept_if_every_candidate_keeps_them():
+    assert gnncal.Auto().preserves_predictions
+    assert not gnncal.Auto(candidates=["ts", "svs"]).preserves_predictions

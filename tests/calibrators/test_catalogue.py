@@ -7,14 +7,11 @@ import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 
 
-def test_whether_predictions_are_preserved_is_visible_before_a_fit():
-    changing = {
-        name
-        for name, kind in CALIBRATORS.items()
-        if not kind(**preset_of(name)).preserves_predictions
-    }
+def test_a_calibrator_says_whether_predictions_are_preserved():
+    made = {name: kind(**preset_of(name)) for name, kind in CALIBRATORS.items()}
+    changing = {name for name, each in made.items() if not each.preserves_predictions}
     affine = {"vs", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
-    assert changing == affine | {"isotonic", "histogram", "spline", "gets", "auto"}
+    assert changing == affine | {"isotonic", "histogram", "spline", "gets"}
     assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
 
 

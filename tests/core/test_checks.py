@@ -89,7 +89,7 @@ def test_logits_that_look_like_probabilities_get_a_warning():
 
 def test_predicting_with_other_classes_or_another_graph_is_refused():
     calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH)
-    with pytest.raises(gnncal.InputError, match="X has 2 features, but HoTS is expecting 3"):
+    with pytest.raises(gnncal.InputError, match="logits has 2 columns, but this HoTS was"):
         calibrator.predict_proba(LOGITS[:, :2], GRAPH)
     with pytest.raises(gnncal.InputError, match="graph has 6 nodes but logits has 4"):
         calibrator.predict_proba(LOGITS[:4], GRAPH)
@@ -138,3 +138,15 @@ def test_half_a_bin_is_refused():
     probs = gnncal.softmax(LOGITS[:5])
     with pytest.raises(gnncal.InputError, match=r"n_bins is 2\.5; expected a whole number"):
         gnncal.metrics.expected_calibration_error(LABELS[:5], probs, n_bins=2.5)
+
+
+def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
+    with pytest.raises(gnncal.InputError, match="logits has no rows, so there are no nodes"):
+        gnncal.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
+    with pytest.raises(gnncal.InputError, match=r"logits has no columns \(shape \(6, 0\)\)"):
+        gnncal.HoTS().fit(LOGITS[:, :0], LABELS, GRAPH)
+    with pytest.raises(gnncal.InputError, match="probs has no columns"):
+        gnncal.evaluate(LABELS[:5], LOGITS[:5, :0])
+    fitted = gnncal.TemperatureScaling().fit(LOGITS, LABELS)
+    with pytest.raises(gnncal.InputError, match="X has 2 features, but TemperatureScaling is"):
+        fitted.predict_proba(LOGITS[:, :2])

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from gnncal.rendering.tables import Row, best_marked
+from gnncal.rendering.tables import MethodRow, best_marked
 
 
 def rendered(table, width=80):
@@ -14,9 +14,9 @@ def rendered(table, width=80):
 
 def test_a_table_marks_the_lowest_score_of_each_ranked_column():
     rows = [
-        Row("raw", ("50", "1.0"), (None, None)),
-        Row("ts", ("50", "2.0"), (None, 2.0)),
-        Row("hots", ("50", "1.5"), (None, 1.5)),
+        MethodRow("raw", ("50", "1.0"), (None, None)),
+        MethodRow("ts", ("50", "2.0"), (None, 2.0)),
+        MethodRow("hots", ("50", "1.5"), (None, 1.5)),
     ]
     lines = rendered(best_marked("title", ("acc", "ECE"), rows)).splitlines()
     assert [line.split() for line in lines if "*" in line] == [["hots", "50", "1.5*"]]

@@ -67,6 +67,13 @@ def test_a_calibrated_model_gives_the_calibrators_probabilities(model, data, met
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_one_answer_says_whether_predictions_may_change(model, data):
+    assert CalibratedModel.fit(model, data, keep_predictions=True).fitted.keep_predictions
+    assert not CalibratedModel.fit(model, data, keep_predictions=False).fitted.keep_predictions
+    with pytest.raises(gnncal.InputError, match="ts keeps every prediction"):
+        CalibratedModel.fit(model, data, method="ts", keep_predictions=False)
+
+
 def test_fitting_trains_nothing_and_leaves_every_mode_as_it_was(data):
     net = torch.nn.Sequential(torch.nn.BatchNorm1d(N_CLASSES), torch.nn.Dropout(), torch.nn.ReLU())
 

@@ -122,7 +122,7 @@ def precise(values: FloatArray) -> FloatArray:
     return values.astype(np.float64)
 
 
-def beside(matrix: FloatArray, vectors: Sequence[FloatArray]) -> FloatArray:
+def with_columns(matrix: FloatArray, vectors: Sequence[FloatArray]) -> FloatArray:
     """Return a matrix with more columns, in its precision."""
     return np.column_stack([matrix, *(vector.astype(matrix.dtype) for vector in vectors)])
 

@@ -128,7 +128,7 @@ def precise(values: Tensor) -> Tensor:
     return values
 
 
-def beside(matrix: Tensor, vectors: Sequence[Tensor]) -> Tensor:
+def with_columns(matrix: Tensor, vectors: Sequence[Tensor]) -> Tensor:
     """Return a matrix with more columns."""
     return torch.cat([matrix, *(vector[:, None] for vector in vectors)], dim=1)
 

@@ -46,8 +46,8 @@ class AffineCalibrator(OwnLogitsCalibrator):
         A full matrix has one penalty on its diagonal and one beside it.
         """
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
-            diagonal, beside = float(penalty[0, 0]), float(penalty[0, 1])
-            loss = RowSpaceLoss(x, labels, diagonal=diagonal, beside=beside, mu=mu)
+            diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
+            loss = RowSpaceLoss(x, labels, diagonal=diagonal, off_diagonal=off_diagonal, mu=mu)
             solution = fit_matrix(loss)
             warn_unless_converged(self, solution)
             self._set_affine(solution, penalty.shape)

@@ -20,6 +20,7 @@ from gnncal.nodes import Nodes
 from gnncal.probability import log_losses
 
 KEEPING = ("ts", "hts", "structural-temperature", "structural")
+OF_BOTH_KINDS = (*KEEPING, "structural-free")
 DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 
 
@@ -34,8 +35,8 @@ class Auto(Calibrator):
     Parameters
     ----------
     candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
-        Names of calibrators, the simplest first. The default ones keep predictions; with others,
-        predictions may change.
+        Names of calibrators, the simplest first. The default ones keep predictions and need a
+        graph; with others, predictions may change, or no graph is needed.
     n_folds : int, default=5
         Number of folds; no more than there are calibration nodes.
 
@@ -63,16 +64,14 @@ class Auto(Calibrator):
     >>> from gnncal import Auto
     >>> from gnncal.lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
-    >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
+    >>> logits = 3 * sample.graph.features[:, :3]
     >>> calibrator = Auto(candidates=["ts", "hts"])
-    >>> calibrator = calibrator.fit(logits, sample.labels, graph, nodes=range(200))
+    >>> calibrator = calibrator.fit(logits, sample.labels, nodes=range(200))
     >>> calibrator.chosen_, calibrator.losses_.round(2)
     ('ts', array([0.84, 0.84]))
 
     """
 
-    preserves_predictions = False  # it depends on the candidates
-    needs_graph = True
     fitting = "choice"
     constraints: ClassVar = {
         "candidates": Constraint(
@@ -99,6 +98,16 @@ class Auto(Calibrator):
     def __init__(self, *, candidates: Sequence[str] = KEEPING, n_folds: int = 5) -> None:
         self.candidates = candidates
         self.n_folds = n_folds
+
+    @property
+    def preserves_predictions(self) -> bool:  # type: ignore[override]
+        """Whether every candidate keeps the predicted class of every node."""
+        return all(self._make(name).preserves_predictions for name in self.candidates)
+
+    @property
+    def needs_graph(self) -> bool:  # type: ignore[override]
+        """Whether a candidate needs a graph."""
+        return any(self._make(name).needs_graph for name in self.candidates)
 
     def _fit(self, nodes: Nodes) -> None:
         made = {name: self._make(name) for name in self.candidates}

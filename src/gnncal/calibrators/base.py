@@ -17,11 +17,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
-from gnncal.core.errors import GnncalWarning, InputError, require
+from gnncal.core.errors import InputError, require, warn
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.evidence import (
@@ -257,6 +258,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         self.check_params()
+        if not self.needs_graph:
+            check_columns(logits)
         record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
@@ -264,7 +267,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "or choose a method that needs none, such as 'hts'."
             )
         if self.needs_graph and record.graph is not None:
-            warn_if_one_way(record.graph, stacklevel=2)
+            warn_if_one_way(record.graph)
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -318,11 +321,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             reasons = common_reasons(nodes) or own
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
-                warnings.warn(undetermined_message(name, reasons), GnncalWarning, stacklevel=4)
+                warn(undetermined_message(name, reasons))
         if self.erases_missing_classes:
             message = missing_classes_message(name, self.fit_report_.nodes_per_class)
             if message is not None:
-                warnings.warn(message, GnncalWarning, stacklevel=4)
+                warn(message)
 
     def check_params(self) -> None:
         """Check the parameters of the constructor, which ``fit`` does first.
@@ -520,11 +523,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
         if len(shape) == 2 and shape[1] != len(self.classes_):
-            raise InputError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
-                f"{len(self.classes_)} features as input: it was fitted to {len(self.classes_)} "
-                "classes, and logits have one column for each."
-            )
+            raise InputError(other_classes_message(self, shape[1]))
         was_told = getattr(self, "_fitted_to_probabilities", False)
         record = as_nodes(logits, graph, may_be_probabilities=was_told)
         record = record.with_known_labels(known_labels)

@@ -142,14 +142,14 @@ def find_name(name: str) -> str:
 
     Case and ``_`` for ``-`` do not matter: ``"HOTS"`` is hots, ``"entropy_only"`` entropy-only.
     """
-    found = plain_name(name) if isinstance(name, str) else ""
-    if find_class(found) is None:
+    plain = plain_name(name) if isinstance(name, str) else ""
+    if find_class(plain) is None:
         known = every_calibrator()
         raise InputError(
-            f"there is no calibrator {shown(name)}{suggestion(found, known)}; choose one of "
+            f"there is no calibrator {shown(name)}{suggestion(plain, known)}; choose one of "
             f"{', '.join(known)}."
         )
-    return found
+    return plain
 
 
 def find_class(name: str) -> type[Calibrator] | None:

@@ -101,7 +101,7 @@ class HistogramBinning(OwnLogitsCalibrator):
         probs = softmax(logits)
         mapped = np.empty_like(probs)
         for c, p in enumerate(probs.T):
-            found = self.frequencies_[c, np.digitize(p, self.edges_[c])]
-            mapped[:, c] = np.where(np.isnan(found), p, found)
+            frequencies = self.frequencies_[c, np.digitize(p, self.edges_[c])]
+            mapped[:, c] = np.where(np.isnan(frequencies), p, frequencies)
         total = mapped.sum(axis=1, keepdims=True)
         return np.divide(mapped, total, out=probs, where=total > 0)

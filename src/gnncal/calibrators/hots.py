@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.special import expit
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import NONE, Constraint, choice, number, number_range
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.core.graph import Side
 from gnncal.core.learned import TEXT, LearnedTable
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
@@ -325,11 +324,9 @@ class HoTS(ParametricTemperature):
 
     def _warn_of_few_nodes(self, nodes: Nodes) -> None:
         if nodes.labels.size < FEW_CALIBRATION_NODES:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} has only {nodes.labels.size} calibration nodes; below "
-                f"{FEW_CALIBRATION_NODES} 'structural' usually does better.",
-                GnncalWarning,
-                stacklevel=5,
+                f"{FEW_CALIBRATION_NODES} 'structural' usually does better."
             )
 
     def _learn_homophily(self, nodes: Nodes) -> None:
@@ -337,11 +334,9 @@ class HoTS(ParametricTemperature):
         try:
             self.homophily_weights_ = estimator.learn(nodes)
         except CannotLearnError as error:
-            warnings.warn(
+            warn(
                 f"homophily={name_of(estimator)!r} cannot be used because {error}; "
-                "'support' is used instead, which needs neither features nor labels.",
-                GnncalWarning,
-                stacklevel=5,
+                "'support' is used instead, which needs neither features nor labels."
             )
             estimator, self.homophily_weights_ = Support(), {}
         self.homophily_method_ = name_of(estimator)

@@ -57,8 +57,8 @@ class ParametricTemperature(TemperatureCalibrator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if isinstance(vars(cls).get("parameters"), tuple):
-            found = {f"{p.name}_": p.constraint for p in cls.parameters}
-            cls.learned = {**found, **cls.also_learned}
+            fitted = {f"{p.name}_": p.constraint for p in cls.parameters}
+            cls.learned = {**fitted, **cls.also_learned}
 
     @abstractmethod
     def _covariates(self, nodes: Nodes) -> FloatArray:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from gnncal.calibrators.base import FITTINGS, Calibrator
-from gnncal.core.errors import GnncalWarning
+from gnncal.core.errors import warn
 from gnncal.core.names import plain_name
 
 GROUP = "gnncal.calibrators"
@@ -72,7 +71,7 @@ def known_while_tested(kind: type[Calibrator]) -> Iterator[None]:
 @cache
 def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
     """Return the entry points by name; of two with one name the first package keeps it."""
-    found: dict[str, EntryPoint] = {}
+    declared: dict[str, EntryPoint] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e), e.name)):
         name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
         what = f"the calibrator {name!r} of the package {package}"
@@ -80,12 +79,12 @@ def _declared(ours: frozenset[str]) -> dict[str, EntryPoint]:
             _refuse(what, "a name has letters, digits and hyphens only")
         elif name in ours or name in RESERVED:
             _refuse(what, "gnncal uses that name")
-        elif name in found:
-            other, _ = _distribution(found[name])
+        elif name in declared:
+            other, _ = _distribution(declared[name])
             _refuse(what, f"{other} has this name too")
         else:
-            found[name] = entry_point
-    return found
+            declared[name] = entry_point
+    return declared
 
 
 @cache
@@ -144,7 +143,7 @@ def _said(error: BaseException) -> str:
 
 def _refuse(what: str, reason: str) -> None:
     message = f"{what} is left out: {reason}. Rename, repair or uninstall it."
-    warnings.warn(message, GnncalWarning, stacklevel=2)
+    warn(message)
 
 
 def _distribution(entry_point: EntryPoint) -> tuple[str, str]:

@@ -152,8 +152,8 @@ def _bins(ratio: FloatArray, n_bins: int) -> IntArray:
 def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int) -> FloatArray:
     temperatures = np.ones(n_bins)
     for b in np.unique(bins):
-        rows = bins == b
-        temperatures[b] = np.clip(best_temperature(logits[rows], labels[rows]), *NARROW_RANGE)
+        in_bin = bins == b
+        temperatures[b] = np.clip(best_temperature(logits[in_bin], labels[in_bin]), *NARROW_RANGE)
     return temperatures
 
 

@@ -219,7 +219,7 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
-        self.centre_ = _typical(describe(nodes).covariates[nodes.calibration_nodes])
+        self.centre_ = centre_of(describe(nodes).covariates[nodes.calibration_nodes])
         if self.keep_predictions:
             self._fit_law(nodes)
         if self.without != "remainder":
@@ -390,7 +390,7 @@ def describe(nodes: Nodes) -> Any:
     return nodes.once(describe_neighbourhoods)
 
 
-def _typical(covariates: FloatArray) -> FloatArray:
+def centre_of(covariates: FloatArray) -> FloatArray:
     """Return the mean of each covariate over the rows where it is known; zero where it never is."""
     known = ~np.isnan(covariates)
     return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gnncal.cli.params import parse_params
+from gnncal.cli.params import KeepPredictions, chosen_calibrator
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 
@@ -17,10 +17,11 @@ def calibrate(
         Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="A calibrator's name; `gnncal methods` lists them.", show_default="structural"
+            help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
         ),
     ] = None,
     param: Annotated[
@@ -37,13 +38,11 @@ def calibrate(
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
     calibrator.safetensors and summary.json.
     """
-    from gnncal.calibrators.catalogue import find_name, get_calibrator
+    from gnncal.calibrators.catalogue import name_of
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
-    from gnncal.pipeline import DEFAULT_METHOD
     from gnncal.pipeline import calibrate as run
 
-    name = find_name(method or DEFAULT_METHOD)
-    calibrator = get_calibrator(name, **parse_params(param or []))
+    calibrator = chosen_calibrator(method, keep_predictions, param)
     with (
         staged_folder(
             folder,
@@ -51,7 +50,7 @@ def calibrate(
             removes=(*PROBABILITY_FILES, *DECISION_FILES),
             inputs=[source],
         ) as staging,
-        err.status(f"calibrating with {name}"),
+        err.status(f"calibrating with {name_of(calibrator)}"),
     ):
         bundle = read_bundle(source)
         with collected_notes() as notes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.decision_results import Decisions, print_decisions, write_files
-from gnncal.cli.params import parse_params
+from gnncal.cli.params import KeepPredictions, chosen_calibrator
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.constraints import choice, number, whole_number
@@ -45,10 +45,11 @@ def decide(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
+    keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="A calibrator's name; `gnncal methods` lists them.", show_default="structural"
+            help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
         ),
     ] = None,
     param: Annotated[
@@ -80,8 +81,14 @@ def decide(
     from gnncal.files import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
-    if probabilities is not None and (method or param):
-        raise InputError("--probabilities are calibrated already; leave --method and --param out.")
+    if probabilities is not None and (method or param or keep_predictions is not None):
+        raise InputError(
+            "--probabilities are calibrated already; leave --method and --param out, and "
+            "--keep-predictions and --free."
+        )
+    calibrator = None
+    if probabilities is None:
+        calibrator = chosen_calibrator(method, keep_predictions, param)
     _check_folder(folder)
     with (
         staged_folder(
@@ -94,10 +101,10 @@ def decide(
     ):
         bundle = read_bundle(source)
         with collected_notes() as notes:
-            if probabilities is None:
-                calibrator, probs, nodes = _calibrate(bundle, method, param, held_out, seed)
-            else:
-                calibrator, probs, nodes = None, _read(probabilities, bundle), bundle.nodes
+            if probabilities is not None:
+                probs, nodes = _read(probabilities, bundle), bundle.nodes
+            elif calibrator is not None:
+                probs, nodes = _calibrate(calibrator, bundle, held_out, seed)
             selective = SelectiveClassifier(
                 target_accuracy=target, confidence_level=confidence_level
             ).fit(probs, bundle.labels, nodes=nodes)
@@ -109,10 +116,10 @@ def decide(
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
-        found = Decisions(
+        decisions = Decisions(
             calibrator, probs, nodes, selective, selective.decide(probs), conformal, members
         )
-        summary = write_files(staging, bundle, found, notes, as_parquet=source.is_dir())
+        summary = write_files(staging, bundle, decisions, notes, as_parquet=source.is_dir())
     print_decisions(folder, summary, as_json=json)
 
 
@@ -147,19 +154,16 @@ def _check_folder(folder: Path) -> None:
 
 
 def _calibrate(
-    bundle: Bundle, method: str | None, param: list[str] | None, share: float, seed: int
-) -> tuple[Calibrator, FloatArray, IntArray]:
-    """Fit a calibrator on a part of the validation nodes; return also the nodes of the rest."""
-    from gnncal.calibrators.catalogue import find_name, get_calibrator
+    calibrator: Calibrator, bundle: Bundle, share: float, seed: int
+) -> tuple[FloatArray, IntArray]:
+    """Fit on a part of the validation nodes; return probabilities and the nodes of the rest."""
     from gnncal.decisions import hold_out
     from gnncal.nodes import Nodes
-    from gnncal.pipeline import DEFAULT_METHOD
 
-    calibrator = get_calibrator(find_name(method or DEFAULT_METHOD), **parse_params(param or []))
     fit_nodes, nodes = hold_out(bundle.nodes, share=share, random_state=seed)
     every = Nodes(bundle.logits, bundle.graph)
     calibrator.fit(every, bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
-    return calibrator, calibrator.predict_proba(every), nodes
+    return calibrator.predict_proba(every), nodes
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

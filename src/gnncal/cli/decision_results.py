@@ -38,23 +38,25 @@ class Decisions:
 
 
 def write_files(
-    staging: Path, bundle: Bundle, found: Decisions, notes: list[str], *, as_parquet: bool
+    staging: Path, bundle: Bundle, decisions: Decisions, notes: list[str], *, as_parquet: bool
 ) -> dict[str, Any]:
     """Write decisions, what made them, and the summary; return the summary."""
     from gnncal.files import write_decisions
 
     written = write_decisions(
-        staging, bundle, found.probs, found.decided, found.sets, as_parquet=as_parquet
+        staging, bundle, decisions.probs, decisions.decided, decisions.sets, as_parquet=as_parquet
     )
     files = [written.name]
-    if found.calibrator is not None:
-        found.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+    if decisions.calibrator is not None:
+        decisions.calibrator.save(
+            staging / "calibrator.safetensors", class_names=bundle.class_names
+        )
         files.append("calibrator.safetensors")
-    for name, fitted in (("selective", found.selective), ("conformal", found.conformal)):
+    for name, fitted in (("selective", decisions.selective), ("conformal", decisions.conformal)):
         if fitted is not None:
             fitted.save(staging / f"{name}.safetensors", class_names=bundle.class_names)
             files.append(f"{name}.safetensors")
-    summary = {**_summarise(bundle, found, notes), "files": [*files, "summary.json"]}
+    summary = {**_summarise(bundle, decisions, notes), "files": [*files, "summary.json"]}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
@@ -74,43 +76,43 @@ def print_decisions(folder: Path, summary: dict[str, Any], *, as_json: bool) -> 
     print_written(folder, summary["files"])
 
 
-def _summarise(bundle: Bundle, found: Decisions, notes: list[str]) -> dict[str, Any]:
+def _summarise(bundle: Bundle, decisions: Decisions, notes: list[str]) -> dict[str, Any]:
     """Return the result as plain data."""
     import numpy as np
 
     from gnncal import __version__
     from gnncal.calibrators.catalogue import name_of
 
-    calibrator = found.calibrator
-    others = np.ones(len(found.probs), dtype=np.bool_)  # outside training and validation
+    calibrator = decisions.calibrator
+    others = np.ones(len(decisions.probs), dtype=np.bool_)  # outside training and validation
     others[bundle.train_nodes] = others[bundle.nodes] = False
-    report = found.selective.report_
+    report = decisions.selective.report_
     summary: dict[str, Any] = {
         "gnncal": __version__,
         "method": None if calibrator is None else name_of(calibrator),
         "params": None if calibrator is None else calibrator.get_params(deep=False),
-        "n_nodes": len(found.probs),
-        "n_calibrator_nodes": bundle.nodes.size - found.nodes.size,
-        "n_threshold_nodes": found.nodes.size,
+        "n_nodes": len(decisions.probs),
+        "n_calibrator_nodes": bundle.nodes.size - decisions.nodes.size,
+        "n_threshold_nodes": decisions.nodes.size,
         "n_others": int(others.sum()),
-        "n_others_decided": int(found.decided[others].sum()),
+        "n_others_decided": int(decisions.decided[others].sum()),
         "selective": {**asdict(report), "sentence": report.sentence},
         "assumption": ASSUMPTION,
         "class_names": bundle.class_names,
         "notes": notes,
     }
-    if found.conformal is not None and found.sets is not None:
-        sizes = found.sets[others].sum(axis=1)
+    if decisions.conformal is not None and decisions.sets is not None:
+        sizes = decisions.sets[others].sum(axis=1)
         summary["sets"] = {
-            "score": found.conformal.score,
-            **asdict(found.conformal.report_),
-            "sentence": found.conformal.report_.sentence,
+            "score": decisions.conformal.score,
+            **asdict(decisions.conformal.report_),
+            "sentence": decisions.conformal.report_.sentence,
             "mean_size": float(sizes.mean()) if sizes.size else None,
         }
-    return {**summary, **_judge(bundle, found)}
+    return {**summary, **_judge(bundle, decisions)}
 
 
-def _judge(bundle: Bundle, found: Decisions) -> dict[str, Any]:
+def _judge(bundle: Bundle, decisions: Decisions) -> dict[str, Any]:
     """Return how decisions and sets do on the labelled test nodes, if there are any."""
     from gnncal.decisions import judge_decisions, judge_sets
 
@@ -118,10 +120,10 @@ def _judge(bundle: Bundle, found: Decisions) -> dict[str, Any]:
     if test.size == 0:
         return {}
     labels = bundle.labels[test]
-    decisions = judge_decisions(labels, found.probs[test], found.decided[test])
-    judged = {"decisions": asdict(decisions)}
-    if found.sets is not None:
-        judged["sets"] = asdict(judge_sets(labels, found.sets[test]))
+    judgement = judge_decisions(labels, decisions.probs[test], decisions.decided[test])
+    judged = {"decisions": asdict(judgement)}
+    if decisions.sets is not None:
+        judged["sets"] = asdict(judge_sets(labels, decisions.sets[test]))
     return {"test": judged}
 
 
@@ -165,16 +167,16 @@ def _set_lines(summary: dict[str, Any]) -> list[str]:
 def _test_lines(summary: dict[str, Any]) -> list[str]:
     if "test" not in summary:
         return []
-    found, sets = summary["test"]["decisions"], summary["test"].get("sets")
+    decisions, sets = summary["test"]["decisions"], summary["test"].get("sets")
     right = ""
-    if found["n_decided"]:
+    if decisions["n_decided"]:
         right = (
-            f", of which {100 * found['accuracy']:.2f} % are right (95 % interval "
-            f"{100 * found['accuracy_low']:.2f} to {100 * found['accuracy_high']:.2f} %)"
+            f", of which {100 * decisions['accuracy']:.2f} % are right (95 % interval "
+            f"{100 * decisions['accuracy_low']:.2f} to {100 * decisions['accuracy_high']:.2f} %)"
         )
     text = (
-        f"On the {found['n_nodes']:,} labelled test nodes: {found['n_decided']:,} "
-        f"({100 * found['coverage']:.1f} %) are decided{right}."
+        f"On the {decisions['n_nodes']:,} labelled test nodes: {decisions['n_decided']:,} "
+        f"({100 * decisions['coverage']:.1f} %) are decided{right}."
     )
     if sets is not None:
         text += (
@@ -182,14 +184,14 @@ def _test_lines(summary: dict[str, Any]) -> list[str]:
             f"{100 * sets['coverage_low']:.2f} to {100 * sets['coverage_high']:.2f} %) and "
             f"{sets['mean_size']:.2f} classes on average; {100 * sets['single']:.1f} % have one."
         )
-    by_class = _class_line(found, summary["class_names"])
+    by_class = _class_line(decisions, summary["class_names"])
     return [text, by_class] if by_class else [text]
 
 
-def _class_line(found: dict[str, Any], class_names: Sequence[str] | None) -> str:
+def _class_line(decisions: dict[str, Any], class_names: Sequence[str] | None) -> str:
     """What was decided for each predicted class, where there are few of them."""
-    counts = list(zip(found["decided_by_class"], found["correct_by_class"], strict=True))
-    if found["n_decided"] == 0 or len(counts) > MOST_CLASSES:
+    counts = list(zip(decisions["decided_by_class"], decisions["correct_by_class"], strict=True))
+    if decisions["n_decided"] == 0 or len(counts) > MOST_CLASSES:
         return ""
     names = class_names or [f"class {c}" for c in range(len(counts))]
     parts = [

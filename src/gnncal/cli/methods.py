@@ -25,11 +25,11 @@ def methods(
     from gnncal.calibrators.description import describe
 
     if name is not None:
-        found = describe(name)
+        description = describe(name)
         if json:
-            print_json(found)
+            print_json(description)
         else:
-            _print_method(found)
+            _print_method(description)
         return
     everything = [describe(known) for known in list_calibrators()]
     if json:
@@ -39,7 +39,7 @@ def methods(
 
 
 def _print_list(everything: list[MethodDescription]) -> None:
-    from gnncal.pipeline import DEFAULT_METHOD
+    from gnncal.calibrators.choice import DEFAULT_METHOD
     from gnncal.rendering.tables import plain_table
 
     table = plain_table(f"{len(everything)} calibrators")

@@ -1,14 +1,43 @@
-"""``--param name=value``: parameters of a constructor as they are typed in a terminal."""
+"""The calibrator as it is asked for in a terminal: ``--method``, ``--free``, ``--param``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from gnncal.core.errors import InputError
 
+if TYPE_CHECKING:
+    from gnncal.calibrators.base import Calibrator
+
+KeepPredictions = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-predictions/--free",
+        help="Keep the predicted class of every node, or let the calibrator correct the model.",
+        show_default="keep-predictions",
+    ),
+]
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
+
+def chosen_calibrator(
+    method: str | None, keep_predictions: bool | None, given: Sequence[str] | None
+) -> Calibrator:
+    """Return the calibrator that --method, --keep-predictions or --free, and --param ask for."""
+    from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
+
+    params = parse_params(given or [])
+    if keep_predictions is not None and "keep_predictions" in params:
+        raise InputError(
+            "--keep-predictions and --free say what --param keep_predictions says; give one of "
+            "the two."
+        )
+    answer = {"keep_predictions": keep_predictions}
+    return choose_calibrator(method or DEFAULT_METHOD, **(answer | params))
 
 
 def parse_params(given: Sequence[str]) -> dict[str, Any]:

@@ -66,14 +66,14 @@ def report(
             progress=status.update,
         )
         made.save(target)
-    found = made.inspection
+    inspection = made.inspection
     if json:
-        methods_found = {name: method.evaluation for name, method in found.methods.items()}
-        verdicts = {name: method.verdict for name, method in found.methods.items()}
-        print_json({"page": str(page), "verdicts": verdicts, "methods": methods_found})
+        evaluations = {name: method.evaluation for name, method in inspection.methods.items()}
+        verdicts = {name: method.verdict for name, method in inspection.methods.items()}
+        print_json({"page": str(page), "verdicts": verdicts, "methods": evaluations})
         return
     say = console_beside(page)
-    say.print(f"{found.verdict.label}. {found.verdict.text}")
+    say.print(f"{inspection.verdict.label}. {inspection.verdict.text}")
     say.print(f"written to {page}", soft_wrap=True)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gnncal.cli.params import KeepPredictions, chosen_calibrator
 from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def scale(
     folder: Annotated[
         str, typer.Option("--out", metavar="DIR", help="Folder or s3:// prefix for the results.")
     ],
+    keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -71,11 +73,19 @@ def scale(
     --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
     probabilities/, calibrator.safetensors and metrics.json.
     """
+    from gnncal.calibrators.catalogue import name_of
     from gnncal.core.errors import InputError
     from gnncal.scale import calibrate
 
     if method is not None and calibrator is not None:
         raise InputError("--method fits and --calibrator only applies; pass one of the two.")
+    if keep_predictions is not None:
+        if calibrator is not None:
+            raise InputError(
+                "--keep-predictions and --free are about a fit and --calibrator only applies; "
+                "pass one of the two."
+            )
+        method = name_of(chosen_calibrator(method, keep_predictions, None))
     summary = calibrate(
         nodes,
         edges,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Number
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.errors import GnncalWarning, InputError, shown
+from gnncal.core.errors import InputError, shown, warn
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
@@ -44,20 +43,16 @@ def warn_if_probabilities(logits: FloatArray) -> bool:
     """Warn when every row of the logits could be a probability vector; return whether it can."""
     if not look_like_probabilities(logits):
         return False
-    warnings.warn(
+    warn(
         "every row of logits lies in [0, 1] and sums to one: these look like "
-        "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs).",
-        GnncalWarning,
-        stacklevel=6,
+        "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs)."
     )
     return True
 
 
 def warn_about_edge_weights(what: str) -> None:
     """Warn that weights of edges, found under this name, play no part."""
-    warnings.warn(
-        f"edge weights ({what}) are ignored: every edge counts once.", GnncalWarning, stacklevel=3
-    )
+    warn(f"edge weights ({what}) are ignored: every edge counts once.")
 
 
 def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
@@ -227,8 +222,8 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
         )
     if array.shape[1] == 0:
         raise InputError(
-            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 "
-            "is required: one column for each class."
+            f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
+            "least two."
         )
     if array.dtype == np.float16:
         return np.ascontiguousarray(array, dtype=np.float32)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, IntArray
-from gnncal.core.errors import GnncalWarning
+from gnncal.core.errors import warn
 from gnncal.core.graph import Graph
 
 EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
@@ -16,7 +14,7 @@ ONE_WAY_SHARE = 0.01  # directed graphs list 10 % and more of their edges in bot
 NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 
-def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
+def warn_if_one_way(graph: Graph) -> None:
     """Warn, once for each graph, that its edges seem to be listed in one direction only.
 
     Most models make their edges symmetric. A list with one direction of each edge is then not the
@@ -30,13 +28,11 @@ def warn_if_one_way(graph: Graph, *, stacklevel: int) -> None:
     only_send = _only_sending(graph)
     if share is None or share >= ONE_WAY_SHARE or only_send == 0:
         return
-    warnings.warn(
+    warn(
         f"almost no edge of the graph is listed in both directions, so {only_send:,} of "
         f"{graph.n_nodes:,} nodes send messages but receive none; if your model made the "
         "edges symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
-        "ToUndirected()(data). If your model uses the directed graph, ignore this.",
-        GnncalWarning,
-        stacklevel=stacklevel + 1,
+        "ToUndirected()(data). If your model uses the directed graph, ignore this."
     )
 
 

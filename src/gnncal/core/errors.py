@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
+PACKAGE = __name__.partition(".")[0]
 LONGEST_VALUE = 60  # characters of a value that a message shows
 
 
@@ -54,6 +57,24 @@ class GnncalWarning(UserWarning):
     ...     warnings.simplefilter("error", GnncalWarning)
 
     """
+
+
+def warn(message: str) -> None:
+    """Issue a :class:`GnncalWarning` that points at the line which called into gnncal."""
+    frame = caller = sys._getframe(1)
+    while frame.f_back is not None:
+        is_ours = frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+        frame = frame.f_back
+        if is_ours:  # the outermost one counts: ours call each other through other libraries too
+            caller = frame
+    warnings.warn_explicit(
+        message,
+        GnncalWarning,
+        caller.f_code.co_filename,
+        caller.f_lineno,
+        module=caller.f_globals.get("__name__"),
+        registry=caller.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def shown(value: Any) -> str:

@@ -109,8 +109,8 @@ def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
 def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str = "it") -> None:
     """Raise unless the values have the table's names and each of them fits its entry."""
     if not isinstance(values, dict) or set(values) != set(table):
-        held = sorted(values) if isinstance(values, dict) else shown(values)
-        raise InputError(f"{where} holds {held} instead of {sorted(table)}.")
+        names = sorted(values) if isinstance(values, dict) else shown(values)
+        raise InputError(f"{where} holds {names} instead of {sorted(table)}.")
     for name, expected in table.items():
         if isinstance(expected, Mapping):
             check_learned(expected, values[name], sizes, where=name)

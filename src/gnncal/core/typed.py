@@ -162,13 +162,13 @@ def _with_conditions(read: Reader, conditions: Sequence[Constraint | Entries]) -
     }
 
     def read_and_check(value: Any) -> Any:
-        found = read(value)
+        typed = read(value)
         for constraint in constraints:
-            if not constraint.holds(found):
+            if not constraint.holds(typed):
                 raise Mismatch.of(value, constraint.expected)
-        for name in entries.keys() & found.keys() if entries else ():
-            found[name] = _within(f".{name}", entries[name], found[name])
-        return found
+        for name in entries.keys() & typed.keys() if entries else ():
+            typed[name] = _within(f".{name}", entries[name], typed[name])
+        return typed
 
     return read_and_check
 

@@ -70,9 +70,12 @@ def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Cert
     return Certificate(float(ranked.confidence[n_decided - 1]), n_decided, n_decided - wrong)
 
 
-def is_certified(found: Certificate, target: float, confidence_level: float) -> bool:
+def is_certified(certificate: Certificate, target: float, confidence_level: float) -> bool:
     """Return whether so many right decisions certify the target, at a threshold by itself."""
-    n, mistakes = np.array(found.n_decided), np.array(found.n_decided - found.n_correct)
+    n, mistakes = (
+        np.array(certificate.n_decided),
+        np.array(certificate.n_decided - certificate.n_correct),
+    )
     return bool(p_values(n, mistakes, target) <= 1.0 - confidence_level)
 
 

@@ -161,22 +161,22 @@ def curve_of(
 ) -> SelectiveCurve:
     """:func:`selective_curve` of checked arrays; ``labels`` (n,) are those of ``nodes`` (n,)."""
     ranked = rank_nodes(probs, nodes, labels)
-    found = [certify(ranked, target, confidence_level) for target in targets.tolist()]
+    certificates = [certify(ranked, target, confidence_level) for target in targets.tolist()]
     confidence = np.sort(confidences(probs)[decision_nodes])
-    return _curve(targets, found, confidence, nodes.size, confidence_level)
+    return _curve(targets, certificates, confidence, nodes.size, confidence_level)
 
 
 def _curve(
     targets: FloatArray,
-    found: list[Certificate],
+    certificates: list[Certificate],
     confidence: FloatArray,
     n_calibration: int,
     confidence_level: float,
 ) -> SelectiveCurve:
     """Count who is decided; ``confidence`` (n,) is that of the nodes to decide, rising."""
-    threshold = np.array([certificate.threshold for certificate in found])
-    certified = np.array([certificate.n_decided for certificate in found])
-    correct = np.array([certificate.n_correct for certificate in found])
+    threshold = np.array([certificate.threshold for certificate in certificates])
+    certified = np.array([certificate.n_decided for certificate in certificates])
+    correct = np.array([certificate.n_correct for certificate in certificates])
     n_decided = confidence.size - np.searchsorted(confidence, threshold, side="left")
     return SelectiveCurve(
         confidence_level=float(confidence_level),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.core.arrays import BoolArray
 from gnncal.core.checks import check_probs
 from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import GnncalWarning, InputError, shown
+from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.decisions.certificate import (
     Certificate,
@@ -251,14 +250,14 @@ class SelectiveClassifier(Saved):
         self.check_params()
         checked, chosen, used = check_calibration(probs, labels, nodes)
         ranked = rank_nodes(checked, chosen, used)
-        found = certify(ranked, self.target_accuracy, self.confidence_level)
+        certificate = certify(ranked, self.target_accuracy, self.confidence_level)
         best = self.target_accuracy
-        if found.n_decided == 0:
+        if certificate.n_decided == 0:
             best = best_target(ranked, self.target_accuracy, self.confidence_level)
         self.n_classes_ = checked.shape[1]
-        self._conclude(found, chosen.size, float(best))
-        if found.n_decided == 0:
-            warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
+        self._conclude(certificate, chosen.size, float(best))
+        if certificate.n_decided == 0:
+            warn(self.report_.sentence)
         return self
 
     def decide(self, probs: Any) -> BoolArray:
@@ -289,22 +288,22 @@ class SelectiveClassifier(Saved):
             )
         return confidences(checked) >= self.threshold_
 
-    def _conclude(self, found: Certificate, n_calibration: int, best: float) -> None:
+    def _conclude(self, certificate: Certificate, n_calibration: int, best: float) -> None:
         """Set what a fit leaves."""
-        self.threshold_ = found.threshold
-        self.n_decided_ = found.n_decided
-        self.report_ = self._report(found, n_calibration, best)
+        self.threshold_ = certificate.threshold
+        self.n_decided_ = certificate.n_decided
+        self.report_ = self._report(certificate, n_calibration, best)
         self.coverage_ = self.report_.coverage
         self.accuracy_bound_ = self.report_.accuracy_bound
 
-    def _report(self, found: Certificate, n_calibration: int, best: float) -> SelectiveReport:
-        n_decided, n_correct = found.n_decided, found.n_correct
+    def _report(self, certificate: Certificate, n_calibration: int, best: float) -> SelectiveReport:
+        n_decided, n_correct = certificate.n_decided, certificate.n_correct
         low, high = clopper_pearson(n_decided, n_calibration, level=INTERVAL_LEVEL)
         bound = accuracy_bounds(np.array(n_decided), np.array(n_correct), self.confidence_level)
         return SelectiveReport(
             target_accuracy=float(self.target_accuracy),
             confidence_level=float(self.confidence_level),
-            threshold=found.threshold,
+            threshold=certificate.threshold,
             n_calibration=n_calibration,
             n_decided=n_decided,
             n_correct=n_correct,
@@ -320,20 +319,23 @@ class SelectiveClassifier(Saved):
         return {name: getattr(self.report_, name) for name in self.saved_facts}
 
     def _restore(self, facts: dict[str, Any]) -> None:
-        found = Certificate(float(facts["threshold"]), facts["n_decided"], facts["n_correct"])
+        certificate = Certificate(float(facts["threshold"]), facts["n_decided"], facts["n_correct"])
         n, best = facts["n_calibration"], float(facts["best_target"])
-        if not found.n_correct <= found.n_decided <= n:
+        if not certificate.n_correct <= certificate.n_decided <= n:
             raise InputError(
-                f"{found.n_correct} right decisions of {found.n_decided} on {n} nodes cannot be."
+                f"{certificate.n_correct} right decisions of {certificate.n_decided} on {n} nodes "
+                "cannot be."
             )
-        certified = found.n_decided > 0 and is_certified(
-            found, self.target_accuracy, self.confidence_level
+        certified = certificate.n_decided > 0 and is_certified(
+            certificate, self.target_accuracy, self.confidence_level
         )
-        if certified != np.isfinite(found.threshold) or certified != (found.n_decided > 0):
+        if certified != np.isfinite(certificate.threshold) or certified != (
+            certificate.n_decided > 0
+        ):
             raise InputError(
-                f"threshold is {shown(found.threshold)}, which {found.n_correct} right decisions "
-                f"of {found.n_decided} do not certify."
+                f"threshold is {shown(certificate.threshold)}, which {certificate.n_correct} right "
+                f"decisions of {certificate.n_decided} do not certify."
             )
         if best > self.target_accuracy or certified != (best == self.target_accuracy):
             raise InputError(f"best_target is {best:g}, which does not fit the target.")
-        self._conclude(found, n, best)
+        self._conclude(certificate, n, best)

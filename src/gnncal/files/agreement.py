@@ -85,15 +85,15 @@ def _alike(source: Source, is_of_use: Callable[[str], bool]) -> list[_Alike]:
     else:
         with ThreadPoolExecutor(source.place.n_readers) as pool:
             looked = list(pool.map(look, source.files))
-    found: dict[tuple[bytes, frozenset[str]], _Alike] = {}
+    groups: dict[tuple[bytes, frozenset[str]], _Alike] = {}
     for file, (code, schema) in zip(source.files, looked, strict=True):
         folders = frozenset(name for name in file.partition if is_of_use(name))
-        if (code, folders) not in found:
+        if (code, folders) not in groups:
             types = {f.name: plain_type(f.type) for f in schema if is_of_use(f.name)}
             names = class_names_in(schema, source.place.address(file.path))
-            found[code, folders] = _Alike(types, folders, names, [])
-        found[code, folders].files.append(file)
-    return list(found.values())
+            groups[code, folders] = _Alike(types, folders, names, [])
+        groups[code, folders].files.append(file)
+    return list(groups.values())
 
 
 def _schema(source: Source, file: DataFile, is_of_use: Callable[[str], bool]) -> tuple[bytes, Any]:
@@ -157,8 +157,8 @@ def _is_partition(source: Source, alike: Sequence[_Alike], name: str) -> bool:
 
 
 def _type(source: Source, alike: Sequence[_Alike], name: str) -> Any:
-    found = {some.types[name]: some for some in alike}
-    kinds = {kind_of(kind): some for kind, some in found.items()}
+    types = {some.types[name]: some for some in alike}
+    kinds = {kind_of(kind): some for kind, some in types.items()}
     for one, other in combinations(kinds, 2):
         if common_kind([one, other]) is None:
             raise InputError(
@@ -166,7 +166,7 @@ def _type(source: Source, alike: Sequence[_Alike], name: str) -> Any:
                 f"{_first(source, [kinds[one]])} and {other} in "
                 f"{_first(source, [kinds[other]])}; use one type."
             )
-    return common_type(found)
+    return common_type(types)
 
 
 def _class_names(source: Source, alike: Sequence[_Alike]) -> list[str] | None:

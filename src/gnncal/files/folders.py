@@ -7,12 +7,11 @@ import os
 import secrets
 import shutil
 import stat
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.files.atomic import check_tilde
 from gnncal.files.markers import MARKER, Made, describe, foreign_files, marked, marker_text
 
@@ -239,7 +238,7 @@ def _keep_foreign(earlier: Path, target: Path) -> None:
         kept = target.with_name(f"{target.name}.earlier-{secrets.token_hex(4)}")
         os.rename(earlier, kept)
         message = f"{_shown(foreign)} came into {target} during the run; it is now in {kept}"
-        warnings.warn(message, GnncalWarning, stacklevel=2)
+        warn(message)
 
 
 def _home() -> Path | None:

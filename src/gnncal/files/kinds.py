@@ -50,15 +50,15 @@ def common_kind(kinds: Iterable[str]) -> str | None:
 
     None means that they have nothing in common.
     """
-    found = set(kinds)
-    if len(found) > 1:
-        found.discard(NOTHING)
-    if len(found) == 1:
-        return found.pop()
-    if found == {WHOLE, NUMBERS}:
+    distinct = set(kinds)
+    if len(distinct) > 1:
+        distinct.discard(NOTHING)
+    if len(distinct) == 1:
+        return distinct.pop()
+    if distinct == {WHOLE, NUMBERS}:
         return NUMBERS
-    if all(kind.startswith(LISTS) for kind in found):
-        inner = common_kind(kind.removeprefix(LISTS) for kind in found)
+    if all(kind.startswith(LISTS) for kind in distinct):
+        inner = common_kind(kind.removeprefix(LISTS) for kind in distinct)
         return None if inner is None else LISTS + inner
     return None
 
@@ -66,18 +66,18 @@ def common_kind(kinds: Iterable[str]) -> str | None:
 def common_type(kinds: Iterable[Any]) -> Any:
     """Return the plain Arrow type that keeps every value of columns with a common kind."""
     pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    found = set(kinds)
-    if len(found) == 1:
-        return found.pop()
-    found.discard(pa.null())
-    if len(found) == 1:
-        return found.pop()
-    shared = common_kind(kind_of(kind) for kind in found)
+    distinct = set(kinds)
+    if len(distinct) == 1:
+        return distinct.pop()
+    distinct.discard(pa.null())
+    if len(distinct) == 1:
+        return distinct.pop()
+    shared = common_kind(kind_of(kind) for kind in distinct)
     if shared == NUMBERS:
         return pa.float64()
     if shared == WHOLE:
-        if pa.uint64() not in found:
+        if pa.uint64() not in distinct:
             return pa.int64()
-        signed = any(pa.types.is_signed_integer(kind) for kind in found)
+        signed = any(pa.types.is_signed_integer(kind) for kind in distinct)
         return pa.decimal128(20, 0) if signed else pa.uint64()
-    return pa.list_(common_type(kind.value_type for kind in found))
+    return pa.list_(common_type(kind.value_type for kind in distinct))

@@ -55,10 +55,10 @@ def read_marker(content: bytes) -> frozenset[Made] | None:
         return None
 
 
-def foreign_names(made: Collection[Made] | None, found: Mapping[str, int]) -> list[str]:
+def foreign_names(made: Collection[Made] | None, listing: Mapping[str, int]) -> list[str]:
     """Return the names that this program did not write, of a listing with sizes.
 
-    ``found`` has every file below the folder, the marker too. If the answer is empty, the folder
+    ``listing`` has every file below the folder, the marker too. If the answer is empty, the folder
     is ours and may be replaced. Files that were deleted since do not matter. Contents are not
     looked at; :func:`foreign_files` does that too.
     """
@@ -66,7 +66,7 @@ def foreign_names(made: Collection[Made] | None, found: Mapping[str, int]) -> li
     own_marker = made is not None
     return [
         name
-        for name, size in sorted(found.items())
+        for name, size in sorted(listing.items())
         if (name, size) not in known and not (own_marker and name == MARKER)
     ]
 
@@ -74,9 +74,11 @@ def foreign_names(made: Collection[Made] | None, found: Mapping[str, int]) -> li
 def foreign_files(folder: Path, names: Collection[str] | None = None) -> list[str]:
     """Return which files of a folder, or of these names in it, this program did not write."""
     made = marked(folder)
-    found = _listing(folder, names)
-    foreign = foreign_names(made, found)
-    return sorted({*foreign, *(n for n in found if n not in foreign and _changed(folder, n, made))})
+    listing = _listing(folder, names)
+    foreign = foreign_names(made, listing)
+    return sorted(
+        {*foreign, *(n for n in listing if n not in foreign and _changed(folder, n, made))}
+    )
 
 
 def marked(folder: Path) -> frozenset[Made] | None:
@@ -107,8 +109,8 @@ def _changed(folder: Path, name: str, made: Collection[Made] | None) -> bool:
 def _listing(folder: Path, names: Collection[str] | None = None) -> dict[str, int]:
     """Return the sizes of everything below a folder, or below these names in it."""
     paths = [folder / name for name in (os.listdir(folder) if names is None else names)]
-    found = (each for path in paths if os.path.lexists(path) for each in _walk(path))
-    return {path.relative_to(folder).as_posix(): size for path, size in found}
+    entries = (each for path in paths if os.path.lexists(path) for each in _walk(path))
+    return {path.relative_to(folder).as_posix(): size for path, size in entries}
 
 
 def _walk(path: Path) -> Iterator[tuple[Path, int]]:

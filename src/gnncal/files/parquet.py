@@ -154,8 +154,8 @@ def _plain(values: Any, kind: Any) -> Any:
     """Return a column in the type that it has in the whole table; UUIDs become text."""
     pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
     if is_uuid(kind):
-        found = (getattr(value, "bytes", value) for value in values.to_pylist())
-        texts = [None if code is None else str(UUID(bytes=code)) for code in found]
+        codes = (getattr(value, "bytes", value) for value in values.to_pylist())
+        texts = [None if code is None else str(UUID(bytes=code)) for code in codes]
         return pa.array(texts, pa.string())
     return values.cast(kind, safe=False)  # whole numbers may become floats
 

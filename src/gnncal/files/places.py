@@ -59,8 +59,8 @@ class Disk(Place):
 
     def files_below(self, folder: str) -> list[str]:
         """Return all files; links to other folders are not followed, since they may be circles."""
-        found = (os.path.join(inner, name) for inner, _, names in os.walk(folder) for name in names)
-        return [path for path in found if os.path.isfile(path)]
+        paths = (os.path.join(inner, name) for inner, _, names in os.walk(folder) for name in names)
+        return [path for path in paths if os.path.isfile(path)]
 
     def matches(self, folder: str, pattern: str) -> list[str]:
         """Return what fits the pattern, as a shell finds it; ``**`` stands for any folders."""
@@ -119,9 +119,9 @@ class Storage(Place):
     def matches(self, folder: str, pattern: str) -> list[str]:
         """Return what fits the pattern; the folder is taken as it is."""
         with self.reached(folder):
-            found = self.files.glob(f"{glob.escape(folder)}/{pattern}", detail=True)
-        files = [path for path, facts in found.items() if facts["type"] == "file"]
-        for path in found.keys() - set(files):
+            entries = self.files.glob(f"{glob.escape(folder)}/{pattern}", detail=True)
+        files = [path for path, facts in entries.items() if facts["type"] == "file"]
+        for path in entries.keys() - set(files):
             files += self.files_below(path)
         return files
 

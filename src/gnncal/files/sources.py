@@ -44,10 +44,10 @@ def find_source(given: str, what: str) -> Source:
     if place.is_file(path):
         return Source(given, place, path.rpartition("/")[0], [DataFile(path, {})])
     if place.is_folder(path):
-        root, found = path, place.files_below(path)
+        root, paths = path, place.files_below(path)
     else:
-        root, found = _glob(place, path)
-    names = (path.removeprefix(root.rstrip("/") + "/") for path in found)
+        root, paths = _glob(place, path)
+    names = (path.removeprefix(root.rstrip("/") + "/") for path in paths)
     data = sorted({name for name in names if _is_data(name)})
     if not data:
         raise InputError(
@@ -80,13 +80,13 @@ def _is_data(name: str) -> bool:
 
 def _partition(name: str) -> dict[str, str | None]:
     """Return what the folders of a relative path say."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for folder in name.split("/")[:-1]:
         column, sign, value = folder.partition("=")
         if not sign:
             continue
         column = unquote(column)
-        if column in found:
+        if column in values:
             raise InputError(f"two folders of {name} give values of {column}; keep one of them.")
-        found[column] = None if value == NULL_PARTITION else unquote(value)
-    return found
+        values[column] = None if value == NULL_PARTITION else unquote(value)
+    return values

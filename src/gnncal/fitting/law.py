@@ -157,10 +157,10 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
     Only offsets of classes that are predicted at some row are fitted; the others stay zero.
     """
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
-    seen, classes = np.unique(rows.predictions, return_inverse=True)
+    predicted, classes = np.unique(rows.predictions, return_inverse=True)
     rows = rows._replace(predictions=classes)
     loss = TemperatureLoss(logits, labels)
-    limits = np.full(2 + m + len(seen), np.inf)
+    limits = np.full(2 + m + len(predicted), np.inf)
     limits[:2] = LOG_TEMPERATURE
 
     def follow(starts: FloatArray, stride: int) -> list[Solution]:
@@ -168,8 +168,8 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
 
         def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             laws = [Law.of(theta, m) for theta in thetas]
-            found = [_posterior_derivatives(law, part, on_part, prior) for law in laws]
-            values, gradients, hessians = zip(*found, strict=True)
+            results = [_posterior_derivatives(law, part, on_part, prior) for law in laws]
+            values, gradients, hessians = zip(*results, strict=True)
             return np.array(values), np.array(gradients), np.array(hessians)
 
         return sorted(newton(derivatives, starts, -limits, limits), key=lambda run: run.loss)
@@ -181,15 +181,15 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
         if stride > 1:
             starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
-    seen_law = Law.of(solution.parameters, m)
-    hessian = len(labels) * _posterior_derivatives(seen_law, rows, loss, prior)[2]
+    predicted_law = Law.of(solution.parameters, m)
+    hessian = len(labels) * _posterior_derivatives(predicted_law, rows, loss, prior)[2]
     covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
-    fitted = np.append(np.arange(2 + m), 2 + m + seen)
+    fitted = np.append(np.arange(2 + m), 2 + m + predicted)
     covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
     offsets = np.zeros(n_classes)
-    offsets[seen] = seen_law.offsets
-    fitted_loss = solution.loss - prior.derivatives(seen_law)[0] / len(labels)
-    return LawFit(seen_law._replace(offsets=offsets), covariance, fitted_loss, solution)
+    offsets[predicted] = predicted_law.offsets
+    fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / len(labels)
+    return LawFit(predicted_law._replace(offsets=offsets), covariance, fitted_loss, solution)
 
 
 def _posterior_derivatives(

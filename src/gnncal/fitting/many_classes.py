@@ -28,13 +28,13 @@ class RowSpaceLoss:
     """
 
     def __init__(
-        self, x: FloatArray, labels: IntArray, *, diagonal: float, beside: float, mu: float
+        self, x: FloatArray, labels: IntArray, *, diagonal: float, off_diagonal: float, mu: float
     ) -> None:
         self.x = x.astype(np.float64)  # (n, K)
         self.labels = labels
         left, size, self.basis = np.linalg.svd(self.x, full_matrices=False)
         self.left = left * size  # L, (n, r)
-        self.diagonal, self.beside, self.mu = diagonal, beside, mu
+        self.diagonal, self.off_diagonal, self.mu = diagonal, off_diagonal, mu
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the penalised loss and its gradient."""
@@ -60,7 +60,7 @@ class RowSpaceLoss:
         probs = self.probabilities(np.zeros(self.n_parameters))
         weights = probs * (1.0 - probs) / len(probs)
         curvature = (
-            weights.T @ self.left**2 + 2.0 * self.beside,
+            weights.T @ self.left**2 + 2.0 * self.off_diagonal,
             (weights * self.x**2).sum(axis=0) + 2.0 * self.diagonal,
             weights.sum(axis=0) + 2.0 * self.mu,
         )
@@ -98,8 +98,8 @@ class RowSpaceLoss:
     def _penalty_slope(self, theta: FloatArray) -> FloatArray:
         by_basis, diagonal, bias = self._split(theta)
         hidden = np.einsum("kr,rk->k", by_basis, self.basis)
-        beside = 2.0 * self.beside * (by_basis - hidden[:, None] * self.basis.T)
-        slopes = (beside.ravel(), 2.0 * self.diagonal * diagonal, 2.0 * self.mu * bias)
+        off_diagonal = 2.0 * self.off_diagonal * (by_basis - hidden[:, None] * self.basis.T)
+        slopes = (off_diagonal.ravel(), 2.0 * self.diagonal * diagonal, 2.0 * self.mu * bias)
         return np.concatenate(slopes)
 
 

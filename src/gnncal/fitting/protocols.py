@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import choice
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.fitting.adam import Objective, adam
 from gnncal.fitting.solvers import Solution
 from gnncal.nodes import Nodes
@@ -35,12 +34,10 @@ def check_protocol(protocol: str, nodes: Nodes) -> None:
 def warn_unless_converged(method: object, solution: Solution) -> None:
     """Say that a fit which should have reached its minimum did not."""
     if not solution.converged:
-        warnings.warn(
+        warn(
             f"{type(method).__name__}: the fit stopped before convergence after "
             f"{solution.n_iter} iterations; check the logits' scale, or use a method "
-            "with fewer parameters.",
-            GnncalWarning,
-            stacklevel=5,
+            "with fewer parameters."
         )
 
 

@@ -49,7 +49,7 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     predictions, e = nodes.predictions, nodes.entropy
     probs = softmax(nodes.logits)
     confidence = xp.precise(xp.at_class(probs, predictions))
-    means = neighbours.mean(xp.beside(probs, [e, confidence]), "both")
+    means = neighbours.mean(xp.with_columns(probs, [e, confidence]), "both")
     del probs  # of size nodes x classes
     is_alone = neighbours.counts("both") == 0
     mean_probs = xp.fill_(means[:, :n_classes], is_alone, 1.0 / n_classes)

@@ -49,7 +49,7 @@ class Structure:
 
 
 @dataclass(frozen=True)
-class Facts:
+class GraphFacts:
     """Nodes, their classes and splits in a few numbers."""
 
     n_nodes: int
@@ -79,15 +79,15 @@ def describe_nodes(
     splits: dict[str, IntArray],
     class_names: Sequence[str],
     structure: Structure | None,
-) -> Facts:
+) -> GraphFacts:
     """Collect the facts; ``splits`` has the nodes of train, calibration and test."""
     n_classes = len(class_names)
 
     def counts(nodes: IntArray) -> IntArray:
-        found = labels[nodes]
-        return np.bincount(found[found >= 0], minlength=n_classes)[:n_classes]
+        classes = labels[nodes]
+        return np.bincount(classes[classes >= 0], minlength=n_classes)[:n_classes]
 
-    return Facts(
+    return GraphFacts(
         n_nodes=len(labels),
         n_classes=n_classes,
         n_train=len(splits["train"]),

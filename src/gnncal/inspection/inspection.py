@@ -19,7 +19,7 @@ from gnncal.decisions import SetOutcome
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
-from gnncal.inspection.facts import Facts, describe_nodes, describe_structure
+from gnncal.inspection.facts import GraphFacts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.selection import (
@@ -60,7 +60,7 @@ class MethodFindings:
 class Inspection:
     """What a report shows. ``gnncal.report`` draws it."""
 
-    facts: Facts
+    facts: GraphFacts
     class_names: Sequence[str]
     groupings: Mapping[str, str]  # name and title of each
     methods: Mapping[str, MethodFindings]  # by name, the model as it is first
@@ -93,7 +93,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
     runs = {}
     for name, method in subject.methods.items():
         progress(f"calibrating with {name}")
-        runs[name] = _run(subject, method)
+        runs[name] = _fit_method(subject, method)
     listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
     drawn, surroundings = look_around(edges, listed)
     first = _outcomes(subject, runs[UNCALIBRATED].probs)
@@ -124,7 +124,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
 
 
 @dataclass(frozen=True)
-class _Run:
+class _FittedMethod:
     """A fitted method and its probabilities."""
 
     calibrator: Calibrator
@@ -137,7 +137,7 @@ class _Run:
     notes: tuple[str, ...]
 
 
-def _run(subject: Subject, method: Calibrator) -> _Run:
+def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
@@ -155,7 +155,7 @@ def _run(subject: Subject, method: Calibrator) -> _Run:
         used = calibrator.chosen()
         if isinstance(used, HasTemperature):
             temperature = used.predict_temperature(subject.record)
-    return _Run(
+    return _FittedMethod(
         calibrator,
         probs,
         held_out,
@@ -177,7 +177,7 @@ def _outcomes(subject: Subject, probs: FloatArray) -> Outcomes:
 def _judge(
     subject: Subject,
     name: str,
-    run: _Run,
+    run: _FittedMethod,
     groupings: Sequence[Grouping],
     before: Evaluation,
     first: Outcomes,
@@ -225,7 +225,7 @@ def _view(
     neighbourhood: Neighbourhood,
     support: FloatArray,
     before: FloatArray,
-    runs: Mapping[str, _Run],
+    runs: Mapping[str, _FittedMethod],
 ) -> NodeView:
     predictions = neighbourhood.predictions[drawn]
     split = np.full(len(subject.labels), "", dtype=object)

@@ -82,8 +82,8 @@ def look_around(
 def _neighbours(graph: Graph, node: int) -> IntArray:
     """Return the other nodes that send to a node or receive from it, sorted."""
     sides = (graph,) if graph.is_undirected else (graph, graph.reversed)
-    found = [side.indices[side.indptr[node] : side.indptr[node + 1]] for side in sides]
-    around = np.unique(np.concatenate(found)).astype(np.int64)
+    ends = [side.indices[side.indptr[node] : side.indptr[node + 1]] for side in sides]
+    around = np.unique(np.concatenate(ends)).astype(np.int64)
     return around[around != node]
 
 

@@ -109,13 +109,13 @@ def measure_sets(
     only for the method that the report opens with.
     """
     test = subject.test_nodes
-    rows = np.concatenate([held_out, test])
-    own = _sets("aps", probs[rows], subject.labels[rows], None, np.arange(len(held_out)))
-    found = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
+    chosen = np.concatenate([held_out, test])
+    own = _sets("aps", probs[chosen], subject.labels[chosen], None, np.arange(len(held_out)))
+    judgements = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
     if subject.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
         diffused = _sets("daps", probs, subject.labels, subject.graph, held_out)
-        found["daps"] = judge_sets(subject.labels[test], diffused[test])
-    return found
+        judgements["daps"] = judge_sets(subject.labels[test], diffused[test])
+    return judgements
 
 
 def _sets(

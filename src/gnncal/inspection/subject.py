@@ -11,6 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
+from gnncal.calibrators.choice import DEFAULT_METHOD
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -25,7 +26,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
 from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.nodes import Nodes, as_nodes
-from gnncal.pipeline import DEFAULT_METHOD, JUDGE_ELSEWHERE
+from gnncal.pipeline import JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
@@ -108,8 +109,8 @@ class NodeNames:
         for name in names:
             if str(name) not in places:
                 raise InputError(f"there is no node {shown(name)}; pass the id of a node.")
-        found = dict.fromkeys(places[str(name)] for name in names)
-        return np.array(list(found), dtype=np.int64)
+        matches = dict.fromkeys(places[str(name)] for name in names)
+        return np.array(list(matches), dtype=np.int64)
 
 
 def make_subject(
@@ -127,7 +128,7 @@ def make_subject(
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
-    n_nodes, n_classes, found = record.n_nodes, record.n_classes, record.graph
+    n_nodes, n_classes, checked_graph = record.n_nodes, record.n_classes, record.graph
     all_labels = check_labels(labels, n_nodes)
     splits = {
         "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
@@ -147,10 +148,10 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    if found is None and methods is DEFAULT_METHODS:
+    if checked_graph is None and methods is DEFAULT_METHODS:
         methods = METHODS_WITHOUT_GRAPH
     chosen = _choose_methods(methods)
-    if found is None:
+    if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     return Subject(

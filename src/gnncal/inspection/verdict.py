@@ -66,31 +66,31 @@ def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evid
     )
 
 
-def judge_method(name: str, found: Evidence) -> Verdict:
+def judge_method(name: str, evidence: Evidence) -> Verdict:
     """Say what a method did to the confidence, and whether it is honest now.
 
     The paired interval of the log loss decides between better and worse. The ECE, compared with
     what perfect calibration would show on the same nodes, decides whether a method is honest. If
     perfect calibration would show a large error, this cannot be decided, and the verdict says so.
     """
-    excess = max(found.ece_after - found.floor, 0.0)
-    honest = not found.beyond_chance or excess < NEGLIGIBLE
+    excess = max(evidence.ece_after - evidence.floor, 0.0)
+    honest = not evidence.beyond_chance or excess < NEGLIGIBLE
     if name == UNCALIBRATED:
-        return _judge_model(found, honest)
-    better, worse = found.nll.high < 0, found.nll.low > 0
+        return _judge_model(evidence, honest)
+    better, worse = evidence.nll.high < 0, evidence.nll.low > 0
     moved = (
         f"Calibrated with {name}, the expected calibration error goes from "
-        f"{_percent(found.ece_before)} to {_percent(found.ece_after)} (perfect calibration would "
-        f"show {_percent(found.floor)}) and the log loss changes by {found.nll.mean:+.3f} nats "
-        f"[{found.nll.low:+.3f}, {found.nll.high:+.3f}]"
+        f"{_percent(evidence.ece_before)} to {_percent(evidence.ece_after)} (perfect calibration "
+        f"would show {_percent(evidence.floor)}) and the log loss changes by "
+        f"{evidence.nll.mean:+.3f} nats [{evidence.nll.low:+.3f}, {evidence.nll.high:+.3f}]"
     )
-    changed = _changes(found)
+    changed = _changes(evidence)
     if worse:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
         )
-    if honest and found.floor > FAINT:
-        unseen = UNSEEN.format(_percent(found.floor))
+    if honest and evidence.floor > FAINT:
+        unseen = UNSEEN.format(_percent(evidence.floor))
         return Verdict("warn", TOO_FEW, f"{moved}. {changed} {unseen}")
     if honest:
         label = (
@@ -100,31 +100,31 @@ def judge_method(name: str, found: Evidence) -> Verdict:
         )
         return Verdict("good", label, f"{moved}. {changed}")
     if better:
-        rest = DISAGREEMENT if found.ece_rose else REMAINDER.format(100 * excess)
+        rest = DISAGREEMENT if evidence.ece_rose else REMAINDER.format(100 * excess)
         return Verdict("warn", "Better, not perfect", f"{moved}. {changed} {rest}")
     return Verdict(
         "bad", "Not trustworthy yet", f"{moved}, which may be chance. {changed} Try another method."
     )
 
 
-def _judge_model(found: Evidence, honest: bool) -> Verdict:
+def _judge_model(evidence: Evidence, honest: bool) -> Verdict:
     error = (
-        f"The model as it is has an expected calibration error of {_percent(found.ece_after)}; "
-        f"perfect calibration would show {_percent(found.floor)}."
+        f"The model as it is has an expected calibration error of {_percent(evidence.ece_after)}; "
+        f"perfect calibration would show {_percent(evidence.floor)}."
     )
-    if honest and found.floor > FAINT:
-        return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(found.floor))}")
+    if honest and evidence.floor > FAINT:
+        return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(evidence.floor))}")
     if honest:
         return Verdict("good", "The model is honest as it is", error)
     return Verdict("bad", "Not trustworthy as it is", f"{error} Choose a method to repair it.")
 
 
-def _changes(found: Evidence) -> str:
-    if found.changed == 0:
+def _changes(evidence: Evidence) -> str:
+    if evidence.changed == 0:
         return "No prediction changed."
     return (
-        f"It changed {_percent(found.changed)} of the predictions; accuracy went from "
-        f"{_percent(found.accuracy_before)} to {_percent(found.accuracy_after)}."
+        f"It changed {_percent(evidence.changed)} of the predictions; accuracy went from "
+        f"{_percent(evidence.accuracy_before)} to {_percent(evidence.accuracy_after)}."
     )
 
 

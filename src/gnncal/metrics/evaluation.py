@@ -119,7 +119,7 @@ class Comparison(Tabular):
             Differences with their intervals, and the share of changed predictions.
 
         """
-        differences = {name: asdict(found) for name, found in self.differences.items()}
+        differences = {name: asdict(difference) for name, difference in self.differences.items()}
         return {**differences, "prediction_change_rate": self.prediction_change_rate}
 
     def _tables(self) -> Sequence[Table]:

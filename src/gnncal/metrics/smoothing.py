@@ -40,5 +40,5 @@ def smooth_error(mass: FloatArray) -> FloatArray:
 
     columns = np.arange(mass.shape[1])
     saturated = excess(np.ones(len(columns)), columns) >= 0
-    found = find_root(excess, (0.0, 1.0), args=(columns,), tolerances={"xatol": 1e-9}).x
-    return np.where(saturated, 1.0, found)
+    roots = find_root(excess, (0.0, 1.0), args=(columns,), tolerances={"xatol": 1e-9}).x
+    return np.where(saturated, 1.0, roots)

@@ -368,20 +368,20 @@ def _interval(
     if not direction.any():
         return 0.0, 0.0
 
-    def true_error(quantile: float, seen: float) -> float:
+    def true_error(quantile: float, plug_in: float) -> float:
         """Return the true error at which this quantile of the plug-in error is the one seen."""
-        gaps, chance = layout.linear(direction, seen), layout.linear(noise, seen)
+        gaps, chance = layout.linear(direction, plug_in), layout.linear(noise, plug_in)
         gaps = gaps / layout.size(gaps, norm)  # of size one
 
         def excess(true: float) -> float:
-            return float(np.quantile(layout.size(true * gaps + chance, norm), quantile)) - seen
+            return float(np.quantile(layout.size(true * gaps + chance, norm), quantile)) - plug_in
 
         if excess(0.0) >= 0:
             return 0.0
         scale = float(brentq(excess, 0.0, 1.0)) if excess(1.0) > 0 else 1.0
         if not layout.is_smooth:
             return scale
-        size = layout.size(layout.linear(direction, seen), norm)
+        size = layout.size(layout.linear(direction, plug_in), norm)
         return float(layout.error(scale / size * direction, norm)[0])
 
     tail = (1.0 - level) / 2.0

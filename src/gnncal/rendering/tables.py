@@ -13,7 +13,7 @@ from gnncal.metrics.evaluation import Difference, Evaluation
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodRow:
     """One method's line: cells as text, and the number that decides what is best."""
 
     name: str
@@ -21,7 +21,7 @@ class Row:
     scores: tuple[float | None, ...]  # lower is better; None takes no part
 
 
-def best_marked(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:
+def best_marked(title: str, columns: Sequence[str], rows: Sequence[MethodRow]) -> Table:
     """Return a table with the lowest score of each column marked by a star."""
     table = plain_table(title)
     table.add_column("method", no_wrap=True)

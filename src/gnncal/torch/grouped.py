@@ -99,8 +99,8 @@ class ClassMean(torch.autograd.Function):
         if graph.n_edges <= EDGES_PER_BLOCK:
             share = _class_mean_at_once(graph, columns, own, side)
         else:
-            found = neighbour_class_share(graph, own, lambda c: columns[:, c], side=side)
-            share = np.nan_to_num(found, copy=False, nan=0.0)
+            shares = neighbour_class_share(graph, own, lambda c: columns[:, c], side=side)
+            share = np.nan_to_num(shares, copy=False, nan=0.0)
         return torch.from_numpy(share).to(values.dtype)
 
     @staticmethod
@@ -119,12 +119,14 @@ def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, sid
     sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
     sums = np.zeros(len(values), dtype=values.dtype)
     for each in sides[side]:
-        seen = graph if each == "in" else graph.reversed
-        entries = seen.indices.astype(np.int64) * values.shape[1]
-        entries += np.repeat(classes, seen.in_degree)
-        heard = values.reshape(-1).take(entries)
+        receiving = graph if each == "in" else graph.reversed
+        entries = receiving.indices.astype(np.int64) * values.shape[1]
+        entries += np.repeat(classes, receiving.in_degree)
+        received = values.reshape(-1).take(entries)
         shape = (len(values),) * 2
-        sums += sparse.csr_array((heard, seen.indices, seen.indptr), shape=shape).sum(axis=1)
+        sums += sparse.csr_array((received, receiving.indices, receiving.indptr), shape=shape).sum(
+            axis=1
+        )
     sums -= _loops(graph, side) * values[np.arange(len(values)), classes]
     sums /= _at_least_one(graph, side)
     sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left of self-loops

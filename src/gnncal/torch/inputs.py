@@ -13,7 +13,7 @@ from gnncal.core.graph import Graph
 from gnncal.torch.edges import edge_index_of
 
 
-class Inputs(NamedTuple):
+class ModelInputs(NamedTuple):
     """The two arguments of a model: features and edges, each a dict for a HeteroData."""
 
     x: Any
@@ -29,7 +29,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Split:
+class LabelsAndMasks:
     """Labels and masks of the nodes that are calibrated."""
 
     labels: Tensor  # (n_nodes,)
@@ -49,16 +49,16 @@ def node_type_of(data: Any, node_type: str | None) -> str | None:
         return None
     if node_type is not None:
         return node_type
-    found = [kind for kind in data.node_types if "val_mask" in data[kind]]
-    if len(found) != 1:
+    with_mask = [kind for kind in data.node_types if "val_mask" in data[kind]]
+    if len(with_mask) != 1:
         raise InputError(
-            f"{len(found)} node types have a val_mask ({', '.join(found) or 'none'}); pass "
+            f"{len(with_mask)} node types have a val_mask ({', '.join(with_mask) or 'none'}); pass "
             "node_type."
         )
-    return found[0]
+    return with_mask[0]
 
 
-def split_of(data: Any, node_type: str | None) -> Split:
+def labels_and_masks_of(data: Any, node_type: str | None) -> LabelsAndMasks:
     """Return the labels and masks, or raise one sentence about what is missing."""
     store = data if node_type is None else data[node_type]
     masks = {name: getattr(store, name, None) for name in ("val_mask", "train_mask")}
@@ -78,12 +78,12 @@ def split_of(data: Any, node_type: str | None) -> Split:
             )
     if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB has them
         labels = labels[:, 0]
-    return Split(labels, masks["val_mask"], masks["train_mask"])
+    return LabelsAndMasks(labels, masks["val_mask"], masks["train_mask"])
 
 
 def edges_of(data: Any, node_type: str | None) -> Any:
     """Return the edges among the nodes that are calibrated."""
-    return edges_between(Inputs.of(data).edges, node_type)
+    return edges_between(ModelInputs.of(data).edges, node_type)
 
 
 def edges_between(edges: Any, node_type: str | None) -> Any:

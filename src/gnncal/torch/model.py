@@ -9,17 +9,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from sklearn.base import clone
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
 from gnncal.core.errors import InputError, shown
 from gnncal.files.atomic import write_atomically
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.torch.batches import check_batch
-from gnncal.torch.inputs import Inputs, edges_between, edges_of, node_type_of, split_of
+from gnncal.torch.inputs import (
+    ModelInputs,
+    edges_between,
+    edges_of,
+    labels_and_masks_of,
+    node_type_of,
+)
 from gnncal.torch.module import CalibratorModule, to_module
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
@@ -81,7 +86,8 @@ class CalibratedModel(nn.Module):
         model: nn.Module,
         data: Any,
         *,
-        method: str | Calibrator = "structural",
+        keep_predictions: bool | None = None,
+        method: str | Calibrator = DEFAULT_METHOD,
         node_type: str | None = None,
         forward: Forward | None = None,
         **params: Any,
@@ -98,8 +104,11 @@ class CalibratedModel(nn.Module):
         data : torch_geometric.data.Data or torch_geometric.data.HeteroData
             A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one.
             ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
+        keep_predictions : bool, optional
+            Whether the predicted class of every node stays. The default method keeps it; ``False``
+            lets the calibrator correct the model.
         method : str or Calibrator, default="structural"
-            A calibrator's name, or a calibrator, which is copied and not changed.
+            Another method: a calibrator's name, or a calibrator, which is copied and not changed.
         node_type : str, optional
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
@@ -116,18 +125,19 @@ class CalibratedModel(nn.Module):
         Raises
         ------
         InputError
-            If ``val_mask`` or ``y`` is missing, or the method has no module.
+            If ``val_mask`` or ``y`` is missing, the method has no module, or it contradicts
+            ``keep_predictions``.
 
         """
         node_type = node_type_of(data, node_type)
-        split = split_of(data, node_type)  # refuses before anything runs
-        calibrator = get_calibrator(method, **params) if isinstance(method, str) else clone(method)
+        labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
+        calibrator = choose_calibrator(method, keep_predictions=keep_predictions, **params)
         with evaluating(model), torch.no_grad():
-            output = forward(model, data) if forward else model(*Inputs.of(data))
+            output = forward(model, data) if forward else model(*ModelInputs.of(data))
         logits = _of_type(output, node_type)
-        graph = split.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
+        graph = labelled.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
         calibrator.fit(
-            logits, split.labels, graph, nodes=split.val_mask, train_nodes=split.train_mask
+            logits, labelled.labels, graph, nodes=labelled.val_mask, train_nodes=labelled.train_mask
         )
         return cls(model, calibrator, node_type=node_type)
 
@@ -171,7 +181,7 @@ class CalibratedModel(nn.Module):
 
         """
         with evaluating(self), torch.no_grad():
-            probs = self(*Inputs.of(data))
+            probs = self(*ModelInputs.of(data))
         store = data if self.node_type is None else data[self.node_type]
         n_seeds = getattr(store, "batch_size", None)
         return probs if n_seeds is None else probs[:n_seeds]
@@ -274,13 +284,13 @@ def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
         who = "the file has" if odd[0] in weights else "the model has"
         raise InputError(f"{path} does not fit the model: only {who} {shown(odd[0])}.")
     for name, wanted in expected.items():
-        found = weights[name]
+        tensor = weights[name]
         if is_lazy(wanted):  # takes whatever shape comes
             continue
-        if found.shape != wanted.shape or _kind(found) != _kind(wanted):
+        if tensor.shape != wanted.shape or _kind(tensor) != _kind(wanted):
             raise InputError(
-                f"{path} does not fit the model: {name} is {found.dtype} of shape "
-                f"{tuple(found.shape)}; the model has {wanted.dtype} of {tuple(wanted.shape)}."
+                f"{path} does not fit the model: {name} is {tensor.dtype} of shape "
+                f"{tuple(tensor.shape)}; the model has {wanted.dtype} of {tuple(wanted.shape)}."
             )
     return weights
 

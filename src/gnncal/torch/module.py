@@ -234,8 +234,8 @@ def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:
 
     Anything larger than a tie is left alone.
     """
-    largest, found = probs.max(dim=1)
-    lost = found != predictions
+    largest, classes = probs.max(dim=1)
+    lost = classes != predictions
     is_free_to_look = probs.device.type == "cpu" and not torch.compiler.is_compiling()
     if is_free_to_look and not lost.any():
         return probs

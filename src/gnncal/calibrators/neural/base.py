@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +12,7 @@ from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import whole_number
-from gnncal.core.errors import GnncalWarning, InputError, require
+from gnncal.core.errors import InputError, require, warn
 from gnncal.core.learned import LearnedTable
 from gnncal.fitting import protocols
 from gnncal.fitting.losses import TemperatureLoss
@@ -139,21 +138,19 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
                 )
             return everything, (nodes.train_nodes, nodes.train_labels)
         order = generator.permutation(nodes.calibration_nodes.size)
-        held, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+        held_out, kept = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
         return (nodes.calibration_nodes[kept], nodes.labels[kept]), (
-            nodes.calibration_nodes[held],
-            nodes.labels[held],
+            nodes.calibration_nodes[held_out],
+            nodes.labels[held_out],
         )
 
     def _fall_back(self, nodes: Nodes) -> StopOn:
         """How to stop when there are too few nodes to hold some out."""
         instead: StopOn = "train" if nodes.train_nodes.size else "none"
-        warnings.warn(
+        warn(
             f"{type(self).__name__} has only {nodes.labels.size} calibration nodes, too few to "
             f"hold some out; stop_on={instead!r} is used instead. 'ts' usually does better on so "
-            "few.",
-            GnncalWarning,
-            stacklevel=7,
+            "few."
         )
         return instead
 
@@ -216,8 +213,8 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
         inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():
             output = self._network(self._tensors(nodes.logits.dtype), inputs, None)
-        found: FloatArray = within_range(output).numpy()
-        return found
+        temperature: FloatArray = within_range(output).numpy()
+        return temperature
 
 
 def within_range(values: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ class GETS(NeuralCalibrator):
     Notes
     -----
     Use it to compare with the publication; predictions may change. It had a lower log loss than
-    ``structural-graph`` on two of the eleven graphs with at least 100 calibration nodes, and a
+    ``structural-free`` on two of the eleven graphs with at least 100 calibration nodes, and a
     higher one on nine (docs/evidence.md).
 
     References
@@ -382,8 +382,8 @@ class GETS(NeuralCalibrator):
             scores = self._scores(
                 self._tensors(logits.dtype), inputs, torch.from_numpy(bounded(logits)), None
             )
-        found: FloatArray = scores.numpy()
-        return found
+        array: FloatArray = scores.numpy()
+        return array
 
 
 def _side_by_side(matrices: Tensor) -> Tensor:

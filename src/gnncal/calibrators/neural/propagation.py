@@ -86,12 +86,12 @@ class Neighbourhoods:
     def products(self, values: FloatArray) -> FloatArray:
         """(n_edges,) dot products of receiver and sender, for ``values`` (n_senders, k)."""
         receivers = np.repeat(self.own, self.degree)
-        found = np.empty(len(receivers), dtype=values.dtype)
-        for start in range(0, len(found), EDGES_PER_PRODUCT):
+        dots = np.empty(len(receivers), dtype=values.dtype)
+        for start in range(0, len(dots), EDGES_PER_PRODUCT):
             block = slice(start, start + EDGES_PER_PRODUCT)
             pairs = values[receivers[block]], values[self.indices[block]]
-            np.einsum("ek,ek->e", *pairs, out=found[block])
-        return found
+            np.einsum("ek,ek->e", *pairs, out=dots[block])
+        return dots
 
     def blocks(self) -> list[slice]:
         """Return the rows in blocks of about EDGES_PER_BLOCK edges."""

@@ -57,7 +57,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
             "facts": inspection.facts,
             "class_names": inspection.class_names,
             "groupings": inspection.groupings,
-            "methods": {name: _data_of(found) for name, found in inspection.methods.items()},
+            "methods": {name: _data_of(findings) for name, findings in inspection.methods.items()},
             "shown": inspection.shown,
             "first_target": int(np.abs(first.selective.target - FIRST_TARGET).argmin()),
             "listed": inspection.listed,
@@ -94,18 +94,18 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     )
 
 
-def _data_of(found: MethodFindings) -> dict[str, Any]:
+def _data_of(findings: MethodFindings) -> dict[str, Any]:
     """Return what the page's script reads of a method."""
-    low, high = found.reliability.accuracy_interval()
+    low, high = findings.reliability.accuracy_interval()
     return {
-        "verdict": found.verdict,
-        "ece": found.evaluation.ece,
-        "reliability": {**plain(found.reliability), "low": low, "high": high},
-        "groups": found.groups,
-        "selective": found.selective,
-        "sets": found.sets,
-        "temperature": found.temperature,
-        "explanation": found.explanation,
+        "verdict": findings.verdict,
+        "ece": findings.evaluation.ece,
+        "reliability": {**plain(findings.reliability), "low": low, "high": high},
+        "groups": findings.groups,
+        "selective": findings.selective,
+        "sets": findings.sets,
+        "temperature": findings.temperature,
+        "explanation": findings.explanation,
     }
 
 
@@ -118,32 +118,35 @@ def _class_rows(inspection: Inspection) -> list[tuple[Any, ...]]:
 def _method_rows(inspection: Inspection) -> list[dict[str, Any]]:
     """One row for each method; the best value of each column is marked."""
     best = {
-        column: _best(column, [_value_of(found, column) for found in inspection.methods.values()])
+        column: _best(
+            column, [_value_of(findings, column) for findings in inspection.methods.values()]
+        )
         for column in COLUMNS
     }
     return [
-        {"name": name, "cells": _cells(found, best)} for name, found in inspection.methods.items()
+        {"name": name, "cells": _cells(findings, best)}
+        for name, findings in inspection.methods.items()
     ]
 
 
-def _cells(found: MethodFindings, best: Mapping[str, float]) -> list[dict[str, Any]]:
+def _cells(findings: MethodFindings, best: Mapping[str, float]) -> list[dict[str, Any]]:
     cells = []
     for column in COLUMNS:
-        metric, value, more = METRICS[column], _value_of(found, column), ""
+        metric, value, more = METRICS[column], _value_of(findings, column), ""
         if column == "ece":
-            ece = found.evaluation.ece
+            ece = findings.evaluation.ece
             ends = f"[{metric.shown(ece.low)}, {metric.shown(ece.high)}]"
             more = f"{ends}, floor {metric.shown(ece.floor)}"
         cells.append(_cell(value, metric.shown(value), more, best=value == best[column]))
-    nll, rate = found.gain.nll, found.gain.prediction_change_rate
+    nll, rate = findings.gain.nll, findings.gain.prediction_change_rate
     interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
     cells.append(_cell(nll.mean, f"{nll.mean:+.4f}", interval))
     cells.append(_cell(rate, f"{100 * rate:.2f} %"))
     return cells
 
 
-def _value_of(found: MethodFindings, column: str) -> float:
-    value = found.evaluation.values[column]
+def _value_of(findings: MethodFindings, column: str) -> float:
+    value = findings.evaluation.values[column]
     return float("nan") if value is None else value
 
 
@@ -159,12 +162,12 @@ def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "parameters": named(found.calibrator.get_params(deep=False)) or "none",
-            "learned": named(_learned(found.calibrator)) or "none",
-            "seconds": found.seconds,
-            "notes": " ".join(found.notes) or "none",
+            "parameters": named(findings.calibrator.get_params(deep=False)) or "none",
+            "learned": named(_learned(findings.calibrator)) or "none",
+            "seconds": findings.seconds,
+            "notes": " ".join(findings.notes) or "none",
         }
-        for name, found in inspection.methods.items()
+        for name, findings in inspection.methods.items()
     ]
 
 

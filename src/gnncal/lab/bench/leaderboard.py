@@ -78,7 +78,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Run:
+class BenchmarkRun:
     """Which command made how many of the records."""
 
     name: str
@@ -104,7 +104,7 @@ class Leaderboard:
     cells: tuple[LeaderboardCell, ...]
     nemenyi: FloatArray  # (n_methods + 1,) q by number of methods; NaN below two
     opening: tuple[Standing, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[BenchmarkRun, ...]
 
 
 def make_leaderboard(folder: Path, wanted: Selection = EVERYTHING) -> Leaderboard:
@@ -231,7 +231,7 @@ def _opening(results: Results, metrics: Sequence[Metric]) -> list[Standing]:
     return sorted(standings, key=lambda line: (np.isnan(line.mean_rank), line.mean_rank))
 
 
-def _runs(folder: Path, results: Sequence[Results]) -> list[Run]:
+def _runs(folder: Path, results: Sequence[Results]) -> list[BenchmarkRun]:
     """Return the runs that made the chosen records, the largest part first."""
     used = {
         record.cell: record.run
@@ -244,10 +244,12 @@ def _runs(folder: Path, results: Sequence[Results]) -> list[Run]:
     return [_run(known.get(name, RunNote(name)), n) for name, n in counts.most_common()]
 
 
-def _run(about: RunNote, n_records: int) -> Run:
+def _run(about: RunNote, n_records: int) -> BenchmarkRun:
     source = _listed(about.source) if isinstance(about.source, dict) else str(about.source or "")
     versions = _listed(about.versions or {})
-    return Run(about.run, n_records, about.date, about.command, source, versions, about.machine)
+    return BenchmarkRun(
+        about.run, n_records, about.date, about.command, source, versions, about.machine
+    )
 
 
 def _listed(values: Mapping[str, Any]) -> str:

@@ -312,7 +312,7 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
 
 def _table(bundle: Bundle, results: Results) -> Table:
     from gnncal.metrics import METRICS
-    from gnncal.rendering.tables import Row, best_marked, interval_text
+    from gnncal.rendering.tables import MethodRow, best_marked, interval_text
 
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
     rows = []
@@ -328,7 +328,7 @@ def _table(bundle: Bundle, results: Results) -> Table:
         )
         scores = (None, result.ece.value, None, None, gap, result.nll)
         ranked = name not in ("uncalibrated", ORACLE)
-        rows.append(Row(name, cells, scores if ranked else (None,) * len(cells)))
+        rows.append(MethodRow(name, cells, scores if ranked else (None,) * len(cells)))
     columns = ("acc %", ece.heading, "95 % interval", "floor", "gap by h", nll.heading)
     title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
     return best_marked(title, columns, rows)

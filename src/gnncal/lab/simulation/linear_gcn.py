@@ -18,7 +18,7 @@ SMALLEST_PROBABILITY = 1e-300
 
 
 @dataclass(frozen=True)
-class Split:
+class NodeSplit:
     """Which nodes train the network, calibrate it and test it."""
 
     train: IntArray
@@ -28,11 +28,11 @@ class Split:
 
 def split_nodes(
     n_nodes: int, *, train: float = 0.2, val: float = 0.1, random_state: int = 0
-) -> Split:
+) -> NodeSplit:
     """Return a random split, by default the paper's 20/10/70."""
     order = stream("split", random_state).permutation(n_nodes)
     cuts = [int(train * n_nodes), int((train + val) * n_nodes)]
-    return Split(*(np.sort(part) for part in np.split(order, cuts)))
+    return NodeSplit(*(np.sort(part) for part in np.split(order, cuts)))
 
 
 def aggregate(graph: Graph) -> FloatArray:

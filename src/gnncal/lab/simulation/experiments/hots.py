@@ -16,7 +16,7 @@ from gnncal.core.graph import Graph
 from gnncal.homophily import CrossFitted
 from gnncal.lab.simulation.csbm import CSBM, GraphSample
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
-from gnncal.lab.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
+from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
 from gnncal.probability import softmax
@@ -59,7 +59,7 @@ class _Task:
     labels: IntArray
     homophily: FloatArray  # (n_nodes,) level
     graph: Graph
-    split: Split
+    split: NodeSplit
     methods: Methods
     bayes_temperature: FloatArray | None  # (n_nodes,) where the theorem gives one
 

@@ -14,7 +14,7 @@ from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.homophily import CrossFitted, HomophilyEstimator, Predictor, Support
 from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
-from gnncal.lab.simulation.linear_gcn import Split, split_nodes, train_linear_gcn
+from gnncal.lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import (
     expected_calibration_error,
@@ -64,7 +64,7 @@ class LeakRecord:
 class _Run:
     correct: BoolArray
     homophily: FloatArray
-    split: Split
+    split: NodeSplit
     estimates: dict[str, FloatArray]
     losses: dict[str, dict[str, tuple[float, float]]]
 

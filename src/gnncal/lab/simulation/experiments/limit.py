@@ -24,7 +24,7 @@ from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.lab.simulation.experiments.hots import LEVELS, MODEL, TYPICAL, best_by_level
 from gnncal.lab.simulation.experiments.necessity import solve_tau
 from gnncal.lab.simulation.graph_posterior import graph_posterior
-from gnncal.lab.simulation.linear_gcn import Split, aggregate, split_nodes, train_linear_gcn
+from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import negative_log_likelihood
 from gnncal.probability import logits_from_probabilities, softmax
@@ -151,7 +151,7 @@ def _losses(
 
 
 def _losses_of(
-    logits: FloatArray, sample: GraphSample, split: Split, posteriors: dict[str, FloatArray]
+    logits: FloatArray, sample: GraphSample, split: NodeSplit, posteriors: dict[str, FloatArray]
 ) -> Losses:
     """Return the log loss and accuracy on the test nodes, of every method and every limit."""
     test = split.test
@@ -172,7 +172,7 @@ def _losses_of(
 
 
 def _fitted_probs(
-    method: Calibrator, logits: FloatArray, sample: GraphSample, split: Split
+    method: Calibrator, logits: FloatArray, sample: GraphSample, split: NodeSplit
 ) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
