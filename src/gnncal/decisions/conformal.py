@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.checks import check_probs
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
-from gnncal.core.errors import GnncalWarning, InputError, shown
+from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.graph import Graph
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.decisions.aps import APS
@@ -250,7 +249,7 @@ class ConformalClassifier(Saved):
         self.threshold_ = conformal_quantile(scores[chosen, used], self.coverage)
         self.report_ = self._report(chosen.size)
         if self.threshold_ == np.inf:
-            warnings.warn(self.report_.sentence, GnncalWarning, stacklevel=2)
+            warn(self.report_.sentence)
         return self
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
