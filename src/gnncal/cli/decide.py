@@ -42,9 +42,7 @@ def decide(
     ] = 0.9,
     sets: Annotated[
         str | None,
-        typer.Option(
-            help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."
-        ),
+        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
