@@ -156,6 +156,10 @@ class HoTS(ParametricTemperature):
     least 200 calibration nodes; ``structural`` had a lower log loss on all eleven graphs with at
     least 100 of them (docs/evidence.md).
 
+    T_base is at least 0.1, β and α at least 0.01, ε is 0.02. ``without`` names the ablations of the
+    paper: without homophily (``entropy-only``), without entropy (``homophily-only``), with α = 1
+    (``hots-alpha1``). A fit takes O(E) once for E edges, and O(nK) per step.
+
     References
     ----------
     Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).

@@ -98,7 +98,7 @@ def it_says_whether_it_looks_at_the_graph(score: ConformalScore, task: Task) -> 
 @law()
 def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
     """On average over draws of the calibration nodes, also where the model is overconfident."""
-    probs, labels, graph = _population()
+    probs, labels, _ = _population()
     generator = np.random.default_rng(5)
     for coverage in (0.6, 0.9):
         shares = []
