@@ -62,5 +62,5 @@ def test_every_public_name_resolves(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'HotTS'"):
+    with pytest.raises(AttributeError, match="No gnncal attribute HotTS"):
         gnncal.HotTS  # noqa: B018

@@ -230,7 +230,7 @@ def edited(tmp_path):
 
 def test_newer_files_and_unknown_calibrators_ask_for_an_upgrade(edited):
     write, _ = edited
-    refused(*write(format=3), "format is 3, newer than this gnncal's 2; upgrade")
+    refused(*write(format=4), "format is 4, newer than this gnncal's 3; upgrade")
     refused(*write(calibrator="magic"), "holds a 'magic', which this gnncal does not know")
 
 

@@ -20,5 +20,9 @@ __version__ = "0.1.0"
 
 # The stub beside this file lists the names. They are loaded on first use: scikit-learn and SciPy
 # take a second or two, which `import gnncal` should not cost.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

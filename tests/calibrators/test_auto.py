@@ -22,7 +22,7 @@ def test_where_the_degree_matters_the_law_is_chosen():
     factor = np.exp(3.0 * (np.log1p(graph.in_degree) / 4 - 0.55))
     logits = honest * factor[:, None]
     auto = gnncal.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
-    assert auto.chosen_ == "structural"
+    assert auto.chosen_ == "structural-temperature"
     alone = gnncal.Structural(without="remainder").fit(logits, labels, graph, nodes=np.arange(2000))
     np.testing.assert_array_equal(
         auto.predict_proba(logits, graph), alone.predict_proba(logits, graph)

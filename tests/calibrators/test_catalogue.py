@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 
 
-def test_whether_predictions_are_preserved_is_visible_from_the_class():
-    changing = {name for name, kind in CALIBRATORS.items() if not kind.preserves_predictions}
+def test_whether_predictions_are_preserved_is_visible_before_a_fit():
+    changing = {
+        name
+        for name, kind in CALIBRATORS.items()
+        if not kind(**preset_of(name)).preserves_predictions
+    }
     affine = {"vs", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
     assert changing == affine | {"isotonic", "histogram", "spline", "gets", "auto"}
     assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)

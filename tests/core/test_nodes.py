@@ -5,7 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.ratio_binned import same_class_ratio
+from gnncal.calibrators.ratio_binned import ratio_of
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
 
@@ -112,7 +112,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
     whole = gnncal.Nodes(logits, graph)
     for method, function, arguments in (
         (gnncal.HoTS(), support_of, ("in",)),
-        (gnncal.RatioBinnedScaling(), same_class_ratio, (False,)),
+        (gnncal.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.once(function, *arguments)[:60]
         part = rows.with_result(known, function, *arguments).with_labels(labels[:60], nodes=nodes)

@@ -5,15 +5,8 @@ import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.homophily import (
-    ESTIMATORS,
-    Agreement,
-    CrossFitted,
-    Predictor,
-    Support,
-    make_estimator,
-    share,
-)
+from gnncal.backends import class_share as share
+from gnncal.homophily import ESTIMATORS, Agreement, CrossFitted, Predictor, Support, make_estimator
 from gnncal.homophily.predictor import masked_targets
 from tests.strategies import tasks
 

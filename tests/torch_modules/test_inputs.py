@@ -12,7 +12,7 @@ from tests.strategies import small_task
 torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
-WITH_HOPS = ("hots", "rbs", "structural", "structural-remainder")
+WITH_HOPS = ("hots", "rbs", "structural-temperature", "structural")
 
 
 def module_of(name):

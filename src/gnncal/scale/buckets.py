@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from gnncal.core.errors import InputError
-from gnncal.core.markers import MARKER, Made, describe, foreign_names, marker_text, read_marker
+from gnncal.files.markers import MARKER, Made, describe, foreign_names, marker_text, read_marker
 from gnncal.files.places import Storage, is_remote, split_address
 from gnncal.scale.summary import FILE
 

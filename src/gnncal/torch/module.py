@@ -118,7 +118,9 @@ class CalibratorModule(nn.Module):
             be used.
 
         """
-        nodes = self._checked(logits, edge_index)
+        return self._probabilities(self._checked(logits, edge_index))
+
+    def _probabilities(self, nodes: TensorNodes) -> Tensor:
         portable = self._portable
         if portable.is_temperature:
             T = self._run(portable.function, portable.settings, nodes)
