@@ -1,6 +1,6 @@
 """ARCHITECTURE.md describes the package as it is.
 
-The tree has a line for each folder, two spaces deeper than the folder around it, and one for each
+The tree has an entry for each folder, two spaces deeper than the folder around it, and one for each
 file that lies in no folder. The files of a folder are the folder's to list, not the page's.
 """
 
@@ -22,20 +22,22 @@ FILES = {file.name for file in PACKAGE.glob("*.py") if file.stem[:2] != "__"}
 
 
 def described():
-    """The folders and single files that the tree has lines for, as paths in the package."""
+    """The folders and single files that the tree has entries for, as paths in the package."""
     found, place = set(), []
     tree = TEXT.split("```")[1].partition("src/gnncal/\n")[2].partition("\ntests/")[0]
     for line in tree.splitlines():
-        heading = re.match(r"((?:  )+)(\w+)(/|\.py)(?= |$)", line)
-        if heading:
-            indent, name, kind = heading.groups()
-            place = [*place[: len(indent) // 2 - 1], name]
-            found.add("/".join(place) + ("" if kind == "/" else kind))
+        depth = (len(line) - len(line.lstrip())) // 2
+        for part in re.split(r" {4,}", line.strip()):  # a line may have room for two
+            heading = re.match(r"(\w+)(/|\.py)(?= |$)", part)
+            if heading:
+                name, kind = heading.groups()
+                place = [*place[: depth - 1], name]
+                found.add("/".join(place) + ("" if kind == "/" else kind))
     return found
 
 
 @pytest.mark.parametrize("name", sorted(FILES | {name for name in FOLDERS if "/" not in name}))
-def test_the_tree_has_a_line_for_each_folder_and_each_file_outside_of_them(name):
+def test_the_tree_has_an_entry_for_each_folder_and_each_file_outside_of_them(name):
     assert name in described()
 
 

@@ -4,12 +4,13 @@ A case is named after its method, "hots" or "hots, clamped"; a new method is a c
 """
 
 import dataclasses
+from functools import partial
 
 import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
 from tests.strategies import tasks
@@ -18,9 +19,10 @@ from tests.strategies import tasks
 def _cases():
     for name, kind in CALIBRATORS.items():
         short = SHORT.get(name, {"max_epochs": EPOCHS} if kind.needs_torch else {})
-        yield name, lambda kind=kind, short=short: kind(**short)
+        set_by_name = dict(preset_of(name))
+        yield name, partial(kind, **set_by_name, **short)
         if "protocol" in kind._get_param_names():
-            yield f"{name}, paper's protocol", lambda kind=kind: kind(protocol="paper")
+            yield f"{name}, paper's protocol", partial(kind, **set_by_name, protocol="paper")
     yield "vs, without bias", lambda: gnncal.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
         yield f"hots, {estimator}", lambda e=estimator: gnncal.HoTS(homophily=e)

@@ -22,6 +22,7 @@ from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
 from gnncal.homophily import (
     ESTIMATORS,
     Agreement,
+    Given,
     HomophilyEstimator,
     Predictor,
     Shared,
@@ -317,6 +318,9 @@ class HoTS(ParametricTemperature):
 
     def _fit_covariates(self, nodes: Nodes) -> FloatArray:
         if not self.needs_graph:
+            unused = make_estimator(self.homophily)
+            if isinstance(unused, Given):
+                unused.learn(nodes)  # a wrong value is named although this form does not read it
             return self._covariates(nodes)
         self._warn_of_few_nodes(nodes)
         self._learn_homophily(nodes)
