@@ -75,6 +75,15 @@ def test_the_reference_has_every_public_name():
     assert {"HoTS", "calibrate", "expected_calibration_error", "SelectiveClassifier"} <= listed
 
 
+def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
+    reference.write_index(tmp_path)
+    table = (tmp_path / "metrics_table.txt").read_text()
+    assert "```{include} api/metrics_table.txt\n```" in (DOCS / "metrics.md").read_text()
+    assert "| `ece` | ECE % | lower | yes | no |" in table
+    assert "| `nll` | NLL | lower | no | yes |" in table
+    assert table.count("\n| `") == len(gnncal.metrics.METRICS)
+
+
 def test_links_out_of_the_docs_lead_to_pages_or_copies():
     text = "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results)"
     expected = "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d`"

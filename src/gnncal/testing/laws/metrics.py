@@ -40,7 +40,7 @@ def the_order_of_the_nodes_does_not_matter(metric: Metric, task: Task) -> None:
     order = np.random.default_rng(1).permutation(len(task.labels))
     outcomes = _outcomes(task)
     shuffled = Outcomes(outcomes.labels[order], outcomes.probs[order], outcomes.in_degree[order])
-    assert_allclose(metric.of(shuffled), metric.of(outcomes), atol=1e-6)
+    assert_allclose(_value(metric, shuffled), _value(metric, outcomes), atol=1e-6)
 
 
 @law(family=Family(("plain", "float32")))
@@ -51,7 +51,7 @@ def the_order_of_the_classes_does_not_matter(metric: Metric, task: Task) -> None
     renamed = Outcomes(
         np.argsort(order)[outcomes.labels], outcomes.probs[:, order], outcomes.in_degree
     )
-    assert_allclose(metric.of(renamed), metric.of(outcomes), atol=1e-6)
+    assert_allclose(_value(metric, renamed), _value(metric, outcomes), atol=1e-6)
 
 
 @law(family=Family())
@@ -59,10 +59,8 @@ def nothing_is_better_than_certain_and_right(metric: Metric, task: Task) -> None
     """``better`` says which direction that is."""
     outcomes = _outcomes(task)
     certain = np.eye(outcomes.probs.shape[1])[outcomes.labels]
-    best = metric.of(Outcomes(outcomes.labels, certain, outcomes.in_degree))
-    value = metric.of(outcomes)
-    assert best is not None
-    assert value is not None
+    best = _value(metric, Outcomes(outcomes.labels, certain, outcomes.in_degree))
+    value = _value(metric, outcomes)
     sign = 1.0 if metric.better == "lower" else -1.0
     words = f"certain and right gives {best}, other probabilities {value}"
     assert sign * best <= sign * value + 1e-9, f"{words}, and {metric.better} is better"
@@ -75,7 +73,7 @@ def it_is_the_mean_of_its_scores_of_single_nodes(metric: Metric, task: Task) -> 
     assert metric.per_node is not None
     each = metric.per_node(outcomes)
     assert np.shape(each) == task.labels.shape, f"the shape is {np.shape(each)}"
-    assert_allclose(np.mean(each), metric.of(outcomes), rtol=1e-6, atol=1e-9)
+    assert_allclose(np.mean(each), _value(metric, outcomes), rtol=1e-6, atol=1e-9)
 
 
 @law(family=Family())
@@ -102,7 +100,7 @@ def its_floor_is_what_calibrated_labels_show_on_average(metric: Metric) -> None:
     for seed in range(N_DRAWS):
         uniform = np.random.default_rng(seed).uniform(size=(len(edges), 1))
         drawn = (uniform > edges).sum(axis=1)
-        values.append(metric.of(Outcomes(drawn, outcomes.probs, outcomes.in_degree)))
+        values.append(_value(metric, Outcomes(drawn, outcomes.probs, outcomes.in_degree)))
     mean, error = np.mean(values), np.std(values) / np.sqrt(N_DRAWS)
     near = 4 * error + 0.02 * mean
     assert abs(floor.mean - mean) <= near, f"the floor is {floor.mean:.4f}, the mean {mean:.4f}"
@@ -116,6 +114,12 @@ def it_can_be_named_and_shown(metric: Metric) -> None:
     assert metric.better in ("lower", "higher"), f"better is {metric.better!r}"
     assert metric.unit in ("", "%"), f"the unit is {metric.unit!r}"
     assert float(metric.shown(0.125)) == round(metric.scale * 0.125, metric.decimals)
+
+
+def _value(metric: Metric, outcomes: Outcomes) -> float:
+    value = metric.of(outcomes)
+    assert value is not None, "there is no value although degrees are given"
+    return value
 
 
 def _outcomes(task: Task) -> Outcomes:
