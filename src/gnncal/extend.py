@@ -22,6 +22,7 @@ from gnncal.core.graph import Graph
 from gnncal.core.learned import SOLVER_TABLE, TEXT, Array, LearnedTable, OneEachClass
 from gnncal.decisions.scores import ConformalScore
 from gnncal.fitting.losses import TemperatureLoss, loss_and_residual
+from gnncal.formulas.methods import Portable
 from gnncal.formulas.probability import normalised_entropy, normalised_homophily
 from gnncal.homophily.base import CannotLearnError, HomophilyEstimator
 from gnncal.metrics.floor import NoiseFloor
@@ -55,6 +56,7 @@ __all__ = [
     "NoiseFloor",
     "OneEachClass",
     "Outcomes",
+    "Portable",
     "TemperatureCalibrator",
     "TemperatureLoss",
     "choice",
