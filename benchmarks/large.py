@@ -25,6 +25,7 @@ import numpy as np
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.description import describe
 from speed import environment
 from speed_data import Problem, make_problem
 from speed_reddit import N_CLASSES, N_NODES, peak_bytes
@@ -42,13 +43,12 @@ def run_calibrator(name: str, problem: Problem, epochs: int) -> Record:
     )
     graph = gnncal.Graph(problem.edge_index, len(problem.labels), features)
     nodes, train_nodes = problem.split()
-    kind, steps = CALIBRATORS[name], []
-    calibrator = kind()
-    if kind.needs_torch:
+    calibrator, steps = gnncal.get_calibrator(name), []
+    if calibrator.needs_torch:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         register_optimizer_step_post_hook(lambda *_: steps.append(perf_counter()))
-        calibrator = kind(stop_on="train", max_epochs=1 + epochs)
+        calibrator = gnncal.get_calibrator(name, stop_on="train", max_epochs=1 + epochs)
     start = perf_counter()
     calibrator.fit(problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes)
     fit = perf_counter() - start
@@ -145,7 +145,7 @@ def main() -> None:
     if options.worker:
         worker(options)
         return
-    wanted = [name for name, kind in CALIBRATORS.items() if kind.needs_graph]
+    wanted = [name for name in CALIBRATORS if describe(name).needs_graph]
     wanted = options.only or [*wanted, "pyg"]
     result: Record = {"environment": environment(), "nodes": options.nodes, "figures": []}
     print(f"{options.nodes:,} nodes, {N_CLASSES} classes; seconds, and GiB at the peak")

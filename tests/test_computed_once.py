@@ -39,7 +39,7 @@ def calls_of(work):
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 @pytest.mark.parametrize(
-    "method", ["structural", "structural-remainder", "structural-graph", "auto", "hots", "ts"]
+    "method", ["structural", "structural-temperature", "structural-free", "auto", "hots", "ts"]
 )
 def test_a_calibration_checks_each_array_once_and_describes_neighbourhoods_once(method):
     arrays, splits = task()

@@ -8,8 +8,10 @@ import sys
 import pytest
 import typer
 
-from gnncal.cli import main, terminal
+from gnncal.__main__ import app
+from gnncal.cli import terminal
 from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
+from gnncal.lab.commands import bench
 from tests.scale.graphs import make_example
 
 ENDINGS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
@@ -44,7 +46,7 @@ def test_errors_without_a_signal_pass(capsys):
 
 
 def test_every_verb_is_stopped_in_one_line():
-    verbs = [*main.app.registered_commands, *main.bench.app.registered_commands]
+    verbs = [*app.registered_commands, *bench.app.registered_commands]
     assert len(verbs) > 10
     for verb in verbs:
         assert verb.callback.__wrapped__ is not None  # made by `friendly`

@@ -14,9 +14,9 @@ import typer
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.cli import demo
 from gnncal.lab.bench import logits as logits_module
 from gnncal.lab.bench import perturbation
+from gnncal.lab.commands import demo
 from gnncal.lab.datasets import Dataset
 from gnncal.lab.pages.csbm.experiment import Experiment
 from gnncal.plotting import reliability
@@ -107,7 +107,7 @@ def inputs(tmp_path_factory):
 def quick(monkeypatch):
     """Few methods in the demo, and a data set that needs no download."""
     every = demo._methods
-    few = ("uncalibrated", "ts", "structural", "structural-graph", demo.ORACLE)
+    few = ("uncalibrated", "ts", "structural", "structural-free", demo.ORACLE)
     monkeypatch.setattr(demo, "_methods", lambda h: {n: m for n, m in every(h).items() if n in few})
     monkeypatch.setattr(demo, "_write_report", lambda path, bundle: path.write_text("a report"))
     monkeypatch.setattr(reliability, "save_reliability", lambda rows, path: path.write_text("one"))

@@ -18,11 +18,11 @@ from tests.strategies import tasks
 
 def _cases():
     for name, kind in CALIBRATORS.items():
-        short = SHORT.get(name, {"max_epochs": EPOCHS} if kind.needs_torch else {})
-        set_by_name = dict(preset_of(name))
-        yield name, partial(kind, **set_by_name, **short)
-        if "protocol" in kind._get_param_names():
-            yield f"{name}, paper's protocol", partial(kind, **set_by_name, protocol="paper")
+        kind = partial(kind, **preset_of(name))
+        short = SHORT.get(name, {"max_epochs": EPOCHS} if kind().needs_torch else {})
+        yield name, partial(kind, **short)
+        if hasattr(kind(), "protocol"):
+            yield f"{name}, paper's protocol", partial(kind, protocol="paper")
     yield "vs, without bias", lambda: gnncal.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
         yield f"hots, {estimator}", lambda e=estimator: gnncal.HoTS(homophily=e)

@@ -118,7 +118,7 @@ def test_damaged_headers_are_refused(edited):
         refused(*write(**{key: ...}), "damaged")
     refused(*write(decision="magic"), "which this gnncal does not know; upgrade")
     refused(*write(decision=["selective"]), "does not know")
-    refused(*write(format=3), "newer than this gnncal's 2; upgrade")
+    refused(*write(format=4), "newer than this gnncal's 3; upgrade")
     for n_classes in (1, -1, 2.0, "2"):
         refused(*write(n_classes=n_classes), "n_classes is")
     for part in ("params", "fit"):

@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gnncal.metrics import calibration_floor, estimate_calibration_error
+from gnncal.metrics import calibration_floor, expected_calibration_error
+from gnncal.metrics.floor import Hits, fine_sums, floor_of_fine_sums, floor_of_hits
 
 
 def two_classes(confidence):
@@ -47,12 +48,42 @@ def test_floor_agrees_with_drawn_labels(n_nodes):
     generator = np.random.default_rng(n_nodes)
     confidence = 1 - 0.5 * generator.beta(0.3, 2.0, n_nodes)
     probs = two_classes(confidence)
-    labels = np.zeros(n_nodes, dtype=int)
-    drawn = estimate_calibration_error(labels, probs, n_resamples=400).floor
+    drawn = np.mean(
+        [
+            expected_calibration_error(generator.random(n_nodes) >= confidence, probs)
+            for _ in range(400)
+        ]
+    )
     floor = calibration_floor(probs)
     assert floor.mean == pytest.approx(drawn, abs=4 * floor.spread / np.sqrt(400) + 0.01 * drawn)
+
+
+@pytest.mark.parametrize("count", [[3, 0, 5, 30], [70, 1, 0, 2]])
+def test_a_chance_counted_often_is_so_many_nodes(count):
+    chance = np.array([0.5, 0.7, 0.31, 0.999])
+    together, apart = Hits.of(chance, np.array(count, float)), Hits.of(np.repeat(chance, count))
+    assert together.variance == pytest.approx(apart.variance)
+    assert together.deviation == pytest.approx(apart.deviation, rel=1e-12)
+
+
+@pytest.mark.parametrize("doubt", [1e-9, 1e-4, 1e-3, 0.05, 0.5])
+@pytest.mark.parametrize("n_nodes", [3, 200, 5000])
+def test_nodes_counted_in_fine_cells_have_the_same_floor(doubt, n_nodes):
+    generator = np.random.default_rng(n_nodes)
+    confidence = 1 - doubt * generator.beta(0.5, 2.0, n_nodes)
+    exact = calibration_floor(two_classes(confidence))
+    halves = [fine_sums(half, 15) for half in np.array_split(confidence, 2)]
+    counted = floor_of_fine_sums(halves[0] + halves[1])
+    assert counted.mean == pytest.approx(exact.mean, rel=1e-4)
+    assert counted.spread == pytest.approx(exact.spread, rel=1e-4)
 
 
 def test_certain_nodes_have_no_floor():
     floor = calibration_floor(two_classes(np.ones(50)))
     assert (floor.mean, floor.spread) == pytest.approx((0, 0), abs=1e-9)
+
+
+def test_floor_of_one_large_and_one_tiny_cell_by_hand():
+    tiny = Hits.of(np.array([0.5 + np.sqrt(0.24)]))  # a variance of 0.01
+    floor = floor_of_hits([Hits(100.0, np.empty(0)), tiny], 1000.0)
+    assert floor.mean == pytest.approx((np.sqrt(200 / np.pi) + 0.02) / 1000)

@@ -264,17 +264,26 @@ def test_the_same_random_state_gives_the_same_record(kind):
     first = estimate(labels, probs, random_state=3, **setting)
     assert first == estimate(labels, probs, random_state=3, **setting)
     other = estimate(labels, probs, random_state=4, **setting)
-    assert other.floor != first.floor
-    assert other.value == first.value
+    assert (other.p_value, other.low, other.high) != (first.p_value, first.low, first.high)
+    assert (other.value, other.floor) == (first.value, first.floor)  # these are not drawn
+
+
+def mean_of_draws(labels, probs, kind="confidence", n_draws=1000):
+    """The mean error of the labels that the p-value compares with."""
+    outcomes = metrics.Outcomes(labels, probs)
+    layout = uncertainty._Layout.make(outcomes, kind, None, 15, "uniform")
+    return layout.error(layout.draw_calibrated(n_draws, np.random.default_rng(0)), "l1").mean()
 
 
 def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
     labels, probs = simulate(100, sharpness=0.6)
     whole = estimate(labels, probs, kind="classwise")
+    whole_floor = mean_of_draws(labels, probs, "classwise")
     monkeypatch.setattr("gnncal.metrics.uncertainty.NUMBERS_PER_BLOCK", 3000)
     parts = estimate(labels, probs, kind="classwise")
     assert parts.value == whole.value
-    assert parts.floor == pytest.approx(whole.floor, rel=0.03)
+    assert mean_of_draws(labels, probs, "classwise") == pytest.approx(whole_floor, rel=0.03)
+    assert whole.floor == pytest.approx(whole_floor, rel=0.03)
     assert parts.low == pytest.approx(whole.low, abs=0.02)
     assert parts.high == pytest.approx(whole.high, abs=0.02)
 
@@ -321,16 +330,29 @@ def _large(n_nodes: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
 def test_drawing_the_sums_of_cells_is_as_good_as_drawing_their_nodes(monkeypatch):
     labels, probs = _large()
     drawn_by_sums = estimate(labels, probs, n_resamples=4000)
+    floor_of_sums = mean_of_draws(labels, probs, n_draws=4000)
     monkeypatch.setattr(uncertainty, "MANY_NODES", 10**9)
     drawn_by_nodes = estimate(labels, probs, n_resamples=4000)
     assert drawn_by_sums.value == drawn_by_nodes.value
-    assert drawn_by_sums.floor == pytest.approx(drawn_by_nodes.floor, rel=0.03)
+    floor_of_nodes = mean_of_draws(labels, probs, n_draws=4000)
+    assert floor_of_sums == pytest.approx(floor_of_nodes, rel=0.03)
     assert drawn_by_sums.low == pytest.approx(drawn_by_nodes.low, rel=0.03)
     assert drawn_by_sums.high == pytest.approx(drawn_by_nodes.high, rel=0.03)
 
 
-def test_the_floor_of_many_nodes_agrees_with_the_exact_one():
+def test_the_draws_of_many_nodes_agree_with_the_exact_floor():
     labels, probs = _large()
     exact = metrics.calibration_floor(probs)
-    drawn = estimate(labels, probs, n_resamples=4000)
-    assert drawn.floor == pytest.approx(exact.mean, abs=4 * exact.spread / np.sqrt(4000))
+    drawn = mean_of_draws(labels, probs, n_draws=4000)
+    assert drawn == pytest.approx(exact.mean, abs=4 * exact.spread / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_the_floor_of_an_estimate_is_the_exact_one(strategy):
+    labels, probs = simulate(300)
+    degree = np.arange(300) % 7
+    binned = estimate(labels, probs, strategy=strategy, n_resamples=10)
+    assert binned.floor == metrics.calibration_floor(probs, strategy=strategy).mean
+    blocks = metrics.degree_blocks(degree)
+    grouped = estimate(labels, probs, kind="groups", groups=blocks, n_resamples=10)
+    assert grouped.floor == metrics.degree_floor(probs, degree).mean

@@ -192,14 +192,14 @@ print("imported")
 class Good(gnncal.TemperatureScaling):
     "Does as temperature scaling does, and says so."
 
-    def _fit(self, data):
+    def _fit(self, nodes):
         print("fitting")
         subprocess.run([sys.executable, "-c", "print('from a process')"])
-        super()._fit(data)
+        super()._fit(nodes)
 
-    def _temperature(self, logits, graph, known_labels):
+    def _temperature(self, nodes):
         os.write(1, b"from below Python")
-        return super()._temperature(logits, graph, known_labels)
+        return super()._temperature(nodes)
 """
 
 
@@ -238,12 +238,13 @@ class Overwriting(gnncal.Calibrator):
     preserves_predictions = True
     during = "fit"
 
-    def _fit(self, data):
+    def _fit(self, nodes):
         if self.during == "fit":
-            data.logits[:] = 0.0
-        self.fit_report_ = gnncal.calibrators.base.FitReport.of(data, 0.0)
+            nodes.logits[:] = 0.0
+        self.fit_report_ = gnncal.calibrators.base.FitReport.of(nodes, 0.0)
 
-    def _predict(self, logits, graph, known_labels):
+    def _predict(self, nodes):
+        logits = nodes.logits
         logits -= 1.0
         return gnncal.softmax(logits)
 
@@ -277,9 +278,9 @@ def test_logits_are_not_copied_to_guard_them():
     class Looking(Overwriting):
         during = "never"
 
-        def _predict(self, logits, graph, known_labels):
-            self.shares = np.shares_memory(logits, given)
-            return gnncal.softmax(logits)
+        def _predict(self, nodes):
+            self.shares = np.shares_memory(nodes.logits, given)
+            return gnncal.softmax(nodes.logits)
 
     given = np.random.default_rng(0).normal(size=(60, 3))
     looking = Looking().fit(given, np.arange(60) % 3)

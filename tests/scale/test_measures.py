@@ -5,7 +5,7 @@ import pytest
 
 from gnncal import metrics, softmax
 from gnncal.scale import calibrate, read_summary
-from gnncal.scale.measures import degree_blocks_of, floor_of
+from gnncal.scale.measures import degree_blocks_of
 from tests.scale.graphs import make_example
 
 pytestmark = [
@@ -35,7 +35,9 @@ def test_every_metric_equals_that_of_the_metrics_module(judged):
         assert found.brier == pytest.approx(metrics.brier_score(labels, chosen))
         ece = metrics.expected_calibration_error(labels, chosen)
         assert found.ece == pytest.approx(ece, abs=1e-9)
-        assert found.ece_floor == pytest.approx(metrics.calibration_floor(chosen).mean, rel=0.02)
+        floor = metrics.calibration_floor(chosen)
+        assert found.ece_floor == pytest.approx(floor.mean, rel=1e-4)
+        assert found.ece_floor_spread == pytest.approx(floor.spread, rel=1e-4)
         bins = metrics.reliability_bins(labels, chosen)
         assert found.reliability.count.tolist() == bins.count.tolist()
         np.testing.assert_allclose(found.reliability.confidence, bins.confidence)
@@ -102,6 +104,16 @@ def test_a_degree_at_the_border_of_two_blocks_counts_for_both_by_share():
     assert blocks.as_cells().accuracy[:3].tolist() == pytest.approx([1.0, 0.5, 0.0])
 
 
-def test_floor_of_one_large_and_one_tiny_cell_by_hand():
-    floor = floor_of(np.array([100.0, 0.01]), 1000.0)
-    assert floor.mean == pytest.approx((np.sqrt(200 / np.pi) + 0.02) / 1000)
+def test_floors_of_few_and_of_very_sure_nodes_equal_those_in_memory(tmp_path):
+    example = make_example(n_nodes=300)
+    example.logits[::2] *= 12  # misses are rare: the number of hits in the last bin is not normal
+    summary = calibrate(*example.write(tmp_path), tmp_path / "out", method="ts")
+    test = example.nodes_of("test")
+    after = example.in_memory("ts").predict_proba(example.logits, example.graph)
+    degree = example.graph.in_degree[test]
+    for found, probs in ((summary.before, softmax(example.logits)), (summary.after, after)):
+        floor = metrics.calibration_floor(probs[test])
+        assert found.ece_floor == pytest.approx(floor.mean, rel=1e-4)
+        assert found.ece_floor_spread == pytest.approx(floor.spread, rel=1e-4)
+        by_degree = metrics.degree_floor(probs[test], degree)  # splits ties by position
+        assert found.degree_ece_floor == pytest.approx(by_degree.mean, rel=0.01)

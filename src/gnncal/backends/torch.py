@@ -164,8 +164,8 @@ def is_precise(values: Tensor) -> bool:
 
 
 def whole(values: Tensor) -> Tensor:
-    """Return whole numbers as integers."""
-    return values.long()
+    """Return whole numbers as integers; NaN becomes 0."""
+    return values.nan_to_num(0.0).long()
 
 
 def finite_(values: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import GnncalWarning, InputError, require
 from gnncal.core.learned import LearnedTable
-from gnncal.core.tabular import Table, Tabular, listed, number, text
+from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.evidence import (
     common_reasons,
     missing_classes_message,
@@ -119,20 +119,19 @@ class FitReport(Tabular):
         )
 
     def _tables(self) -> Sequence[Table]:
-        rows = [
-            [text("loss_before", "mean log loss before"), number(self.loss_before, 4)],
-            [text("loss_after", "mean log loss after"), number(self.loss_after, 4)],
-            [text("nodes_per_class", "nodes of each class"), listed(self.nodes_per_class)],
-        ]
-        for name, shown, values in (
-            ("bounds_hit", "parameters at a bound", self.bounds_hit),
-            ("notes", "what the bounds mean", self.notes),
-            ("undetermined", "not determined because", self.undetermined),
-        ):
-            if values:  # mostly there is nothing to say
-                rows.append([text(name, shown), listed(values)])
+        names = {
+            "loss_before": "mean log loss before",
+            "loss_after": "mean log loss after",
+            "nodes_per_class": "nodes of each class",
+        }
+        perhaps = {
+            "bounds_hit": "parameters at a bound",
+            "notes": "what the bounds mean",
+            "undetermined": "not determined because",
+        }  # mostly there is nothing to say
+        names |= {name: shown for name, shown in perhaps.items() if getattr(self, name)}
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
-        return [Table(title, ("quantity", "value"), rows)]
+        return [quantities(self, title, names)]
 
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
@@ -496,6 +495,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""
         return self.learned
+
+    def _learned_values(self, longest: int = 0) -> dict[str, Any]:
+        """Plain numbers and texts that were learned, without the underscore of their names.
+
+        Arrays of one axis are among them if they have at most ``longest`` entries.
+        """
+        values = {name.rstrip("_"): getattr(self, name, None) for name in self.learned}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in values.items()
+            if isinstance(value, bool | int | float | str | np.generic)
+            or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= longest)
+        }
 
     @abstractmethod
     def _fit(self, nodes: Nodes) -> None: ...

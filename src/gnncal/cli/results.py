@@ -70,11 +70,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "gnncal": __version__,
         "method": name_of(calibrator),
         "params": calibrator.get_params(deep=False),
-        "learned": {
-            name.rstrip("_"): value
-            for name in calibrator.learned
-            if isinstance(value := getattr(calibrator, name), bool | int | float | str)
-        },
+        "learned": calibrator._learned_values(),
         "fit_report": calibrator.fit_report_,
         "preserves_predictions": calibrator.preserves_predictions,
         "n_nodes": len(result.probabilities),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
 from gnncal.core.errors import require
 
+DECIMALS = 4  # of a number, unless told
 LISTED = 12  # values that a cell shows of a long list
 
 
@@ -105,3 +106,21 @@ def listed(values: Sequence[object]) -> Cell:
     """Return a cell that shows the first few of some values."""
     shown = ", ".join(map(str, values[:LISTED])) or "none"
     return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
+
+
+def quantities(
+    record: Any, title: str, names: Mapping[str, str], decimals: Mapping[str, int] | None = None
+) -> Table:
+    """Return a table of some of a record's attributes, each shown as its kind of value asks for.
+
+    ``names`` says what each is called: its name in code first, then the one that is shown.
+    """
+    rows = []
+    for name, shown in names.items():
+        value = getattr(record, name)
+        if isinstance(value, float):
+            cell = number(value, (decimals or {}).get(name, DECIMALS))
+        else:
+            cell = count(value) if isinstance(value, int) else listed(value)
+        rows.append([text(name, shown), cell])
+    return Table(title, ("quantity", "value"), rows)

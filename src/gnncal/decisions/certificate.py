@@ -37,6 +37,7 @@ from scipy import special
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions.outcomes import RankedNodes
+from gnncal.metrics.proportions import lower_limit
 
 START = 3.0  # times the square root of n: the first test has at least so many nodes. Fewer would
 # fail more often by bad luck and end the sequence; more would leave small coverages out of reach.
@@ -149,8 +150,7 @@ def accuracy_bounds(n: IntArray, correct: IntArray, confidence_level: float) -> 
 
     It is at least the target exactly where the p-value is at most 1 - confidence_level.
     """
-    limit = special.betaincinv(np.maximum(correct, 1), n - correct + 1.0, 1.0 - confidence_level)
-    return np.where(n == 0, np.nan, np.where(correct == 0, 0.0, limit))
+    return lower_limit(correct, n, 1.0 - confidence_level)
 
 
 def _planned_mistakes(n: int) -> IntArray:

@@ -17,8 +17,7 @@ from gnncal.core.checks import check_probs
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import GnncalWarning, InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.core.tabular import Table, Tabular, count, text
-from gnncal.core.tabular import number as shown_number
+from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.decisions.aps import APS
 from gnncal.decisions.daps import DAPS
 from gnncal.decisions.node_numbers import (
@@ -94,14 +93,14 @@ class ConformalReport(Tabular):
 
     def _tables(self) -> Sequence[Table]:
         ends = f"of {100 * INTERVAL_LEVEL:g} % of such draws"
-        rows = [
-            [text("coverage", "coverage asked for"), shown_number(self.coverage, 4)],
-            [text("coverage_low", f"  lowest {ends}"), shown_number(self.coverage_low, 4)],
-            [text("coverage_high", f"  highest {ends}"), shown_number(self.coverage_high, 4)],
-            [text("n_calibration", "calibration nodes"), count(self.n_calibration)],
-            [text("threshold", "threshold of the scores"), shown_number(self.threshold, 4)],
-        ]
-        return [Table(self.sentence, ("quantity", "value"), rows)]
+        names = {
+            "coverage": "coverage asked for",
+            "coverage_low": f"  lowest {ends}",
+            "coverage_high": f"  highest {ends}",
+            "n_calibration": "calibration nodes",
+            "threshold": "threshold of the scores",
+        }
+        return [quantities(self, self.sentence, names)]
 
 
 class ConformalClassifier(Saved):

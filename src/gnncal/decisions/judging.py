@@ -11,7 +11,7 @@ import numpy as np
 from gnncal.core.arrays import BoolArray, as_numpy
 from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
-from gnncal.core.tabular import Table, Tabular, count, listed, number, text
+from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.metrics.proportions import clopper_pearson
 
 
@@ -60,26 +60,17 @@ class DecisionOutcome(Tabular):
     correct_by_class: tuple[int, ...]
 
     def _tables(self) -> Sequence[Table]:
-        rows = [
-            [text("n_decided", "decided automatically"), count(self.n_decided)],
-            [text("n_correct", "  and correctly"), count(self.n_correct)],
-            [text("coverage", "share of nodes decided"), number(self.coverage, 4)],
-            [text("accuracy", "accuracy among the decided"), number(self.accuracy, 4)],
-            [
-                text("accuracy_low", "  lower end of its 95 % interval"),
-                number(self.accuracy_low, 4),
-            ],
-            [
-                text("accuracy_high", "  upper end of its 95 % interval"),
-                number(self.accuracy_high, 4),
-            ],
-            [
-                text("decided_by_class", "decided of each predicted class"),
-                listed(self.decided_by_class),
-            ],
-            [text("correct_by_class", "  and correctly"), listed(self.correct_by_class)],
-        ]
-        return [Table(f"{self.n_nodes:,} labelled nodes", ("quantity", "value"), rows)]
+        names = {
+            "n_decided": "decided automatically",
+            "n_correct": "  and correctly",
+            "coverage": "share of nodes decided",
+            "accuracy": "accuracy among the decided",
+            "accuracy_low": "  lower end of its 95 % interval",
+            "accuracy_high": "  upper end of its 95 % interval",
+            "decided_by_class": "decided of each predicted class",
+            "correct_by_class": "  and correctly",
+        }
+        return [quantities(self, f"{self.n_nodes:,} labelled nodes", names)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,21 +115,15 @@ class SetOutcome(Tabular):
     empty: float
 
     def _tables(self) -> Sequence[Table]:
-        rows = [
-            [text("coverage", "share with the true class"), number(self.coverage, 4)],
-            [
-                text("coverage_low", "  lower end of its 95 % interval"),
-                number(self.coverage_low, 4),
-            ],
-            [
-                text("coverage_high", "  upper end of its 95 % interval"),
-                number(self.coverage_high, 4),
-            ],
-            [text("mean_size", "mean number of classes"), number(self.mean_size, 3)],
-            [text("single", "share with one class"), number(self.single, 4)],
-            [text("empty", "share with no class"), number(self.empty, 4)],
-        ]
-        return [Table(f"{self.n_nodes:,} labelled nodes", ("quantity", "value"), rows)]
+        names = {
+            "coverage": "share with the true class",
+            "coverage_low": "  lower end of its 95 % interval",
+            "coverage_high": "  upper end of its 95 % interval",
+            "mean_size": "mean number of classes",
+            "single": "share with one class",
+            "empty": "share with no class",
+        }
+        return [quantities(self, f"{self.n_nodes:,} labelled nodes", names, {"mean_size": 3})]
 
 
 def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:

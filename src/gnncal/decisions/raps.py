@@ -49,7 +49,7 @@ class RAPS(ConformalScore):
     randomised: bool = True
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "k_reg": whole_number(at_least=0),
+        "k_reg": whole_number(at_least=0, at_most=1_000_000),
         "lambda_reg": number(at_least=0),
         "randomised": FLAG,
     }

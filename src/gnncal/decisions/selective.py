@@ -14,8 +14,7 @@ from gnncal.core.arrays import BoolArray
 from gnncal.core.checks import check_probs
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import GnncalWarning, InputError, shown
-from gnncal.core.tabular import Table, Tabular, count, text
-from gnncal.core.tabular import number as shown_number
+from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.decisions.certificate import (
     Certificate,
     accuracy_bounds,
@@ -122,22 +121,20 @@ class SelectiveReport(Tabular):
 
     def _tables(self) -> Sequence[Table]:
         interval = f"of its {100 * INTERVAL_LEVEL:g} % interval"
-        bound = f"  lower limit at {100 * self.confidence_level:g} %"
-        rows = [
-            [text("threshold", "confidence threshold"), shown_number(self.threshold, 4)],
-            [text("n_calibration", "calibration nodes"), count(self.n_calibration)],
-            [text("n_decided", "  decided automatically"), count(self.n_decided)],
-            [text("n_correct", "  and predicted correctly"), count(self.n_correct)],
-            [text("coverage", "share of nodes decided"), shown_number(self.coverage, 4)],
-            [text("coverage_low", f"  lower end {interval}"), shown_number(self.coverage_low, 4)],
-            [text("coverage_high", f"  upper end {interval}"), shown_number(self.coverage_high, 4)],
-            [text("accuracy", "accuracy among the decided"), shown_number(self.accuracy, 4)],
-            [text("accuracy_bound", bound), shown_number(self.accuracy_bound, 4)],
-        ]
+        names = {
+            "threshold": "confidence threshold",
+            "n_calibration": "calibration nodes",
+            "n_decided": "  decided automatically",
+            "n_correct": "  and predicted correctly",
+            "coverage": "share of nodes decided",
+            "coverage_low": f"  lower end {interval}",
+            "coverage_high": f"  upper end {interval}",
+            "accuracy": "accuracy among the decided",
+            "accuracy_bound": f"  lower limit at {100 * self.confidence_level:g} %",
+        }
         if self.n_decided == 0:
-            best = "highest target that is certified"
-            rows.append([text("best_target", best), shown_number(self.best_target, 3)])
-        return [Table(self.sentence, ("quantity", "value"), rows)]
+            names["best_target"] = "highest target that is certified"
+        return [quantities(self, self.sentence, names, {"best_target": 3})]
 
 
 class SelectiveClassifier(Saved):

@@ -165,13 +165,22 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
 
 def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
     """Average confidence and correctness by cell."""
-    nodes = np.bincount(cell, minlength=n_cells)
-    sums = (
-        np.bincount(cell, weights=confidence, minlength=n_cells),
-        np.bincount(cell, weights=correct, minlength=n_cells),
-    )
-    means = np.divide(sums, nodes, out=np.full((2, n_cells), np.nan), where=nodes > 0)
-    return Cells(nodes, *means)
+    return cells_of_sums(sums_by_cell(confidence, correct, cell, n_cells))
+
+
+def sums_by_cell(
+    confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int
+) -> FloatArray:
+    """Return the number of nodes, of confidence and of hits in each cell: (3, n_cells)."""
+    weights = (None, confidence, correct)
+    return np.stack([np.bincount(cell, each, n_cells) for each in weights]).astype(np.float64)
+
+
+def cells_of_sums(sums: FloatArray) -> Cells:
+    """Return the cells of :func:`sums_by_cell`, which may be added up over batches of nodes."""
+    nodes = sums[0]
+    means = np.divide(sums[1:], nodes, out=np.full(sums[1:].shape, np.nan), where=nodes > 0)
+    return Cells(nodes.astype(np.int64), *means)
 
 
 def error_of(cells: Cells, norm: Norm = "l1") -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.errors import InputError
 
@@ -61,11 +61,11 @@ def clopper_pearson(
     if (hits < 0).any() or (hits > n).any():
         raise InputError("successes has entries below 0 or above trials; expected 0 to trials.")
     tail = 0.5 * (1.0 - level)
-    low, high = np.zeros(n.shape), np.ones(n.shape)
-    some, some_missed = hits > 0, hits < n
-    low[some] = betaincinv(hits[some], n[some] - hits[some] + 1.0, tail)
-    high[some_missed] = betaincinv(
-        hits[some_missed] + 1.0, n[some_missed] - hits[some_missed], 1.0 - tail
-    )
-    low[n == 0] = high[n == 0] = np.nan
-    return low, high
+    high = np.where(hits < n, betaincinv(hits + 1.0, np.maximum(n - hits, 1), 1.0 - tail), 1.0)
+    return lower_limit(hits, n, tail), np.where(n == 0, np.nan, high)
+
+
+def lower_limit(hits: IntArray, n: IntArray, tail: float) -> FloatArray:
+    """Return the probability under which so many hits or more have the chance ``tail``."""
+    limit = betaincinv(np.maximum(hits, 1), n - hits + 1.0, tail)
+    return np.where(n == 0, np.nan, np.where(hits == 0, 0.0, limit))

@@ -1,7 +1,8 @@
 """How much of a calibration error is noise: its floor under perfect calibration, its interval.
 
-Floor, p-value and interval come from random draws (1,000 by default), so they carry the sampling
-error of that many draws. :mod:`gnncal.metrics.floor` computes a floor without sampling.
+P-value and interval come from random draws (1,000 by default), so they carry the sampling error of
+that many draws. The floor is that of :mod:`gnncal.metrics.floor`, which does not sample. Only where
+that one is not defined, for smooth errors and other norms than l1, is it the mean of the draws.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gnncal.metrics.binning import (
     bin_index,
     combine,
 )
+from gnncal.metrics.floor import floor_of_cells
 from gnncal.metrics.groups import check_groups
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothed, smoothing_cell, spectrum_of
@@ -48,7 +50,7 @@ class CalibrationEstimate:
     value : float
         The error, computed from the nodes as they are.
     floor : float
-        Its mean over draws in which these very probabilities are perfectly calibrated.
+        Its mean if these very probabilities were perfectly calibrated.
     p_value : float
         How often a perfectly calibrated model would show at least this error.
     low, high : float
@@ -102,7 +104,9 @@ def estimate_calibration_error(
     end is never below the one that an error typical of no true gaps would give, so a lucky sample
     does not pass for a certain one.
 
-    Floor and p-value come from labels drawn from the probabilities. Below 20,000 nodes the label of
+    With ``norm="l1"`` the floor of bins and groups is computed without sampling, as
+    :func:`calibration_floor` does it. The p-value, and the floor of everything else, come from
+    labels drawn from the probabilities. Below 20,000 nodes the label of
     every node is drawn. From there on, for ``"confidence"`` and ``"groups"``, a cell of at least
     2,000 nodes is drawn as one number: its hits as normal, or its misses as Poisson where their
     variance is below 100; the noise of the interval is drawn as one normal vector. These are
@@ -184,7 +188,7 @@ def _estimate(
     exceeding = (chance >= value - SMALLEST_ERROR).sum()
     return CalibrationEstimate(
         value=value,
-        floor=float(chance.mean()),
+        floor=layout.floor() if norm == "l1" and not layout.is_smooth else float(chance.mean()),
         p_value=float((1 + exceeding) / (1 + n_resamples)),
         low=low,
         high=high,
@@ -270,6 +274,11 @@ class _Layout:
         by_block = gap.T.reshape(sums.shape[1], self.n_blocks, -1)
         share = (self.count / self.n_nodes).reshape(self.n_blocks, -1)
         return combine(by_block, share, norm).mean(axis=1)
+
+    def floor(self) -> float:
+        """Mean error under perfect calibration; classes share labels, but a mean does not mind."""
+        cell = np.repeat(np.arange(len(self.count)), self.count.astype(np.int64))
+        return floor_of_cells(self.confidence[self.cells.indices], cell).mean
 
     def linear(self, sums: FloatArray, value: float) -> FloatArray:
         """Cell sums as they enter the norm of an error whose value is ``value``.

@@ -1,7 +1,7 @@
 """Metrics from sums: by bin of confidence and by degree, before and after calibration.
 
 Everything is a sum over test nodes, so an engine adds it up wherever the rows are, and a few
-hundred numbers come back.
+hundred numbers come back; more only for the floors of cells with few doubtful nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.formulas.probability import SMALLEST_PROBABILITY
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
-from gnncal.metrics.floor import NoiseFloor
+from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits
 from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.engines import Engine
 from gnncal.scale.nodes import at_class, shifted_logits, total
@@ -22,6 +22,7 @@ from gnncal.scale.summary import DegreeBlocks, Measured
 
 SIDES = ("before", "after")
 Sums = dict[str, FloatArray]
+EDGES = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
 
 
 def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
@@ -64,15 +65,23 @@ def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
 def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:
     """Return every metric of both sides, and the paired differences, from three group-bys.
 
-    Both are empty if there is no row.
+    Floors of cells with few doubtful nodes take one more each. Both are empty if there is no row.
     """
     by_degree = _fetch(engine, rows, rows["in_degree"], SIDES)
     measured: dict[str, Measured] = {}
     if by_degree["key"].size == 0:
         return measured, {}
+    n = float(by_degree["count"].sum())
     for side in SIDES:
-        bins = _fetch(engine, rows, _bin(rows[f"confidence_{side}"]), (side,))
-        measured[side] = _measured(side, bins, by_degree)
+        in_bin = _cell(rows[f"confidence_{side}"], EDGES[1:-1])
+        bins = _fetch(engine, rows, in_bin, (side,))
+        share = np.eye(DEFAULT_BINS)[bins["key"].astype(np.int64)]
+        floor = _floor(engine, rows, side, in_bin, share, bins[f"variance_{side}"], n)
+        blocks = degree_blocks_of(by_degree, side)
+        last, shares = blocks.runs()
+        in_run = _cell(rows["in_degree"], last)
+        degree_floor = _floor(engine, rows, side, in_run, shares, blocks.variance, n)
+        measured[side] = _measured(side, bins, blocks, floor, degree_floor)
     return measured, differences_of(by_degree)
 
 
@@ -82,10 +91,9 @@ def _at_least(value: Any, floor: float) -> Any:
     return ibis.greatest(value, floor)
 
 
-def _bin(confidence: Any) -> Any:
-    """Return the bin (b/B, (b+1)/B] of a confidence; the edges are those of `bin_edges`."""
-    edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")[1:-1]
-    return total([(confidence > float(edge)).cast("int32") for edge in edges])
+def _cell(values: Any, edges: FloatArray) -> Any:
+    """Return how many edges lie below: the cell of each value, whose upper end belongs to it."""
+    return total([(values > float(edge)).cast("int32") for edge in edges])
 
 
 def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
@@ -106,10 +114,11 @@ def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
     return {name: table[name].to_numpy().astype(np.float64) for name in table.column_names}
 
 
-def _measured(side: str, bins: Sums, by_degree: Sums) -> Measured:
+def _measured(
+    side: str, bins: Sums, blocks: _Blocks, floor: NoiseFloor, degree_floor: NoiseFloor
+) -> Measured:
     n = float(bins["count"].sum())
     filled = bins["key"].astype(np.int64)
-    edges = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
 
     def spread(values: FloatArray) -> FloatArray:
         """Return one entry for each bin; empty bins were not among the groups."""
@@ -123,12 +132,9 @@ def _measured(side: str, bins: Sums, by_degree: Sums) -> Measured:
             count.astype(np.int64),
             spread(bins[f"confidence_{side}"]) / count,
             spread(bins["hit"]) / count,
-            edges[:-1],
-            edges[1:],
+            EDGES[:-1],
+            EDGES[1:],
         )
-    blocks = degree_blocks_of(by_degree, side)
-    floor = floor_of(bins[f"variance_{side}"], n)
-    degree_floor = floor_of(blocks.variance, n)
     return Measured(
         n_nodes=int(n),
         accuracy=float(bins["hit"].sum() / n),
@@ -156,6 +162,11 @@ class _Blocks:
         self.confidence = share @ sums[f"confidence_{side}"]
         self.variance = share @ sums[f"variance_{side}"]
 
+    def runs(self) -> tuple[FloatArray, FloatArray]:
+        """Return the last of each run of degrees with equal shares, and these by block and run."""
+        is_last = np.append((np.diff(self.share, axis=1) != 0).any(axis=0), True)
+        return self.degree[is_last], self.share[:, is_last]
+
     def as_cells(self) -> DegreeBlocks:
         present = self.share > 0
         low = [float(self.degree[row].min()) for row in present]
@@ -182,15 +193,38 @@ def degree_blocks_of(sums: Sums, side: str) -> _Blocks:
     return _Blocks(np.maximum(overlap, 0.0) / sums["count"], sums, side)
 
 
-def floor_of(variance: FloatArray, n_nodes: float) -> NoiseFloor:
-    """Compute the error that perfect calibration would show, from the variance in each cell.
+def _floor(
+    engine: Engine,
+    rows: Any,
+    side: str,
+    key: Any,
+    share: FloatArray,
+    variance: FloatArray,
+    n_nodes: float,
+) -> NoiseFloor:
+    """Compute the error that perfect calibration would show in cells of this variance.
 
-    The number of hits in a cell is taken as normal, as :mod:`gnncal.metrics.floor` does from a
-    variance of 16 on. Below, the mean deviation is at most twice the variance.
+    ``share`` (n_cells, n_keys) says how much of the nodes of a key is in each cell. Where the
+    variance is small, the floor needs the confidences too: nodes of one key that are in the same
+    fine part of the axis take the mean of theirs.
     """
-    deviation = np.minimum(np.sqrt(2.0 * variance / np.pi), 2.0 * variance)
-    spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
-    return NoiseFloor(float(deviation.sum() / n_nodes), float(spread / n_nodes))
+    small = share[variance < LARGE_VARIANCE].any(axis=0)
+    index, chance, count = np.empty(0, np.int64), np.empty(0), np.empty(0)
+    if small.any():
+        confidence = rows[f"confidence_{side}"]
+        fine = (confidence * float(DEFAULT_BINS * FINE_CELLS)).floor().cast("int64")
+        keyed = rows.mutate(key=key, fine=fine, confidence=confidence)
+        keyed = keyed.filter(keyed["key"].isin(np.flatnonzero(small).tolist()))
+        sums = {"count": keyed.count(), "confidence": keyed["confidence"].sum()}
+        table = engine.fetch(keyed.group_by("key", "fine").aggregate(**sums))
+        index = table["key"].to_numpy()
+        count = table["count"].to_numpy().astype(np.float64)
+        chance = np.minimum(table["confidence"].to_numpy() / count, 1.0)
+    cells = []
+    for in_cell, spread in zip(share, variance, strict=True):
+        chosen = in_cell[index] > 0
+        cells.append(Hits(float(spread), chance[chosen], (in_cell[index] * count)[chosen]))
+    return floor_of_hits(cells, n_nodes)
 
 
 def differences_of(sums: Sums) -> dict[str, Difference]:

@@ -151,11 +151,7 @@ class Run:
             before=sides.get("before"),
             after=after,
             differences=differences,
-            learned={
-                name.rstrip("_"): value
-                for name in fitted.learned
-                if isinstance(value := getattr(fitted, name), bool | int | float | str)
-            },
+            learned=fitted._learned_values(),
             skipped=[asdict(bad) for bad in self.bad],
             notes=self.notes,
             seconds=dict(self.progress.seconds),

@@ -1,8 +1,9 @@
 """gnncal's metrics as ``torchmetrics.Metric``: update batch by batch, compute once.
 
 Here are the metrics that torchmetrics lacks, and the calibration error. torchmetrics has bins
-[lower, upper) with a bin of its own for a confidence of exactly 1; gnncal has (lower, upper]. Most
-metrics keep sums only. Rows are labelled nodes.
+[lower, upper) with a bin of its own for a confidence of exactly 1; gnncal has (lower, upper]. Every
+number is computed by :mod:`gnncal.metrics`; a class here says what is kept between batches. Most
+keep sums only. Rows are labelled nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.errors import require
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
@@ -22,25 +23,22 @@ from gnncal.metrics.binning import (
     Norm,
     bin_edges,
     bin_index,
-    combine,
+    cells_of_sums,
+    error_of,
     fill_cells,
+    sums_by_cell,
 )
-from gnncal.metrics.floor import (
-    LARGE_VARIANCE,
-    N_FREQUENCIES,
-    NODES_PER_BLOCK,
-    TURN,
-    mean_absolute_deviation,
-)
+from gnncal.metrics.floor import FINE_CELLS, fine_sums, floor_of_fine_sums
 from gnncal.metrics.groups import DEGREE_BLOCKS, degree_blocks
-from gnncal.metrics.outcomes import Outcomes, check_outcomes, confidence_and_correctness
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.risk_coverage import curve_of
-from gnncal.metrics.scoring import log_losses, squared_errors
 from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothing_cell
+from gnncal.metrics.table import METRICS
 
 require("torchmetrics", extra="torchmetrics", purpose="gnncal.torch.metrics")
 
 from torchmetrics import Metric, MetricCollection  # noqa: E402
+from torchmetrics.utilities import dim_zero_cat  # noqa: E402
 
 __all__ = [
     "AURC",
@@ -54,38 +52,19 @@ __all__ = [
     "calibration_metrics",
 ]
 
-NORMAL_SIZES = N_FREQUENCIES // 2 + 1  # frequencies of a real sum that differ
-
 
 class NodeMetric(Metric):
-    """Base of the metrics here: sums of float64 on the metric's device."""
+    """Base of the metrics here. It keeps sums of the given shape, or else numbers of each node."""
 
     full_state_update: ClassVar[bool] = False
     is_differentiable: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
+    kept: Tensor | list[Tensor]
 
-    def _keep_sum(self, name: str, *shape: int) -> None:
-        zeros = torch.zeros(shape, dtype=torch.float64)
-        self.add_state(name, zeros, dist_reduce_fx="sum")
-
-    def _add(self, name: str, values: Any) -> None:
-        state: Tensor = getattr(self, name)
-        state += torch.as_tensor(np.asarray(values, dtype=np.float64)).to(state.device)
-
-    def _sum(self, name: str) -> FloatArray:
-        return as_numpy(getattr(self, name))
-
-    def _scalar(self, value: Any) -> Tensor:
-        return torch.tensor(float(value), device=self.device)
-
-
-class MeanScore(NodeMetric):
-    """The mean of a number that each node has."""
-
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *shape: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._keep_sum("total")
-        self._keep_sum("n_nodes")
+        sums = torch.zeros(shape, dtype=torch.float64)
+        self.add_state("kept", sums if shape else [], dist_reduce_fx="sum" if shape else "cat")
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
         """Add nodes.
@@ -98,12 +77,10 @@ class MeanScore(NodeMetric):
             Classes 0..K-1.
 
         """
-        scores = self._scores(labels, probs)
-        self._add("total", scores.sum())
-        self._add("n_nodes", len(scores))
+        self._add(Outcomes(labels, probs))
 
     def compute(self) -> Tensor:
-        """Return the mean over all nodes so far.
+        """Return the metric of all nodes so far.
 
         Returns
         -------
@@ -111,10 +88,36 @@ class MeanScore(NodeMetric):
             One number.
 
         """
-        return self._scalar(self._sum("total") / self._sum("n_nodes"))
+        return torch.tensor(float(self._of(as_numpy(dim_zero_cat(self.kept)))), device=self.device)
+
+    def _add(self, outcomes: Outcomes) -> None:
+        part = torch.from_numpy(self._part(outcomes)).to(self.device)
+        if isinstance(self.kept, list):
+            self.kept.append(part)
+        else:
+            self.kept += part
 
     @abstractmethod
-    def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray: ...
+    def _part(self, outcomes: Outcomes) -> FloatArray: ...
+
+    @abstractmethod
+    def _of(self, kept: FloatArray) -> Any: ...
+
+
+class MeanScore(NodeMetric):
+    """A metric of the table that is the mean of a number that each node has."""
+
+    score: ClassVar[str]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(2, **kwargs)
+
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        scores = METRICS[self.score].per_node(outcomes)  # type: ignore[misc]
+        return np.array([scores.sum(), len(scores)])
+
+    def _of(self, kept: FloatArray) -> Any:
+        return kept[0] / kept[1]
 
 
 class NegativeLogLikelihood(MeanScore):
@@ -136,8 +139,7 @@ class NegativeLogLikelihood(MeanScore):
 
     """
 
-    def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray:
-        return log_losses(Outcomes(labels, probs))
+    score: ClassVar[str] = "nll"
 
 
 class BrierScore(MeanScore):
@@ -159,8 +161,7 @@ class BrierScore(MeanScore):
 
     """
 
-    def _scores(self, labels: Tensor, probs: Tensor) -> FloatArray:
-        return squared_errors(Outcomes(labels, probs))
+    score: ClassVar[str] = "brier"
 
 
 class CalibrationError(NodeMetric):
@@ -188,177 +189,14 @@ class CalibrationError(NodeMetric):
 
     def __init__(self, n_bins: int = DEFAULT_BINS, norm: Norm = "l1", **kwargs: Any) -> None:
         N_BINS.check("n_bins", n_bins)
-        super().__init__(**kwargs)
-        self.edges, self.norm = bin_edges(np.empty(0), n_bins, "uniform"), norm
-        for name in ("count", "confidence", "correct"):
-            self._keep_sum(name, n_bins)
+        super().__init__(3, n_bins, **kwargs)
+        self.norm: Norm = norm
 
-    def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes.
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        return _sums_by_bin(outcomes.confidence, outcomes.correct, np.shape(self.kept)[-1])
 
-        Parameters
-        ----------
-        probs : torch.Tensor of shape (n, n_classes)
-            Probabilities; rows sum to one.
-        labels : torch.Tensor of shape (n,)
-            Classes 0..K-1.
-
-        """
-        confidence, correct = confidence_and_correctness(labels, probs)
-        cell, n_bins = bin_index(confidence, self.edges), len(self.edges) - 1
-        self._add("count", np.bincount(cell, minlength=n_bins))
-        self._add("confidence", np.bincount(cell, confidence, n_bins))
-        self._add("correct", np.bincount(cell, correct, n_bins))
-
-    def compute(self) -> Tensor:
-        """Return the error over all nodes so far.
-
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        count = self._sum("count")
-        gap = (self._sum("confidence") - self._sum("correct")) / np.maximum(count, 1)
-        return self._scalar(combine(gap, count / count.sum(), self.norm))
-
-
-class CalibrationFloor(NodeMetric):
-    """The ECE that the same confidences would show if they were perfectly calibrated.
-
-    It does not depend on the order and size of the batches: what is kept is the logarithm of the
-    characteristic function of the number of hits in each bin, which is a sum over nodes.
-
-    Parameters
-    ----------
-    n_bins : int, default=15
-        Number of bins.
-    **kwargs : Any
-        Arguments of ``torchmetrics.Metric``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gnncal.torch.metrics import CalibrationFloor
-    >>> metric = CalibrationFloor()
-    >>> metric.update(torch.tensor([[0.5, 0.5]] * 4))
-    >>> round(float(metric.compute()), 4)
-    0.1875
-
-    """
-
-    def __init__(self, n_bins: int = DEFAULT_BINS, **kwargs: Any) -> None:
-        N_BINS.check("n_bins", n_bins)
-        super().__init__(**kwargs)
-        self.edges = bin_edges(np.empty(0), n_bins, "uniform")
-        for name in ("count", "mean", "variance"):
-            self._keep_sum(name, n_bins)
-        for name in ("log_size", "angle"):
-            self._keep_sum(name, n_bins, NORMAL_SIZES)
-
-    def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
-        """Add nodes.
-
-        Parameters
-        ----------
-        probs : torch.Tensor of shape (n, n_classes)
-            Probabilities; rows sum to one.
-        labels : torch.Tensor of shape (n,), optional
-            Labels, which play no part.
-
-        """
-        confidence = np.minimum(as_numpy(probs).max(axis=1).astype(np.float64), 1.0)
-        cell, n_bins = bin_index(confidence, self.edges), len(self.edges) - 1
-        for start in range(0, len(cell), NODES_PER_BLOCK):
-            block = slice(start, start + NODES_PER_BLOCK)
-            self._add_block(confidence[block], cell[block], n_bins)
-
-    def compute(self) -> Tensor:
-        """Return the mean of the error under perfect calibration.
-
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        transform = np.exp(self._sum("log_size") + 1j * self._sum("angle"))
-        parts = zip(self._sum("mean"), self._sum("variance"), transform, strict=True)
-        total = sum(mean_absolute_deviation(*part) for part in parts)
-        return self._scalar(total / self._sum("count").sum())
-
-    def _add_block(self, chances: FloatArray, cell: IntArray, n_bins: int) -> None:
-        variance = self._sum("variance").copy()
-        self._add("count", np.bincount(cell, minlength=n_bins))
-        self._add("mean", np.bincount(cell, chances, n_bins))
-        self._add("variance", np.bincount(cell, chances * (1.0 - chances), n_bins))
-        size, angle = np.zeros((2, n_bins, NORMAL_SIZES))
-        for b in np.flatnonzero(variance < LARGE_VARIANCE):  # beyond, the sum is normal
-            factor = 1.0 + chances[cell == b, None] * TURN
-            with np.errstate(divide="ignore"):  # a factor of zero makes the product zero
-                size[b] = np.log(np.abs(factor)).sum(axis=0)
-            angle[b] = np.angle(factor).sum(axis=0)
-        self._add("log_size", size)
-        self._add("angle", angle)
-
-
-class SmoothCalibrationError(NodeMetric):
-    """The smooth calibration error, which needs no bins.
-
-    Parameters
-    ----------
-    **kwargs : Any
-        Arguments of ``torchmetrics.Metric``.
-
-    References
-    ----------
-    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing" (ICLR
-    2024).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gnncal.torch.metrics import SmoothCalibrationError
-    >>> metric = SmoothCalibrationError()
-    >>> metric.update(torch.tensor([[0.9, 0.1]] * 4), torch.tensor([0, 0, 0, 1]))
-    >>> round(float(metric.compute()), 2)
-    0.15
-
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._keep_sum("mass", N_CELLS)
-        self._keep_sum("n_nodes")
-
-    def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes.
-
-        Parameters
-        ----------
-        probs : torch.Tensor of shape (n, n_classes)
-            Probabilities; rows sum to one.
-        labels : torch.Tensor of shape (n,)
-            Classes 0..K-1.
-
-        """
-        confidence, correct = confidence_and_correctness(labels, probs)
-        cell = smoothing_cell(confidence)
-        self._add("mass", np.bincount(cell, correct - confidence, N_CELLS))
-        self._add("n_nodes", len(cell))
-
-    def compute(self) -> Tensor:
-        """Return the error over all nodes so far.
-
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        mass = self._sum("mass") / self._sum("n_nodes")
-        return self._scalar(smooth_error(mass[:, None])[0])
+    def _of(self, kept: FloatArray) -> Any:
+        return error_of(cells_of_sums(kept), self.norm)
 
 
 class ClasswiseCalibrationError(NodeMetric):
@@ -386,67 +224,107 @@ class ClasswiseCalibrationError(NodeMetric):
 
     def __init__(self, n_classes: int, n_bins: int = DEFAULT_BINS, **kwargs: Any) -> None:
         N_BINS.check("n_bins", n_bins)
-        super().__init__(**kwargs)
-        self.edges = bin_edges(np.empty(0), n_bins, "uniform")
-        for name in ("count", "confidence", "correct"):
-            self._keep_sum(name, n_classes, n_bins)
+        super().__init__(n_classes, 3, n_bins, **kwargs)
 
-    def update(self, probs: Tensor, labels: Tensor) -> None:
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        columns = enumerate(outcomes.probs.T.astype(np.float64))
+        n_bins = np.shape(self.kept)[-1]
+        return np.stack([_sums_by_bin(p, outcomes.labels == c, n_bins) for c, p in columns])
+
+    def _of(self, kept: FloatArray) -> Any:
+        return np.mean([error_of(cells_of_sums(of_class)) for of_class in kept])
+
+
+def _sums_by_bin(confidence: FloatArray, correct: Any, n_bins: int) -> FloatArray:
+    cell = bin_index(confidence, bin_edges(confidence, n_bins, "uniform"))
+    return sums_by_cell(confidence, correct, cell, n_bins)
+
+
+class CalibrationFloor(NodeMetric):
+    """The ECE that the same confidences would show if they were perfectly calibrated.
+
+    It does not depend on the order and size of the batches: what is kept are the numbers of nodes
+    in fine cells of confidence and their mean, which give the floor to about 1e-4 of itself.
+
+    Parameters
+    ----------
+    n_bins : int, default=15
+        Number of bins.
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import CalibrationFloor
+    >>> metric = CalibrationFloor()
+    >>> metric.update(torch.tensor([[0.5, 0.5]] * 4))
+    >>> round(float(metric.compute()), 4)
+    0.1875
+
+    """
+
+    def __init__(self, n_bins: int = DEFAULT_BINS, **kwargs: Any) -> None:
+        N_BINS.check("n_bins", n_bins)
+        super().__init__(2, n_bins, FINE_CELLS, **kwargs)
+
+    def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
         """Add nodes.
 
         Parameters
         ----------
         probs : torch.Tensor of shape (n, n_classes)
             Probabilities; rows sum to one.
-        labels : torch.Tensor of shape (n,)
-            Classes 0..K-1.
+        labels : torch.Tensor of shape (n,), optional
+            Labels, which play no part.
 
         """
-        truth, checked = check_outcomes(labels, probs)
-        n_bins = len(self.edges) - 1
-        sums = []
-        for c, column in enumerate(checked.T.astype(np.float64)):
-            cell = bin_index(column, self.edges)
-            count = np.bincount(cell, minlength=n_bins)
-            hits = np.bincount(cell, truth == c, n_bins)
-            sums.append((count, np.bincount(cell, column, n_bins), hits))
-        for i, name in enumerate(("count", "confidence", "correct")):
-            self._add(name, [each[i] for each in sums])
+        super().update(probs, torch.zeros(len(probs), dtype=torch.int64))
 
-    def compute(self) -> Tensor:
-        """Return the error over all nodes so far.
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        return fine_sums(outcomes.confidence, np.shape(self.kept)[1])
 
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        count = self._sum("count")
-        gap = (self._sum("confidence") - self._sum("correct")) / np.maximum(count, 1)
-        return self._scalar(combine(gap, count / count[0].sum(), "l1").mean())
+    def _of(self, kept: FloatArray) -> Any:
+        return floor_of_fine_sums(kept).mean
 
 
-class RankedMetric(NodeMetric):
-    """A metric that compares nodes with each other, so it keeps two or three numbers of each."""
+class SmoothCalibrationError(NodeMetric):
+    """The smooth calibration error, which needs no bins.
 
-    kept: ClassVar[tuple[str, ...]] = ("confidence", "correct")
+    Parameters
+    ----------
+    **kwargs : Any
+        Arguments of ``torchmetrics.Metric``.
+
+    References
+    ----------
+    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing" (ICLR
+    2024).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnncal.torch.metrics import SmoothCalibrationError
+    >>> metric = SmoothCalibrationError()
+    >>> metric.update(torch.tensor([[0.9, 0.1]] * 4), torch.tensor([0, 0, 0, 1]))
+    >>> round(float(metric.compute()), 2)
+    0.15
+
+    """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        for name in self.kept:
-            self.add_state(name, [], dist_reduce_fx="cat")
+        super().__init__(3, N_CELLS, **kwargs)
 
-    def _append(self, **values: Any) -> None:
-        for name, array in values.items():
-            getattr(self, name).append(torch.as_tensor(as_numpy(array)).to(self.device))
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        confidence, correct = outcomes.confidence, outcomes.correct
+        return sums_by_cell(confidence, correct, smoothing_cell(confidence), N_CELLS)
 
-    def _all(self, name: str) -> Any:
-        state = getattr(self, name)
-        return as_numpy(torch.cat(state) if isinstance(state, list) else state)
+    def _of(self, kept: FloatArray) -> Any:
+        count, confidence, correct = kept
+        return smooth_error((correct - confidence)[:, None] / count.sum())[0]
 
 
-class AURC(RankedMetric):
+class AURC(NodeMetric):
     """Area under the risk-coverage curve: the mean risk over all coverages.
 
     Parameters
@@ -465,33 +343,17 @@ class AURC(RankedMetric):
 
     """
 
-    def update(self, probs: Tensor, labels: Tensor) -> None:
-        """Add nodes.
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
 
-        Parameters
-        ----------
-        probs : torch.Tensor of shape (n, n_classes)
-            Probabilities; rows sum to one.
-        labels : torch.Tensor of shape (n,)
-            Classes 0..K-1.
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        return np.column_stack([outcomes.confidence, outcomes.correct])
 
-        """
-        confidence, correct = confidence_and_correctness(labels, probs)
-        self._append(confidence=confidence, correct=correct)
-
-    def compute(self) -> Tensor:
-        """Return the area over all nodes so far.
-
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        return self._scalar(curve_of(self._all("confidence"), self._all("correct")).risk.mean())
+    def _of(self, kept: FloatArray) -> Any:
+        return curve_of(*kept.T).risk.mean()
 
 
-class DegreeCalibrationError(RankedMetric):
+class DegreeCalibrationError(NodeMetric):
     """The calibration error over blocks of nodes of similar in-degree.
 
     Parameters
@@ -512,13 +374,13 @@ class DegreeCalibrationError(RankedMetric):
 
     """
 
-    kept: ClassVar[tuple[str, ...]] = ("confidence", "correct", "in_degree")
-
     def __init__(self, n_blocks: int = DEGREE_BLOCKS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.n_blocks = n_blocks
 
-    def update(self, probs: Tensor, labels: Tensor, in_degree: Tensor) -> None:
+    def update(  # type: ignore[override]
+        self, probs: Tensor, labels: Tensor, in_degree: Tensor
+    ) -> None:
         """Add nodes.
 
         Parameters
@@ -531,21 +393,16 @@ class DegreeCalibrationError(RankedMetric):
             In-degree of each node.
 
         """
-        confidence, correct = confidence_and_correctness(labels, probs)
-        self._append(confidence=confidence, correct=correct, in_degree=in_degree)
+        self._add(Outcomes(labels, probs, in_degree))
 
-    def compute(self) -> Tensor:
-        """Return the error over all nodes so far.
+    def _part(self, outcomes: Outcomes) -> FloatArray:
+        degree = as_numpy(outcomes.in_degree)
+        return np.column_stack([outcomes.confidence, outcomes.correct, degree])
 
-        Returns
-        -------
-        torch.Tensor
-            One number.
-
-        """
-        block = degree_blocks(self._all("in_degree"), n_blocks=self.n_blocks)
-        cells = fill_cells(self._all("confidence"), self._all("correct"), block, block.max() + 1)
-        return self._scalar(combine(cells.gap, cells.count / len(block), "l1"))
+    def _of(self, kept: FloatArray) -> Any:
+        confidence, correct, degree = kept.T
+        block = degree_blocks(degree, n_blocks=self.n_blocks)
+        return error_of(fill_cells(confidence, correct, block, block.max() + 1))
 
 
 def calibration_metrics(prefix: str | None = None) -> MetricCollection:

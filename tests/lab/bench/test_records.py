@@ -42,7 +42,7 @@ def test_a_record_without_a_schema_number_is_of_the_first(tmp_path):
     del entry["schema"]
     write(tmp_path, entry)
     (found,) = read_records(tmp_path).values()
-    assert (found.schema, SCHEMA) == (1, 2)
+    assert (found.schema, SCHEMA) == (1, 3)
 
 
 def test_a_line_that_is_no_record_is_passed_over(tmp_path):
@@ -70,7 +70,7 @@ def test_an_absent_metric_is_not_a_number_and_fills_no_table(tmp_path):
 
 def test_what_is_not_finite_is_left_out_of_a_record(source, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "gnncal.lab.bench.measure.measure_all", lambda *a, **k: {"ece": 0.5, "nll": math.inf}
+        "gnncal.lab.bench.measure.measures_of", lambda *a, **k: {"ece": 0.5, "nll": math.inf}
     )
     assert run_plan(PLAN, source, tmp_path).failed == 0
     (found,) = read_records(tmp_path).values()

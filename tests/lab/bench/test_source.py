@@ -40,10 +40,10 @@ def digests(package, file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("classifiers/gcn.py", ".relu()", ".tanh()"),
-        ("classifiers/training.py", "epoch += 1", "epoch += 2"),
-        ("classifiers/catalogue.py", "manual_seed(seed)", "manual_seed(seed + 1)"),
-        ("datasets/splits.py", "0.2 * n_nodes", "0.3 * n_nodes"),
+        ("lab/classifiers/gcn.py", ".relu()", ".tanh()"),
+        ("lab/classifiers/training.py", "epoch += 1", "epoch += 2"),
+        ("lab/classifiers/backbones.py", "manual_seed(seed)", "manual_seed(seed + 1)"),
+        ("lab/datasets/splits.py", "0.2 * n_nodes", "0.3 * n_nodes"),
     ],
 )
 def test_another_training_is_another_digest(package, file, old, new):
@@ -61,12 +61,12 @@ def test_code_that_the_networks_import_counts_too(package):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("classifiers/gat.py", "import torch\n", "import torch\n\nX = 1\n"),
-        ("classifiers/training.py", '"""', '"""Another sentence. '),
-        ("classifiers/gcn.py", "\n\n\n", "\n\n\n# a remark\n"),
-        ("classifiers/catalogue.py", '"gat": "GAT"', '"gat": "GAT", "mlp": "MLP"'),
+        ("lab/classifiers/gat.py", "import torch\n", "import torch\n\nX = 1\n"),
+        ("lab/classifiers/training.py", '"""', '"""Another sentence. '),
+        ("lab/classifiers/gcn.py", "\n\n\n", "\n\n\n# a remark\n"),
+        ("lab/classifiers/backbones.py", '"gat": "GAT"', '"gat": "GAT", "mlp": "MLP"'),
         ("metrics/calibration.py", '"""', '"""Another sentence. '),
-        ("bench/plan.py", "import annotations", "import annotations\n\nX = 1\n"),
+        ("lab/bench/plan.py", "import annotations", "import annotations\n\nX = 1\n"),
     ],
 )
 def test_what_cannot_change_logits_does_not_change_the_digest(package, file, old, new):
@@ -91,6 +91,6 @@ def test_every_module_that_a_training_imports_counts(backbone):
     code += "print(*(m for m in sys.modules if m.startswith('gnncal.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("gnncal.") for name in done.stdout.split()}
-    followed = {name for name in loaded if name.startswith(("classifiers.", "tensors."))}
-    by_settings = {"classifiers.settings", "classifiers.catalogue"}
+    followed = {name for name in loaded if name.startswith(source.FOLLOWED)}
+    by_settings = {"lab.classifiers.settings", "lab.classifiers.backbones"}
     assert set(source.training_modules(backbone)) == followed - by_settings

@@ -170,16 +170,10 @@ def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
 
 def _learned(calibrator: Calibrator) -> dict[str, Any]:
     """Return the numbers that a fit found: scalars, and arrays if they are short."""
-    learned = {
-        name: getattr(calibrator, name, None)
-        for name in calibrator.learned
-        if name not in calibrator.fitted_graph_attributes and not name.endswith("fingerprint_")
-    }
     return {
-        name: value
-        for name, value in learned.items()
-        if isinstance(value, int | float | str)
-        or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= LISTED_VALUES)
+        f"{name}_": value
+        for name, value in calibrator._learned_values(LISTED_VALUES).items()
+        if f"{name}_" not in calibrator.fitted_graph_attributes and not name.endswith("fingerprint")
     }
 
 

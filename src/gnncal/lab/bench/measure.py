@@ -117,13 +117,8 @@ def _sums(count: Any, mean: FloatArray) -> list[float]:
 
 
 def _fitted_numbers(calibrator: Calibrator) -> dict[str, Any]:
-    numbers = {
-        name.rstrip("_"): value.item() if isinstance(value, np.generic) else value
-        for name in calibrator.learned
-        if isinstance(value := getattr(calibrator, name), bool | int | float | np.generic)
-    }
     return {
         name: value
-        for name, value in numbers.items()
-        if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+        for name, value in calibrator._learned_values().items()
+        if not isinstance(value, str) and math.isfinite(value)
     }

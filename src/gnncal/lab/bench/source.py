@@ -14,11 +14,12 @@ PACKAGE = "gnncal"
 SUFFIXES = (".py", ".csv")  # code, and the paper's values
 # Functions beside the networks and their training loop that logits depend on.
 FUNCTIONS = {
-    "classifiers.catalogue": ("train_classifier", "_make"),
-    "datasets.splits": ("random_split",),
+    "lab.classifiers.backbones": ("train_classifier", "_make"),
+    "lab.datasets.splits": ("random_split",),
 }
-FOLLOWED = ("classifiers", "tensors")  # packages whose imports are followed
-SETTINGS = "classifiers.settings"  # those of a training are in the key of cached logits themselves
+# Modules whose imports are followed: the networks, and the sparse products they share.
+FOLLOWED = ("lab.classifiers.", "calibrators.neural.sparse", "calibrators.neural.features")
+SETTINGS = "lab.classifiers.settings"  # a training's are in the key of cached logits
 
 
 @cache
@@ -55,7 +56,7 @@ def training_source(backbone: str) -> str:
 def training_modules(backbone: str) -> list[str]:
     """Return the modules that train a backbone: its own, the loop, and what these import."""
     found: set[str] = set()
-    waiting = {"classifiers.training", f"classifiers.{backbone}"}
+    waiting = {"lab.classifiers.training", f"lab.classifiers.{backbone}"}
     while waiting:
         found |= waiting
         waiting = {name for module in waiting for name in _imports(module)} - found - {SETTINGS}
@@ -66,7 +67,7 @@ def _imports(module: str) -> set[str]:
     """Return the modules of the followed packages that a module imports from."""
     nodes = [node for node in ast.walk(_parse(module)) if isinstance(node, ast.ImportFrom)]
     names = {(node.module or "").removeprefix(f"{PACKAGE}.") for node in nodes}
-    return {name for name in names if name.partition(".")[0] in FOLLOWED and "." in name}
+    return {name for name in names if name.startswith(FOLLOWED)}
 
 
 def _parse(module: str) -> ast.Module:

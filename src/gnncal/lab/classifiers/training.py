@@ -1,4 +1,9 @@
-"""Full-batch training with early stopping."""
+"""Full-batch training with early stopping.
+
+The loop is not that of the neural calibrators. What is kept here includes the statistics of batch
+normalisation, a score may be that of the training pass, and only a lower one counts as better; the
+key of cached logits is a digest of this very code.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def run(
     from gnncal.lab.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal.lab.bench.runner import run_plan
 
-    check_folder(folder, inputs=[] if bundles is None else [bundles])
+    check_folder(folder)  # lines are only added, so the bundles may lie inside
     bundled = None if bundles is None else BundledLogits(bundles)
     provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
     found = None if bundled is None else _bundled_tasks(bundled)
@@ -138,7 +138,8 @@ def tables(
     from gnncal.lab.pages.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
-    check_folder(place, inputs=[folder])
+    if folder.is_dir() or destination is not None:  # else there are no records, which is said below
+        check_folder(place, inputs=[folder])
     wanted = _selection(datasets, backbones, methods, seeds)
     found = list(all_tables(folder, plain_name(reference), wanted))
     files = write_tables(found, place)
