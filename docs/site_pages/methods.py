@@ -1,8 +1,8 @@
-"""A page for each calibrator and their index, of docstrings, results and `when_to_use.toml`."""
+"""A page for each calibrator and their index, of docstrings and results."""
 
 from __future__ import annotations
 
-import tomllib
+import re
 from pathlib import Path
 
 from gnncal.calibrators.catalogue import CALIBRATORS
@@ -17,7 +17,6 @@ from site_pages.results import (
     read_method_results,
 )
 
-ADVICE = Path(__file__).with_name("when_to_use.toml")
 FITS = {
     "closed form": "in closed form",
     "convex": "convex, solved to its one minimum",
@@ -32,8 +31,9 @@ Every method takes the logits of a trained model and the labels of some nodes, a
 probabilities. Pass its name to `gnncal.calibrate(..., method="ts")`, to `gnncal calibrate
 --method ts`, or use the class.
 
-The default is [`structural`](structural.md). [All formulas in one table](../methods.md), with
-what each deviates in from its publication. [What the methods were compared on](../evidence.md).
+The default is [`structural`](structural.md). Each page has the formula, and what gnncal does
+otherwise than the publication. [How methods are fitted](../methods.md). [What they were compared
+on](../evidence.md).
 
 {table}
 
@@ -80,8 +80,9 @@ result = gnncal.calibrate(
    :no-index:
 ```
 
-[The formulas of all methods](../methods.md), and where each deviates from its publication.
+[How methods are fitted](../methods.md), and when labels do not determine a fit.
 """
+NO_ADVICE = "Its docstring does not say."
 NO_RESULTS = "There are no records of this method in `results/`."
 NOTES = """\
 GCN and GAT, converged fits, the same seeds for both methods; means and 95 % intervals over {n}
@@ -90,19 +91,13 @@ href="../leaderboard.html">every graph and method</a>.
 """
 
 
-def read_advice() -> dict[str, str]:
-    """Return when to use each method, by name."""
-    return tomllib.loads(ADVICE.read_text())
-
-
 def write_pages(folder: Path, results_folder: Path) -> None:
     """Write a page for every calibrator and ``index.md``; unchanged files are left alone."""
     folder.mkdir(exist_ok=True)
-    results, advice = read_method_results(results_folder), read_advice()
+    results = read_method_results(results_folder)
     methods = [describe(name) for name in CALIBRATORS]
     pages = {
-        f"{method.name}.md": method_page(method, advice[method.name], results.get(method.name))
-        for method in methods
+        f"{method.name}.md": method_page(method, results.get(method.name)) for method in methods
     }
     pages["index.md"] = index_page(methods, results)
     for old in set(folder.glob("*.md")) - {folder / name for name in pages}:
@@ -113,7 +108,7 @@ def write_pages(folder: Path, results_folder: Path) -> None:
             target.write_text(text)
 
 
-def method_page(method: MethodDescription, advice: str, results: MethodResults | None) -> str:
+def method_page(method: MethodDescription, results: MethodResults | None) -> str:
     """Return one method's page, in Markdown."""
     kind = CALIBRATORS[method.name]
     return PAGE.format(
@@ -124,9 +119,17 @@ def method_page(method: MethodDescription, advice: str, results: MethodResults |
         graph="yes" if method.needs_graph else "no",
         torch="yes" if method.needs_torch else "no",
         fit=FITS[kind.fitting],
-        advice=advice.strip(),
+        advice=linked(method.advice),
         results=results_section(method, results),
     )
+
+
+def linked(advice: str) -> str:
+    """Return advice with links from the names of other methods and pages."""
+    names = sorted(CALIBRATORS, key=len, reverse=True)
+    marked = re.sub(r"docs/(\w+)\.md", r"[\1](../\1.md)", advice)
+    pattern = rf"(?<![\w/\[(-])({'|'.join(map(re.escape, names))})(?![\w-])(?!\.md)"
+    return re.sub(pattern, r"[`\1`](\1.md)", marked) if advice else NO_ADVICE
 
 
 def results_section(method: MethodDescription, results: MethodResults | None) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import gnncal
+from gnncal.metrics import METRICS
 
 HEADING = """\
 API reference
@@ -47,10 +48,26 @@ def section(module: ModuleType) -> str:
     )
 
 
+def metrics_table() -> str:
+    """Return the table of metrics, in Markdown."""
+    head = (
+        "| name | shown as | better | noise floor | compared node by node |\n|---|---|---|---|---|"
+    )
+    rows = [
+        f"| `{name}` | {metric.heading} | {metric.better} | {'yes' if metric.floor else 'no'} "
+        f"| {'yes' if metric.per_node else 'no'} |"
+        for name, metric in METRICS.items()
+    ]
+    return "\n".join([head, *rows, ""])
+
+
 def write_index(folder: Path) -> None:
-    """Write ``index.rst``, from which Sphinx makes a page for each name."""
+    """Write ``index.rst``, from which Sphinx makes a page for each name, and the metrics' table."""
     folder.mkdir(exist_ok=True)
-    text = HEADING + "".join(section(module) for module in public_modules())
-    target = folder / "index.rst"
-    if not target.exists() or target.read_text() != text:  # unchanged pages are not built again
-        target.write_text(text)
+    index = HEADING + "".join(section(module) for module in public_modules())
+    for name, text in {"index.rst": index, "metrics_table.txt": metrics_table()}.items():
+        target = folder / name
+        if (
+            not target.exists() or target.read_text() != text
+        ):  # what is unchanged is not built again
+            target.write_text(text)

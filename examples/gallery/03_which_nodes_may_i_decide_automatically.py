@@ -60,8 +60,7 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
 # The curve shows the mistakes among the most confident nodes, against how many nodes they are.
 
 from gnncal.metrics import risk_coverage_curve
-from gnncal.plotting import draw_risk_coverage
-from gnncal.plotting.style import LINES
+from gnncal.plotting import LINES, draw_risk_coverage
 
 figure, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for line, (name, chosen) in zip(LINES, {"raw": raw, "calibrated": probs}.items(), strict=False):

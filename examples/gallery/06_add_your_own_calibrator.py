@@ -4,7 +4,8 @@ Add your own calibrator
 
 A calibrator is a class with two methods: one learns from the calibration nodes, one gives each node
 its temperature. Everything else is inherited: the checks of the input, ``predict_proba``,
-scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark.
+scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark. ``gnncal.extend``
+has what it is made of.
 """
 
 # %%
@@ -22,8 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import gnncal
-from gnncal.core.constraints import number
-from gnncal.fitting.losses import TemperatureLoss
+from gnncal.extend import FitReport, TemperatureCalibrator, TemperatureLoss, number
 
 # %%
 # The class
@@ -33,7 +33,7 @@ from gnncal.fitting.losses import TemperatureLoss
 # training nodes only. Labels of test nodes are not in it, so nothing can leak.
 
 
-class DegreeTemperature(gnncal.TemperatureCalibrator):
+class DegreeTemperature(TemperatureCalibrator):
     """A temperature for each node from its degree."""
 
     needs_graph = True
@@ -56,7 +56,7 @@ class DegreeTemperature(gnncal.TemperatureCalibrator):
         found = minimize(objective, np.zeros(2), jac=True, bounds=[(-5.0, 5.0)] * 2)
         self.a_, self.b_ = map(float, found.x)
         self.temperature_ = np.exp(every @ found.x)
-        self.fit_report_ = gnncal.FitReport.of(nodes, loss.value(np.exp(rows @ found.x)))
+        self.fit_report_ = FitReport.of(nodes, loss.value(np.exp(rows @ found.x)))
 
     def _temperature(self, nodes):
         return np.exp(self._rows(nodes) @ np.array([self.a_, self.b_]))

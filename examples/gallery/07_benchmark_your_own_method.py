@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gnncal
-from gnncal.lab.bench.summary import compare_paired
+from gnncal.lab import compare_paired
 
 folder = Path(mkdtemp())
 for i, level in enumerate([0.3, 0.45, 0.6, 0.7, 0.8, 0.9]):
@@ -87,7 +87,7 @@ for bundle in bundles.values():
 # over graphs, and on how many graphs the method is lower.
 
 found = {
-    name: compare_paired(np.array(losses), np.array(loss["ts"]), list(bundles))
+    name: compare_paired(losses, loss["ts"], list(bundles))
     for name, losses in loss.items()
     if name != "ts"
 }

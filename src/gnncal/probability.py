@@ -55,7 +55,30 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
 def scaled_probabilities(
     logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
 ) -> FloatArray:
-    """``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit."""
+    """Return ``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_nodes, n_classes)
+        Checked logits.
+    temperature : float or ndarray of shape (n_nodes,)
+        Positive: one number, or one for each node.
+    predictions : ndarray of int of shape (n_nodes,), optional
+        The predicted classes, if they are at hand.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_classes)
+        Probabilities in the precision of the logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import scaled_probabilities
+    >>> scaled_probabilities(np.array([[2.0, 0.0]]), 2.0).round(2)
+    array([[0.73, 0.27]])
+
+    """
     T = np.asarray(temperature, dtype=logits.dtype)
     if predictions is None:
         predictions = logits.argmax(axis=1)
@@ -68,6 +91,26 @@ def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
     A monotone map can only tie two classes whose logits differ in the last bits; where such a tie
     would hand the prediction to an earlier class, the predicted one is raised by one unit in the
     last place. Anything larger than a tie is left alone.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (n_nodes, n_classes)
+        Probabilities; they are changed in place.
+    predictions : ndarray of int of shape (n_nodes,)
+        The class that each node must predict.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_classes)
+        The same array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import keep_predictions
+    >>> keep_predictions(np.array([[0.5, 0.5]]), np.array([1])).argmax(axis=1)
+    array([1])
+
     """
     rows = np.flatnonzero(probs.argmax(axis=1) != predictions)
     columns = predictions[rows]

@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.core.constraints import choice
+from gnncal.decisions import RAPS, ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.decisions.conformal import IS_SCORE, SCORES
 from gnncal.files.markers import MARKER
 from tests.test_bundles import write_npz, write_parquet
 
@@ -172,3 +174,21 @@ def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, m
         "selective.safetensors",
         "summary.json",
     ]
+
+
+def test_a_score_that_is_added_to_the_table_works_is_helped_with_and_is_named_in_errors(
+    tmp_path, source, monkeypatch
+):
+    monkeypatch.setitem(SCORES, "first-ranks", type("FirstRanks", (RAPS,), {}))
+    read_again = choice(*SCORES) | IS_SCORE  # as when the module with the table is imported
+    monkeypatch.setitem(ConformalClassifier.constraints, "score", read_again)
+    result = run("decide", source, *EASY, "--sets", "first-ranks", "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert (tmp_path / "out" / "conformal.safetensors").exists()
+    assert ", ".join(SCORES) in " ".join(
+        word for word in run("decide", "--help").stdout.split() if word != "│"
+    )
+    refused = run("decide", source, "--sets", "first", "--out", tmp_path / "other")
+    assert refused.exit_code == 2
+    assert "expected 'aps', " in refused.stderr
+    assert " or 'first-ranks'." in refused.stderr

@@ -44,3 +44,11 @@ EXCEPTIONS = {
         "gets": "its thousands of weights overfit the nodes that the law has",
     },
 }
+
+# The same for conformal scores and for metrics, by the name in their table.
+OF_SCORES: dict[str, dict[str, str]] = {}
+OF_METRICS = {
+    "the order of the nodes does not matter": {
+        "degree_ece": "nodes of one degree are dealt to blocks by position, as the paper does",
+    },
+}

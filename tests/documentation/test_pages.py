@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import gnncal
+from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
 from gnncal.lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
@@ -20,14 +21,24 @@ def line(metric, mean, *, win_rate=0.75):
     )
 
 
-def test_every_calibrator_says_when_to_use_it_and_no_other_does():
-    assert set(methods.read_advice()) == set(gnncal.list_calibrators())
+@pytest.mark.parametrize("name", gnncal.list_calibrators())
+def test_a_docstring_says_when_to_use_the_method(name):
+    assert describe(name).advice.startswith("Use it ")
 
 
-def test_advice_links_to_methods_that_are_there():
-    for text in methods.read_advice().values():
-        for name in re.findall(r"\]\(([\w-]+)\.md\)", text):
-            assert name in gnncal.list_calibrators()
+def test_advice_links_to_the_methods_and_pages_that_it_names():
+    text = "Use it where structural-vector is too much (docs/evidence.md), or ts."
+    assert methods.linked(text) == (
+        "Use it where [`structural-vector`](structural-vector.md) is too much "
+        "([evidence](../evidence.md)), or [`ts`](ts.md)."
+    )
+
+
+@pytest.mark.parametrize("name", gnncal.list_calibrators())
+def test_the_names_in_advice_are_methods_that_are_there(name):
+    documentation = class_of(name).__doc__.partition("Notes\n    -----")[2].partition("\n\n")[0]
+    for other in re.findall(r"``([a-z][a-z0-9-]*)``", documentation):
+        assert other in gnncal.list_calibrators()
 
 
 def test_a_difference_has_its_interval_in_the_unit_of_the_metric():
@@ -43,17 +54,17 @@ def test_better_is_lower_for_losses_and_higher_for_accuracy():
 @pytest.mark.parametrize("name", gnncal.list_calibrators())
 def test_a_page_has_class_advice_results_and_formula(name):
     lines = tuple(line(metric, -0.02) for metric in ("nll", "ece", "accuracy"))
-    page = methods.method_page(describe(name), "Whenever you like.", MethodResults(lines, lines))
+    page = methods.method_page(describe(name), MethodResults(lines, lines))
     assert page.startswith(f"# {name}\n")
     assert f".. autoclass:: gnncal.{describe(name).class_name}" in page
-    assert "Whenever you like." in page
+    assert methods.linked(describe(name).advice) in page
     shows_accuracy = "accuracy %" in page
     assert shows_accuracy == (name != "ts" and not describe(name).preserves_predictions)
     assert ("[-0.0300,\N{NO-BREAK SPACE}-0.0100]" in page) == (name != "ts")
 
 
 def test_a_method_without_records_says_so():
-    assert methods.NO_RESULTS in methods.method_page(describe("auto"), "Never.", None)
+    assert methods.NO_RESULTS in methods.method_page(describe("auto"), None)
 
 
 def test_the_reference_has_every_public_name():
@@ -62,6 +73,15 @@ def test_the_reference_has_every_public_name():
     for module in reference.public_modules():
         assert set(reference.public_names(module)) <= listed
     assert {"HoTS", "calibrate", "expected_calibration_error", "SelectiveClassifier"} <= listed
+
+
+def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
+    reference.write_index(tmp_path)
+    table = (tmp_path / "metrics_table.txt").read_text()
+    assert "```{include} api/metrics_table.txt\n```" in (DOCS / "metrics.md").read_text()
+    assert "| `ece` | ECE % | lower | yes | no |" in table
+    assert "| `nll` | NLL | lower | no | yes |" in table
+    assert table.count("\n| `") == len(gnncal.metrics.METRICS)
 
 
 def test_links_out_of_the_docs_lead_to_pages_or_copies():

@@ -1,7 +1,5 @@
 """The table of metrics: what stands in it is measured, shown and stored everywhere."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -91,10 +89,3 @@ def test_every_binned_metric_has_the_same_default_number_of_bins():
     ):
         assert function(labels, probs) == function(labels, probs, n_bins=n_bins)
     assert len(metrics.reliability_bins(labels, probs).count) == n_bins
-
-
-def test_the_documentation_lists_the_table():
-    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    for name, metric in METRICS.items():
-        floor, paired = ("yes" if part else "no" for part in (metric.floor, metric.per_node))
-        assert f"| `{name}` | {metric.heading} | {metric.better} | {floor} | {paired} |" in text

@@ -62,7 +62,7 @@ def test_it_passes_its_own_tests(site):
 def test_the_code_of_the_page_on_plugins_runs(site):
     page = (TEMPLATE.parents[1] / "docs" / "plugins.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     python(site, "\n".join(blocks))
     (entry,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert entry in (TEMPLATE / "pyproject.toml").read_text()

@@ -58,6 +58,9 @@ class Auto(Calibrator):
     Use it where you do not know which method suits your graph and can pay for a fit of each
     candidate on each fold.
 
+    The default candidates keep predictions. A fit takes as many fits as there are folds times
+    candidates.
+
     Examples
     --------
     >>> import numpy as np

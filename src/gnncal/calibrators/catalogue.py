@@ -35,10 +35,11 @@ from gnncal.core.names import plain_name, suggestion
 
 
 class Preset(NamedTuple):
-    """Parameters that a name sets, and what the calibrator then is, in one sentence."""
+    """Parameters that a name sets, what the calibrator then is, and when to use it."""
 
     params: Mapping[str, Any]
     summary: str
+    advice: str
 
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
@@ -77,23 +78,35 @@ PRESETS: dict[str, Preset] = {
     "structural-free": Preset(
         {"keep_predictions": False},
         "The structural calibrator with predictions that may change.",
+        "Use it where predictions may change. It has the lowest log loss of all methods here, "
+        "because it lets the neighbours correct the model.",
     ),
     "structural-temperature": Preset(
         {"without": "remainder"},
         "The structural law alone: an ablation that divides all logits of a node by one number.",
+        "Use it where each node must have one temperature, or as the ablation of structural that "
+        "leaves the other classes' shares as they are.",
     ),
     "structural-vector": Preset(
         {"keep_predictions": False, "without": "neighbours"},
         "The structural law and a bias for each class: an ablation of structural-free.",
+        "Use it where predictions may change, but the neighbours should not outvote the model.",
     ),
     "entropy-only": Preset(
-        {"without": "homophily"}, "HoTS without homophily: a temperature from the entropy alone."
+        {"without": "homophily"},
+        "HoTS without homophily: a temperature from the entropy alone.",
+        "Use it as the ablation of HoTS without homophily. With few calibration nodes it does "
+        "better than hots does.",
     ),
     "homophily-only": Preset(
-        {"without": "entropy"}, "HoTS without the entropy: a temperature from homophily alone."
+        {"without": "entropy"},
+        "HoTS without the entropy: a temperature from homophily alone.",
+        "Use it as the ablation of HoTS without entropy.",
     ),
     "hots-alpha1": Preset(
-        {"without": "exponent"}, "HoTS with the exponent fixed at 1, the first order of the theory."
+        {"without": "exponent"},
+        "HoTS with the exponent fixed at 1, the first order of the theory.",
+        "Use it as the ablation of HoTS with its exponent fixed at one.",
     ),
 }
 NO_PRESET: Mapping[str, Any] = {}

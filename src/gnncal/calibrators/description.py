@@ -30,6 +30,7 @@ class MethodDescription:
     name: str
     class_name: str
     summary: str
+    advice: str  # when to use it; "" if the docstring has no notes
     preserves_predictions: bool
     needs_graph: bool
     needs_torch: bool
@@ -48,6 +49,7 @@ def describe(name: str) -> MethodDescription:
         name,
         kind.__name__,
         PRESETS[name].summary if name in PRESETS else _plain(first),
+        PRESETS[name].advice if name in PRESETS else _advice(kind),
         made.preserves_predictions,
         made.needs_graph,
         kind.needs_torch,
@@ -58,6 +60,13 @@ def describe(name: str) -> MethodDescription:
             if parameter not in preset
         ),
     )
+
+
+def _advice(kind: type[Calibrator]) -> str:
+    """Return the first paragraph of the docstring's notes, which says when to use the method."""
+    documentation = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    _, _, notes = documentation.partition("\nNotes\n-----\n")
+    return _plain(notes.partition("\n\n")[0])
 
 
 def _notes(kind: type[Calibrator]) -> dict[str, str]:

@@ -43,6 +43,12 @@ class DirichletCalibration(AffineCalibrator):
     Use it where predictions may change and there are many calibration nodes. ``sms`` has fewer
     parameters to choose and had a lower mean log loss (docs/evidence.md).
 
+    λ = μ = ``penalty``, by default 10 for K <= 8 and 1000 beyond. The fit starts at W = I; the GATS
+    release starts at random and stops early. p is kept above 1.2e-38, and the diagonal, which the
+    penalty leaves free, has a ridge of 1e-6. A step of the fit takes O(nK²). Beyond 30 classes the
+    matrix is fitted by Newton's method in the row space of ln p, (n + 2) K numbers instead of K² +
+    K, with at most about 20,000 Hessian products, and without the bound of ±50.
+
     References
     ----------
     Kull, Perello-Nieto, Kängsepp, Silva Filho, Song, Flach, "Beyond temperature scaling: obtaining

@@ -53,6 +53,8 @@ class EntropyScaling(ParametricTemperature):
     Use it where there is no graph and temperature scaling is too simple. It needs about 200
     calibration nodes to be better than ``ts`` (docs/evidence.md).
 
+    A step of the fit takes O(nK).
+
     References
     ----------
     Tae, Hwang, Lee, the HoTS paper (NeurIPS 2026), after Balanya, Maroñas, Ramos, "Adaptive
@@ -148,6 +150,8 @@ class LogEntropyScaling(ParametricTemperature):
     Notes
     -----
     Use it as ``hts`` where there is no graph; the logarithm tells very certain nodes apart.
+
+    T is kept above e^-5. A step of the fit takes O(nK).
 
     References
     ----------

@@ -44,6 +44,9 @@ class HistogramBinning(OwnLogitsCalibrator):
     Use it where there are thousands of calibration nodes and a table of frequencies is wanted. It
     can give probabilities of 0 and 1, which makes its log loss large.
 
+    20 equally full bins for each class by default, the settings of the RBS release. A fit takes
+    O(nK log n).
+
     References
     ----------
     Zadrozny, Elkan, "Obtaining calibrated probability estimates from decision trees and naive

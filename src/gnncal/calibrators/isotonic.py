@@ -39,6 +39,8 @@ class IsotonicCalibration(OwnLogitsCalibrator):
     Use it where there are many calibration nodes and the shape of the error is not known. With few
     of them its steps overfit, and it can give a class nearly no probability.
 
+    This is the one-vs-rest form. Where every g_c is 0 the row keeps p. A fit takes O(nK log n).
+
     References
     ----------
     Zadrozny, Elkan, "Transforming classifier scores into accurate multiclass probability estimates"
@@ -95,6 +97,9 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
     -----
     Use it where ECE matters and predictions must stay: it had the lowest ECE above the noise floor
     of the methods without a graph, but a higher mean log loss than ``ts`` (docs/evidence.md).
+
+    Where rounding would tie or swap the two largest, the predicted class stays ahead by a unit in
+    the last place. A fit takes O(nK log nK).
 
     References
     ----------

@@ -47,6 +47,9 @@ class VectorScaling(AffineCalibrator):
     100 calibration nodes (docs/evidence.md). A ridge of 1e-6 towards w = 1, b = 0 makes the optimum
     unique.
 
+    Weights and biases are at most 50 in size. ``bias=False`` is what the releases of GATS, GETS and
+    WATS run as VS. A step of the fit takes O(nK).
+
     References
     ----------
     Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).

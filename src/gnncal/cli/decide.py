@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.decision_results import Decisions, print_decisions, write_files
+from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import KeepPredictions, chosen_calibrator
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, staged_folder
-from gnncal.core.constraints import choice, number, whole_number
+from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def decide(
         float, typer.Option(help="Probability with which the guarantee holds.")
     ] = 0.9,
     sets: Annotated[
-        str | None, typer.Option(help="Also give each node a set of classes: aps, raps or daps.")
+        str | None,
+        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
@@ -138,7 +140,13 @@ def _check_options(
     share.check("--hold-out", held_out)
     whole_number(at_least=0).check("--seed", seed)
     if sets is not None:
-        choice("aps", "raps", "daps").check("--sets", sets)
+        _known_score().check("--sets", sets)
+
+
+def _known_score() -> Constraint:
+    from gnncal.decisions.conformal import SCORES
+
+    return choice(*SCORES)
 
 
 def _check_folder(folder: Path) -> None:

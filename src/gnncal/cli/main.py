@@ -12,6 +12,7 @@ from gnncal.cli.calibrate import calibrate
 from gnncal.cli.decide import decide
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
+from gnncal.cli.late_help import Verb
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
@@ -26,7 +27,7 @@ app = Program(
     pretty_exceptions_enable=False,
 )
 for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale):
-    app.command()(friendly(verb))
+    app.command(cls=Verb)(friendly(verb))
 
 
 def _print_version(wanted: bool) -> None:

@@ -62,6 +62,8 @@ def _print_method(method: MethodDescription) -> None:
     home = f"gnncal.{method.class_name}"
     out.print(f"{method.name} ({home if method.package == OURS else f'from {method.package}'})")
     out.print(method.summary)
+    if method.advice:
+        out.print(method.advice)
     needs = [
         "keeps every prediction" if method.preserves_predictions else "may change predictions",
         "needs a graph" if method.needs_graph else "needs no graph",

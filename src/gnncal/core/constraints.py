@@ -25,13 +25,49 @@ from gnncal.core.errors import InputError, shown
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on one value and the words that describe it."""
+    """A condition on one value and the words that describe it.
 
-    expected: str  # completes "epsilon is 'x'; expected ..."
+    Two of them are combined with ``|``, for a value that may fulfil either.
+
+    Parameters
+    ----------
+    expected : str
+        Completes the sentence "epsilon is 'x'; expected ...".
+    holds : callable
+        Gets a value and tells whether it fulfils the condition.
+
+    Examples
+    --------
+    >>> from gnncal.extend import NONE, Constraint
+    >>> even = Constraint("an even number", lambda value: value % 2 == 0)
+    >>> (even | NONE).expected
+    'an even number or None'
+    >>> even.check("n_parts", 3)
+    Traceback (most recent call last):
+        ...
+    gnncal.core.errors.InputError: n_parts is 3; expected an even number.
+
+    """
+
+    expected: str
     holds: Callable[[Any], bool]
 
     def check(self, name: str, value: Any) -> None:
-        """Raise an InputError that names the parameter unless the value fulfils the condition."""
+        """Check a value.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls it.
+        value : object
+            The value.
+
+        Raises
+        ------
+        InputError
+            If the value does not fulfil the condition.
+
+        """
         if not self.holds(value):
             raise InputError(f"{name} is {shown(value)}; expected {self.expected}.")
 
@@ -55,7 +91,27 @@ SEED = Constraint(
 
 
 def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
-    """Return the constraint that a value is a whole number within limits, both included."""
+    """Return the constraint that a value is a whole number within limits, both included.
+
+    Parameters
+    ----------
+    at_least : int
+        The smallest number that is allowed.
+    at_most : int, optional
+        The largest number that is allowed.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.extend import whole_number
+    >>> whole_number(at_least=1, at_most=9).expected
+    'a whole number from 1 to 9'
+
+    """
     if at_most is None:
         return Constraint(
             f"a whole number of at least {at_least}",
@@ -76,7 +132,28 @@ def number(
 ) -> Constraint:
     """Return the constraint that a value is a finite number within limits.
 
-    ``above`` and ``below`` leave the limit itself out.
+    Parameters
+    ----------
+    above : float, optional
+        A lower limit that the number must not reach.
+    at_least : float, optional
+        A lower limit that it may reach.
+    below : float, optional
+        An upper limit that it must not reach.
+    at_most : float, optional
+        An upper limit that it may reach.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.extend import number
+    >>> number(above=0).expected, number(at_least=0, below=1).expected
+    ('a positive number', 'a number in [0, 1)')
+
     """
 
     def holds(value: Any) -> bool:
@@ -92,14 +169,50 @@ def number(
 
 
 def choice(*words: str) -> Constraint:
-    """Return the constraint that a value is one of a few words."""
+    """Return the constraint that a value is one of a few words.
+
+    Parameters
+    ----------
+    *words : str
+        The words.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.extend import choice
+    >>> choice("in", "out", "both").expected
+    "'in', 'out' or 'both'"
+
+    """
     *others, last = map(repr, words)
     listed = f"{', '.join(others)} or {last}" if others else last
     return Constraint(listed, lambda value: isinstance(value, str) and value in words)
 
 
 def number_range(*, above: float) -> Constraint:
-    """Return the constraint that a value is two finite numbers, the lower first."""
+    """Return the constraint that a value is two finite numbers, the lower first.
+
+    Parameters
+    ----------
+    above : float
+        A limit that both numbers must exceed.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints``.
+
+    Examples
+    --------
+    >>> from gnncal.extend import number_range
+    >>> number_range(above=0).expected
+    'two numbers (low, high) with 0 < low <= high'
+
+    """
 
     def holds(value: Any) -> bool:
         if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:

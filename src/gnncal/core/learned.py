@@ -30,19 +30,64 @@ SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
 
 @dataclass(frozen=True)
 class Array:
-    """An array of numbers: its shape, the range of its entries, what else must hold."""
+    """An array of numbers that a fit learns: its shape, the range of its entries, what else holds.
+
+    Parameters
+    ----------
+    shape : str
+        One word for each dimension: a number, ``K`` for the number of classes, the name of a
+        parameter, or such a name with a number added, as in ``K-1``. Another name stands for one
+        size, the same wherever it occurs; ``*`` stands for any size.
+    low, high : float
+        Smallest and largest entry; ``high`` may be a word as in ``shape``. Default: -1e30, 1e30.
+    whole : bool, default=False
+        Whether entries are whole numbers.
+    may_be_empty, may_be_nan : bool, default=False
+        Whether a free size may be 0, and whether entries may be NaN.
+    rising : {"rows", "first row"}, optional
+        What must rise; the first row strictly.
+    total : float, optional
+        What the entries sum to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import Array
+    >>> learned = {"weights_": Array("K n_bins", low=0.0), "bias_": Array("K")}
+    >>> learned["bias_"].check("bias_", np.zeros(2), {"K": 3})
+    Traceback (most recent call last):
+        ...
+    gnncal.core.errors.InputError: bias_ has shape (2,); expected (3).
+
+    """
 
     shape: str
     low: float = -LARGEST_VALUE
-    high: float | str = LARGEST_VALUE  # a word such as "K-1" depends on the sizes
+    high: float | str = LARGEST_VALUE
     whole: bool = False
     may_be_empty: bool = False
     may_be_nan: bool = False
-    rising: Literal["rows", "first row"] | None = None  # the first row rises strictly
-    total: float | None = None  # what the entries sum to
+    rising: Literal["rows", "first row"] | None = None
+    total: float | None = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value fits; sizes that occur for the first time are remembered."""
+        """Check a value; sizes that occur for the first time are remembered.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls it.
+        value : object
+            The value.
+        sizes : dict of str to int
+            What the words of the shape stand for.
+
+        Raises
+        ------
+        InputError
+            If the value does not fit.
+
+        """
         kinds = "iu" if self.whole else "f"
         if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
             what = "whole numbers" if self.whole else "numbers"
@@ -85,12 +130,42 @@ class Array:
 
 @dataclass(frozen=True)
 class OneEachClass:
-    """A tuple with one array for each class; their free sizes may differ."""
+    """A tuple with one array for each class; their free sizes may differ.
+
+    Parameters
+    ----------
+    array : Array
+        What each of the arrays is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import Array, OneEachClass
+    >>> steps = OneEachClass(Array("2 n_steps", rising="first row"))
+    >>> steps.check("steps_", (np.array([[0.0, 1.0], [0.2, 0.9]]),) * 3, {"K": 3})
+
+    """
 
     array: Array
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value fits."""
+        """Check a value.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls it.
+        value : object
+            The value.
+        sizes : dict of str to int
+            What the words of the shape stand for; ``K`` must be there.
+
+        Raises
+        ------
+        InputError
+            If the value does not fit.
+
+        """
         if not isinstance(value, tuple) or len(value) != sizes["K"]:
             raise InputError(f"{name} is {shown(value)}; expected {sizes['K']} arrays.")
         for c, part in enumerate(value):

@@ -12,7 +12,31 @@ LOWEST_LOGIT = -1e100  # its square still fits a float64
 
 
 def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
-    """Mean cross-entropy of softmax(scores), and its derivative by the scores, shape (n, K)."""
+    """Return the mean cross-entropy of softmax(scores), and its derivative by the scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+        Logits of the nodes, after whatever is fitted.
+    labels : ndarray of int of shape (n,)
+        Their classes.
+
+    Returns
+    -------
+    loss : float
+        The mean.
+    residual : ndarray of shape (n, n_classes)
+        Its derivative by each score: (p - onehot(label)) / n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import loss_and_residual
+    >>> loss, residual = loss_and_residual(np.zeros((1, 2)), np.array([0]))
+    >>> round(loss, 3), residual
+    (0.693, array([[-0.5,  0.5]]))
+
+    """
     rows = np.arange(len(labels))
     shifted = scores - scores.max(axis=1, keepdims=True)
     residual = np.exp(shifted)
@@ -30,6 +54,23 @@ class TemperatureLoss:
     T is (n,), or (..., n) for several temperatures of each node at once. With the inverse
     temperature tau = 1/T, the loss of a node is convex in tau: its slope is E_p[z] - z_y and its
     curvature Var_p[z], under p = softmax(tau z).
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, n_classes)
+        Logits of the calibration nodes.
+    labels : ndarray of int of shape (n,)
+        Their classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import TemperatureLoss
+    >>> loss = TemperatureLoss(np.array([[2.0, 0.0], [2.0, 0.0]]), np.array([0, 1]))
+    >>> value, slope = loss.value_and_slope(np.array([1.0, 1.0]))
+    >>> round(value, 3), slope.round(3)  # a larger temperature would help the second node
+    (1.127, array([ 0.119, -0.881]))
+
     """
 
     def __init__(self, logits: FloatArray, labels: IntArray) -> None:
@@ -40,26 +81,78 @@ class TemperatureLoss:
         self.at_label = shifted[labels, np.arange(len(labels))]  # (n,)
 
     def every(self, stride: int) -> TemperatureLoss:
-        """Return the loss of every ``stride``-th node."""
+        """Return the loss of some of the nodes.
+
+        Parameters
+        ----------
+        stride : int
+            Every how many nodes one is taken.
+
+        Returns
+        -------
+        TemperatureLoss
+            The loss of every ``stride``-th node.
+
+        """
         part = copy(self)
         part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
         part.at_label = self.at_label[::stride]
         return part
 
     def value(self, temperature: FloatArray) -> float:
-        """Return the loss alone."""
+        """Return the loss alone.
+
+        Parameters
+        ----------
+        temperature : ndarray of shape (n,)
+            The temperature of each node.
+
+        Returns
+        -------
+        float
+            The mean over nodes.
+
+        """
         tau, _, total = self._weights(temperature)
         return float(self._mean(tau, total))
 
     def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss, and its derivative by each node's temperature, shape (n,)."""
+        """Return the loss, and its derivative by each node's temperature.
+
+        Parameters
+        ----------
+        temperature : ndarray of shape (n,)
+            The temperature of each node.
+
+        Returns
+        -------
+        loss : float
+            The mean over nodes.
+        slope : ndarray of shape (n,)
+            Its derivative.
+
+        """
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=0) / total
         return float(self._mean(tau, total)), (self.at_label - mean) * tau**2 / len(tau)
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the loss (...), and its first and second derivatives by each T, shape (..., n)."""
+        """Return the loss with its first and second derivatives by each temperature.
+
+        Parameters
+        ----------
+        temperature : ndarray of shape (..., n)
+            One or several temperatures of each node.
+
+        Returns
+        -------
+        loss : ndarray of shape (...)
+            Means over nodes.
+        slope, curvature : ndarray of shape (..., n)
+            Derivatives.
+
+        """
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=-2) / total

@@ -27,16 +27,49 @@ from gnncal.formulas.structural import (
 
 @dataclass(frozen=True)
 class Portable:
-    """A fitted calibrator that any backend can run: a function of nodes, and what was learned."""
+    """A fitted calibrator that any backend can run: a function of nodes, and what was learned.
 
-    function: Callable[..., Any]  # of nodes, the arrays and the settings
-    arrays: Mapping[str, Any]  # numbers and arrays that were learned
-    settings: Mapping[str, Any] = field(default_factory=dict)  # plain values
-    is_temperature: bool = True  # whether the function gives T, and not probabilities
+    ``Calibrator._portable`` returns one; ``to_torch()`` makes a module of it.
+
+    Parameters
+    ----------
+    function : callable
+        Gets nodes, then the arrays and the settings by name. It may use what NumPy and torch
+        spell alike: operators, and the methods of both kinds of arrays.
+    arrays : mapping of str to float or ndarray
+        What was learned.
+    settings : mapping of str to object, optional
+        Plain values.
+    is_temperature : bool, default=True
+        Whether the function gives T (n_nodes,), and not probabilities (n_nodes, n_classes).
+    keeps_predictions : bool, default=True
+        Whether predictions stay.
+    temperature : callable, optional
+        Gives T of the arrays, if the function does not.
+    hops : int, default=0
+        Neighbours of how many hops a node depends on.
+    side : {"in", "out", "both"}, default="both"
+        Which neighbours these are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import Nodes, Portable
+    >>> def linear(nodes, certain, uncertain):
+    ...     return certain + (uncertain - certain) * nodes.entropy
+    >>> Portable(linear, {"certain": 1.0, "uncertain": 3.0})(Nodes(np.zeros((2, 3))))
+    array([3., 3.])
+
+    """
+
+    function: Callable[..., Any]
+    arrays: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    is_temperature: bool = True
     keeps_predictions: bool = True
-    temperature: Callable[..., Any] | None = None  # gives T of the arrays, if the function does not
-    hops: int = 0  # neighbours of how many hops a node depends on
-    side: Side = "both"  # which neighbours these are
+    temperature: Callable[..., Any] | None = None
+    hops: int = 0
+    side: Side = "both"
 
     def __call__(self, nodes: Any) -> Any:
         """Return T or the probabilities of these nodes."""

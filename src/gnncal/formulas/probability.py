@@ -27,7 +27,26 @@ def softmax(z: Any, T: Any = None) -> Any:
 
 
 def normalised_entropy(z: Any) -> Any:
-    """e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]."""
+    """Return e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1].
+
+    Parameters
+    ----------
+    z : array of shape (n_nodes, n_classes)
+        Logits, NumPy or torch.
+
+    Returns
+    -------
+    array of shape (n_nodes,)
+        0 where the model is certain, 1 where all classes are equally probable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.extend import normalised_entropy
+    >>> normalised_entropy(np.array([[0.0, 0.0], [2.0, 0.0]])).round(2)
+    array([1.  , 0.53])
+
+    """
     xp = backend_of(z)
     s = xp.maximum_(shifted(z), LOWEST_SHIFTED_LOGIT)
     weights = xp.exp(s)
@@ -51,7 +70,27 @@ def concentration(e: Any, n_classes: int, minimum: Any = 0.0) -> Any:
 
 
 def normalised_homophily(h: Any, n_classes: int) -> Any:
-    """h~ = (K h - 1) / (K - 1): 0 in a random neighbourhood, 1 in a pure one."""
+    """Return h~ = (K h - 1) / (K - 1): 0 in a random neighbourhood, 1 in a pure one.
+
+    Parameters
+    ----------
+    h : float or array of shape (n_nodes,)
+        Homophily: the share of neighbours of a node's own class.
+    n_classes : int
+        K.
+
+    Returns
+    -------
+    float or array of shape (n_nodes,)
+        Numbers in [-1 / (K - 1), 1].
+
+    Examples
+    --------
+    >>> from gnncal.extend import normalised_homophily
+    >>> normalised_homophily(0.2, n_classes=5), normalised_homophily(1.0, n_classes=5)
+    (0.0, 1.0)
+
+    """
     return (n_classes * h - 1.0) / (n_classes - 1.0)
 
 

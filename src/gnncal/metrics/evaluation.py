@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, shown
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
+from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
@@ -37,6 +37,8 @@ class Evaluation(Tabular):
         Metrics by name; None for metrics by degree without degrees.
     floors : mapping of str to float
         What perfect calibration would show, by the metric's name.
+    added : tuple of Metric
+        The metrics that were passed to :func:`gnncal.evaluate`.
 
     """
 
@@ -44,6 +46,7 @@ class Evaluation(Tabular):
     ece: CalibrationEstimate
     values: Mapping[str, float | None]
     floors: Mapping[str, float]
+    added: tuple[Metric, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, "values", name)
@@ -135,7 +138,12 @@ class Comparison(Tabular):
 
 
 def evaluate(
-    labels: Any, probs: Any, *, in_degree: Any = None, random_state: int = 0
+    labels: Any,
+    probs: Any,
+    *,
+    in_degree: Any = None,
+    random_state: int = 0,
+    metrics: Sequence[Metric] = (),
 ) -> Evaluation:
     """Compute every metric of some probabilities on labelled nodes.
 
@@ -149,6 +157,8 @@ def evaluate(
         In-degrees, for the metrics by degree. Without them these metrics are None.
     random_state : int, default=0
         Seed of the resampling behind the interval and the p-value of the ECE.
+    metrics : sequence of gnncal.extend.Metric, default=()
+        Metrics of your own, to be computed beside gnncal's.
 
     Returns
     -------
@@ -158,7 +168,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If the arrays do not fit together or rows do not sum to one.
+        If the arrays do not fit together or rows do not sum to one, or a metric of your own has
+        the name of another.
 
     Examples
     --------
@@ -168,21 +179,39 @@ def evaluate(
     (0.75, 0.3, 0.4)
 
     """
-    return evaluation_of(Outcomes(labels, probs, in_degree), random_state=random_state)
+    added = _check_metrics(metrics)
+    return evaluation_of(Outcomes(labels, probs, in_degree), random_state=random_state, added=added)
 
 
-def evaluation_of(outcomes: Outcomes, *, random_state: int = 0) -> Evaluation:
+def evaluation_of(
+    outcomes: Outcomes, *, random_state: int = 0, added: tuple[Metric, ...] = ()
+) -> Evaluation:
     """:func:`evaluate` of checked outcomes."""
     ece = estimate_of(outcomes, random_state)
-    others = {name: metric for name, metric in METRICS.items() if name != "ece"}
+    known = METRICS | {metric.name: metric for metric in added}
+    others = {name: metric for name, metric in known.items() if name != "ece"}
     values = {name: metric.of(outcomes) for name, metric in others.items()}
-    values = {name: ece.value if name == "ece" else values[name] for name in METRICS}
+    values = {name: ece.value if name == "ece" else values[name] for name in known}
     floors = {
         name: floor.mean
         for name, metric in others.items()
         if metric.floor is not None and (floor := metric.floor_of(outcomes)) is not None
     }
-    return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors})
+    return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors}, added)
+
+
+def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    taken = {"n_nodes", *METRICS}
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise InputError(f"metrics has {shown(metric)}; expected gnncal.extend.Metric objects.")
+        if metric.name in taken:
+            raise InputError(
+                f"metrics has a metric named {metric.name!r}, which there is already; give it "
+                "another name."
+            )
+        taken.add(metric.name)
+    return tuple(metrics)
 
 
 def compare(labels: Any, before: Any, after: Any) -> Comparison:
@@ -247,7 +276,8 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
     """Return every metric as a row, and a column for each evaluation of the same nodes."""
     evaluations = list(sides.values())
     rows: list[list[Cell]] = []
-    for name, metric in METRICS.items():
+    added = {metric.name: metric for metric in evaluations[0].added}
+    for name, metric in (METRICS | added).items():
         values = [evaluation.values[name] for evaluation in evaluations]
         cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
         rows.append([text(name, metric.heading), *cells])
@@ -262,15 +292,15 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
 
 
 def _ece_rows(estimates: Sequence[CalibrationEstimate]) -> list[list[Cell]]:
-    shown = METRICS["ece"].shown
+    ece = METRICS["ece"].shown
     ends = f"of its {100 * estimates[0].level:.0f} % interval"
     return [
-        [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, shown(e.low)) for e in estimates)],
+        [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, ece(e.low)) for e in estimates)],
         [
             text("ece_high", f"  upper end {ends}"),
-            *(Cell(e.high, shown(e.high)) for e in estimates),
+            *(Cell(e.high, ece(e.high)) for e in estimates),
         ],
-        [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, shown(e.floor)) for e in estimates)],
+        [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, ece(e.floor)) for e in estimates)],
         [
             text("ece_p_value", "  p-value of perfect calibration"),
             *(number(e.p_value, 3) for e in estimates),

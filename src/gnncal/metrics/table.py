@@ -53,6 +53,16 @@ class Metric:
     >>> isinstance(METRICS["ece"], Metric), METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
     (True, 'ECE %', '3.12')
 
+    A metric of your own, beside gnncal's:
+
+    >>> import gnncal
+    >>> def doubt_of(outcomes):
+    ...     return float(1 - outcomes.confidence.mean())
+    >>> doubt = Metric("doubt", "mean doubt", doubt_of, decimals=1, unit="%")
+    >>> found = gnncal.evaluate([0, 1], [[0.9, 0.1], [0.2, 0.8]], metrics=[doubt])
+    >>> round(found.doubt, 2)
+    0.15
+
     """
 
     name: str

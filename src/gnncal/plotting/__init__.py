@@ -7,9 +7,11 @@ the record too, in scikit-learn's manner. Matplotlib comes with ``pip install 'g
 from gnncal.plotting.homophily_split import HomophilySplitDisplay, draw_homophily_split
 from gnncal.plotting.reliability import ReliabilityDisplay, draw_reliability, save_reliability
 from gnncal.plotting.risk_coverage import RiskCoverageDisplay, draw_risk_coverage
+from gnncal.plotting.style import LINES
 from gnncal.plotting.temperature import TemperatureDisplay, draw_temperature
 
 __all__ = [
+    "LINES",
     "HomophilySplitDisplay",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",

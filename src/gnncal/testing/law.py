@@ -1,4 +1,4 @@
-"""A law: a sentence that must be true of a calibrator, and the function that finds out."""
+"""A law: a sentence that must be true of a calibrator, a conformal score or a metric."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gnncal.calibrators.base import Calibrator
 from gnncal.core.errors import GnncalWarning
 from gnncal.testing.tasks import Family, random_task
 
 N_EXAMPLES = 8  # random tasks on which a law is checked
 
 
-def _always(calibrator: Calibrator) -> bool:
+def _always(subject: Any) -> bool:
     return True
 
 
 @dataclass(frozen=True)
 class Law:
-    """A sentence that must be true of a calibrator.
+    """A sentence that must be true of a calibrator, a conformal score or a metric.
 
     Attributes
     ----------
     function : callable
-        Raises an AssertionError where the law is broken. It gets a calibrator that is not fitted,
-        and a :class:`Task` if the law speaks of a family of tasks.
+        Raises an AssertionError where the law is broken. It gets the subject, a calibrator that is
+        not fitted, a score or a metric, and a :class:`Task` if the law speaks of a family of tasks.
     family : Family or None
         The random tasks that the law speaks of; None if it brings its own numbers.
     applies : callable
-        Tells whether the law speaks of a calibrator at all.
+        Tells whether the law speaks of a subject at all.
 
     Examples
     --------
@@ -45,7 +44,7 @@ class Law:
 
     function: Callable[..., None]
     family: Family | None
-    applies: Callable[[Calibrator], bool]
+    applies: Callable[[Any], bool]
 
     @property
     def name(self) -> str:
@@ -55,13 +54,13 @@ class Law:
     def __str__(self) -> str:
         return self.name
 
-    def check(self, calibrator: Calibrator, *, n_examples: int = N_EXAMPLES) -> None:
-        """Check that a calibrator keeps the law.
+    def check(self, subject: Any, *, n_examples: int = N_EXAMPLES) -> None:
+        """Check that a calibrator, a score or a metric keeps the law.
 
         Parameters
         ----------
-        calibrator : Calibrator
-            A calibrator; it is cloned, so it need not be fitted.
+        subject : Calibrator, ConformalScore or Metric
+            What the law speaks of. A calibrator is cloned, so it need not be fitted.
         n_examples : int
             Number of random tasks.
 
@@ -72,25 +71,25 @@ class Law:
 
         """
         if self.family is None:
-            self._check_once(calibrator)
+            self._check_once(subject)
             return
         for seed in range(n_examples):
-            self._check_once(calibrator, random_task(seed, self.family), seed=seed)
+            self._check_once(subject, random_task(seed, self.family), seed=seed)
 
-    def _check_once(self, calibrator: Calibrator, *task: Any, seed: int | None = None) -> None:
+    def _check_once(self, subject: Any, *task: Any, seed: int | None = None) -> None:
         where = "" if seed is None else f" (on gnncal.testing.random_task({seed}, {self.family}))"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GnncalWarning)  # small tasks are full of them
             try:
-                self.function(calibrator, *task)
-            except Exception as error:  # a broken calibrator may raise anything
+                self.function(subject, *task)
+            except Exception as error:  # what is broken may raise anything
                 what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
                 reason = " ".join(str(error).split())
                 raise AssertionError(f"{self.name}: {what}{reason}{where}") from error
 
 
 def law(
-    *, family: Family | None = None, applies: Callable[[Calibrator], bool] = _always
+    *, family: Family | None = None, applies: Callable[[Any], bool] = _always
 ) -> Callable[[Callable[..., None]], Law]:
     """Make a law of a function; the function's name is the law as a sentence."""
     return lambda function: Law(function, family, applies)

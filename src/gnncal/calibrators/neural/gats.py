@@ -98,6 +98,10 @@ class GATS(NeuralTemperature):
     Use it to compare with the publication. ``structural`` had a lower log loss on all eleven graphs
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
+    T_0 and the distance factors are positive; δ is a mean also on directed graphs.
+    ``positive=False``, ``relative_to="out"`` are the release. There are KH + 4 weights; a fit takes
+    O(EK) once for E edges, and O(EH + NKH) per epoch.
+
     References
     ----------
     Hsu, Shen, Tomani, Cremers, "What makes graph neural networks miscalibrated?" (NeurIPS 2022).

@@ -109,6 +109,10 @@ class GETS(NeuralCalibrator):
     ``structural-free`` on two of the eleven graphs with at least 100 calibration nodes, and a
     higher one on nine (docs/evidence.md).
 
+    The paper speaks of a temperature for each node; the release scales each class, and so does
+    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. An epoch takes
+    O(7(Eh + NFh)) for E edges, F features and h hidden units.
+
     References
     ----------
     Zhuang et al., "GETS: ensemble temperature scaling for calibration in graph neural networks"

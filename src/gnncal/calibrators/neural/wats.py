@@ -99,6 +99,9 @@ class WATS(NeuralTemperature):
     Use it to compare with the publication. ``structural`` had a lower log loss on all eleven graphs
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
+    These are heat-kernel coefficients with c_0 halved, k = 3 and s = 2; ``coefficients="bessel"``
+    and ``"exponential"`` are the two releases. A fit takes O(kE) once for E edges.
+
     References
     ----------
     Li et al., "WATS: wavelet-aware temperature scaling for reliable graph neural networks" (2025).

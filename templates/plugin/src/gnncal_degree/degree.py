@@ -7,11 +7,16 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from gnncal import FitReport, Nodes, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import Constraint, number
-from gnncal.core.learned import LearnedTable
-from gnncal.fitting.losses import TemperatureLoss
+from gnncal.extend import (
+    Constraint,
+    FitReport,
+    FloatArray,
+    LearnedTable,
+    Nodes,
+    TemperatureCalibrator,
+    TemperatureLoss,
+    number,
+)
 
 LARGEST = 5.0  # |ln T| beyond it makes softmax constant or one-hot
 

@@ -1,0 +1,174 @@
+"""What every conformal score does: one number for each class, whatever the order, no labels."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
+from gnncal.core.graph import Graph
+from gnncal.decisions.conformal import ConformalClassifier
+from gnncal.decisions.scores import ConformalScore
+from gnncal.probability import softmax
+from gnncal.testing.law import law, refused
+from gnncal.testing.laws.invariance import DISTINCT
+from gnncal.testing.tasks import Family, Task
+
+N_POPULATION = 1500
+N_CALIBRATION = 150
+N_DRAWS = 30
+
+
+@law(family=Family())
+def it_is_one_finite_number_for_each_node_and_class(score: ConformalScore, task: Task) -> None:
+    """Certain, tied and constant probabilities included."""
+    probs = softmax(task.logits)
+    scores = score.scores(probs, _uniform(task), task.graph)
+    assert np.shape(scores) == probs.shape, f"the shape is {np.shape(scores)}, not {probs.shape}"
+    assert np.isfinite(scores).all(), "some scores are not finite"
+
+
+@law(family=Family())
+def scoring_twice_gives_the_same_to_the_bit(score: ConformalScore, task: Task) -> None:
+    """All chance is in the random number that each node is given."""
+    probs, uniform = softmax(task.logits), _uniform(task)
+    first = np.array(score.scores(probs, uniform, task.graph))
+    assert_array_equal(score.scores(probs, uniform, task.graph), first)
+
+
+@law(family=Family())
+def inputs_are_not_mutated(score: ConformalScore, task: Task) -> None:
+    """Probabilities, random numbers and the graph are as they were."""
+    probs, uniform, graph = softmax(task.logits), _uniform(task), task.graph
+    score.scores(probs, uniform, graph)
+    assert_array_equal(probs, softmax(task.logits), "the probabilities were changed")
+    assert_array_equal(uniform, _uniform(task), "the random numbers were changed")
+    assert_array_equal(graph.edge_index, task.graph.edge_index, "the graph was changed")
+
+
+@law(family=Family(DISTINCT))
+def renumbering_nodes_commutes_with_scoring(score: ConformalScore, task: Task) -> None:
+    """Calibration nodes and others are treated alike only if a node's place says nothing."""
+    probs, uniform = softmax(task.logits), _uniform(task)
+    order = np.random.default_rng(1).permutation(len(probs))
+    renumbered = Graph(np.argsort(order)[task.edges], len(order), task.features[order])
+    expected = score.scores(probs, uniform, task.graph)[order]
+    assert_allclose(score.scores(probs[order], uniform[order], renumbered), expected, atol=1e-5)
+
+
+@law(family=Family(("plain", "float32")))
+def relabelling_classes_commutes_with_scoring(score: ConformalScore, task: Task) -> None:
+    """Another order of the classes gives the same scores in that order."""
+    probs, uniform = softmax(task.logits), _uniform(task)
+    order = np.random.default_rng(2).permutation(probs.shape[1])
+    expected = score.scores(probs, uniform, task.graph)[:, order]
+    permuted = np.ascontiguousarray(probs[:, order])
+    assert_allclose(score.scores(permuted, uniform, task.graph), expected, atol=1e-5)
+
+
+@law(family=Family(DISTINCT))
+def a_more_probable_class_of_a_node_alone_never_scores_worse(
+    score: ConformalScore, task: Task
+) -> None:
+    """Small is likely; here no node has a neighbour that could know better."""
+    probs = softmax(task.logits)
+    graph = Graph(np.zeros((2, 0), dtype=int), len(probs), task.features)
+    scores = np.asarray(score.scores(probs, _uniform(task), graph), dtype=np.float64)
+    ordered = np.take_along_axis(scores, np.argsort(-probs, axis=1, kind="stable"), axis=1)
+    assert (np.diff(ordered, axis=1) >= -1e-6).all(), "a less probable class has a lower score"
+
+
+@law(family=Family(("plain",)))
+def it_says_whether_it_looks_at_the_graph(score: ConformalScore, task: Task) -> None:
+    """With ``needs_graph`` a missing graph is refused; without, the graph changes nothing."""
+    probs, uniform = softmax(task.logits), _uniform(task)
+    if score.needs_graph:
+        with refused(InputError, "graph"):
+            score.scores(probs, uniform, None)
+    else:
+        without = score.scores(probs, uniform, None)
+        assert_array_equal(score.scores(probs, uniform, task.graph), without)
+
+
+@law()
+def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
+    """On average over draws of the calibration nodes, also where the model is overconfident."""
+    probs, labels, _ = _population()
+    generator = np.random.default_rng(5)
+    for coverage in (0.6, 0.9):
+        shares = []
+        for draw in range(N_DRAWS):
+            nodes = generator.permutation(len(probs))
+            held, others = nodes[:N_CALIBRATION], nodes[N_CALIBRATION:]
+            sets = _sets(score, coverage, held, draw)
+            shares.append(sets[others, labels[others]].mean())
+        spread = np.sqrt(coverage * (1 - coverage) / (N_CALIBRATION + 2) / N_DRAWS)
+        share = float(np.mean(shares))
+        assert share >= coverage - 4 * spread, f"{share:.3f} of the sets have it, not {coverage}"
+
+
+@law()
+def a_larger_coverage_never_takes_a_class_out_of_a_set(score: ConformalScore) -> None:
+    """Sets grow with the share that is asked for."""
+    held = np.arange(N_CALIBRATION)
+    small, large = (_sets(score, coverage, held, 0) for coverage in (0.6, 0.9))
+    assert not (small & ~large).any(), "a class is in the smaller set only"
+
+
+@law()
+def a_field_that_cannot_be_used_is_named(score: ConformalScore) -> None:
+    """``constraints`` has an entry for each field, and ``check`` reads it."""
+    for field in fields(score):  # type: ignore[arg-type]
+        with refused(InputError, field.name):
+            replace(score, **{field.name: object()}).check()  # type: ignore[type-var]
+
+
+@law()
+def a_clone_of_a_classifier_has_an_equal_score(score: ConformalScore) -> None:
+    """It is a frozen dataclass of plain values."""
+    assert clone(ConformalClassifier(score=score)).score == score
+
+
+def _uniform(task: Task) -> FloatArray:
+    return np.random.default_rng(4).uniform(size=len(task.logits))
+
+
+def _population() -> tuple[FloatArray, Any, Graph]:
+    """Overconfident probabilities, labels and a graph on which neighbours tend to agree."""
+    generator = np.random.default_rng(3)
+    labels = generator.integers(4, size=N_POPULATION)
+    logits = generator.normal(size=(N_POPULATION, 4))
+    logits[np.arange(N_POPULATION), labels] += 1.0
+    senders = generator.integers(N_POPULATION, size=4 * N_POPULATION)
+    places = np.argsort(labels, kind="stable")
+    near = (np.argsort(places)[senders] + generator.integers(1, 200, senders.size)) % N_POPULATION
+    graph = Graph(np.stack([senders, places[near]]), N_POPULATION)
+    return softmax(3 * logits), labels, graph
+
+
+def _sets(score: ConformalScore, coverage: float, held: Any, seed: int) -> Any:
+    probs, labels, graph = _population()
+    conformal = ConformalClassifier(
+        coverage=coverage, score=score, nonempty=False, random_state=seed
+    )
+    return conformal.fit(probs, labels, graph, nodes=held).predict_set(probs, graph)
+
+
+SCORES = (
+    it_is_one_finite_number_for_each_node_and_class,
+    scoring_twice_gives_the_same_to_the_bit,
+    inputs_are_not_mutated,
+    renumbering_nodes_commutes_with_scoring,
+    relabelling_classes_commutes_with_scoring,
+    a_more_probable_class_of_a_node_alone_never_scores_worse,
+    it_says_whether_it_looks_at_the_graph,
+    sets_have_the_true_class_as_often_as_asked,
+    a_larger_coverage_never_takes_a_class_out_of_a_set,
+    a_field_that_cannot_be_used_is_named,
+    a_clone_of_a_classifier_has_an_equal_score,
+)

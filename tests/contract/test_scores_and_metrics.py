@@ -1,0 +1,46 @@
+"""Every conformal score and every metric of the tables, held to the laws of ``gnncal.testing``."""
+
+import pytest
+
+from gnncal.decisions import APS, DAPS, RAPS
+from gnncal.decisions.conformal import SCORES
+from gnncal.metrics import METRICS
+from gnncal.testing import METRIC_LAWS, SCORE_LAWS
+from tests.contract.cases import hold
+from tests.contract.exceptions import OF_METRICS, OF_SCORES
+
+EVERY_SCORE = {name: kind() for name, kind in SCORES.items()} | {
+    "aps, not randomised": APS(randomised=False),
+    "raps, without a penalty": RAPS(lambda_reg=0),
+    "daps, neighbours alone": DAPS(diffusion=1.0),
+    "daps, of raps": DAPS(base=RAPS(k_reg=2)),
+}
+
+
+def cases(laws, subjects, exceptions):
+    chosen = {
+        f"{law}, {name}": (law, subject)
+        for law in laws
+        for name, subject in subjects.items()
+        if law.applies(subject) and name not in exceptions.get(law.name, ())
+    }
+    return pytest.mark.parametrize(("law", "subject"), chosen.values(), ids=chosen.keys())
+
+
+@cases(SCORE_LAWS, EVERY_SCORE, OF_SCORES)
+def test_a_score_keeps_the_laws(law, subject):
+    hold(law, lambda: subject)
+
+
+@cases(METRIC_LAWS, METRICS, OF_METRICS)
+def test_a_metric_keeps_the_laws(law, subject):
+    hold(law, lambda: subject)
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "laws", "subjects"),
+    [(OF_SCORES, SCORE_LAWS, EVERY_SCORE), (OF_METRICS, METRIC_LAWS, METRICS)],
+)
+def test_every_exception_names_a_law_and_a_subject_that_there_are(exceptions, laws, subjects):
+    assert set(exceptions) <= {law.name for law in laws}
+    assert {name for law in exceptions.values() for name in law} <= set(subjects)
