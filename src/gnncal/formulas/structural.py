@@ -13,6 +13,7 @@ from typing import Any
 
 from gnncal.backends import backend_of
 from gnncal.formulas.probability import normalised_homophily, shifted, softmax
+from gnncal.formulas.temperatures import entropy_temperature
 
 COVARIATES = (
     "support",  # normalised mean probability that the neighbours give to the predicted class
@@ -110,7 +111,7 @@ def log_temperature(
 ) -> Any:
     """ln T of each node, without limits; s is centred."""
     xp = backend_of(e)
-    base = xp.log(certain * (1.0 - e) + uncertain * e)
+    base = xp.log(entropy_temperature(e, certain, uncertain))
     return base + xp.weighted(s, weights) + xp.of_class(offsets, predictions)
 
 
