@@ -74,7 +74,7 @@ def sums(degree, confidence, hit):
     return {
         "key": keys.astype(np.float64),
         "count": add(np.ones(degree.size)),
-        "hit": add(hit),
+        "hit_after": add(hit),
         "confidence_after": add(confidence),
         "variance_after": add(confidence * (1 - confidence)),
     }
