@@ -203,9 +203,9 @@ class DuckDB(Engine):
         import ibis
 
         with _plain_errors(), self.connection.con.cursor() as reader:
-            reader.execute(str(ibis.to_sql(expression, dialect="duckdb")))
+            rows = reader.sql(str(ibis.to_sql(expression, dialect="duckdb")))
             # DuckDB 2.0 has a new name for it.
-            stream = getattr(reader, "to_arrow_reader", None) or reader.fetch_record_batch
+            stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
             yield from stream(n_rows)
 
     def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:

@@ -28,7 +28,8 @@ def scaled(table: Any, n_classes: int, is_test: Any, further: tuple[str, ...] = 
     """Return id, prediction, temperature and confidence, and the terms of every metric.
 
     ``table`` has ``temperature``, ``in_degree`` and ``further`` columns, which are handed on.
-    Terms are null where ``is_test`` is false. Every sum over classes is a column of its own, so the number of exponentials is linear in K.
+    Terms are null where ``is_test`` is false. Every sum over classes is a column of its own, so
+    the number of exponentials is linear in K.
     """
     import ibis
 

@@ -1,7 +1,8 @@
 """Predictions that are kept: the law gives their confidence, the free method divides the rest.
 
-The other classes get min(lambda q, c). Where none of them is at the limit c, which is so for almost
-every node, lambda comes from a sum. Otherwise their q must be sorted, which is left to NumPy.
+The other classes get min(lambda q, c). From c = 1/3 on, at most one of them can be at the limit c,
+and lambda comes from the sum of all q and the largest of them. Below, it does too if no class is at
+the limit. Otherwise the q of a node must be sorted, which is left to NumPy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.backends.ibis import Columns
+from gnncal.backends.ibis import Columns, maximum
+from gnncal.backends.ibis import where as ifelse
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import (
     SMALLEST_SUM,
@@ -25,7 +27,8 @@ from gnncal.scale.methods.base import Rows, Tables
 from gnncal.scale.methods.free import TEMPERATURE, FreeScores, beside_means, of_few
 from gnncal.scale.nodes import names
 
-SORTED = ["factor", "empty", "sum_of_squares"]  # what NumPy finds for nodes with a class at c
+SORTED = ["factor", "empty", "sum_of_squares"]  # what NumPy finds where q must be sorted
+SAFE_SHARE = 1e-6  # of a sum: a difference is precise while it is more than this
 
 
 def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) -> Any:
@@ -35,11 +38,8 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
     class gets whose q is zero.
     """
     rest = _rest(scaled, sums)
-    is_short = (rest["factor"] * rest["largest"] > rest["confidence_after"]) | (
-        rest["total"] <= SMALLEST_SUM
-    )
     short = tables.keep(
-        "short", rest.filter(is_short).select("id", TEMPERATURE, "confidence_after")
+        "short", rest.filter("is_short").select("id", TEMPERATURE, "confidence_after")
     )
     logits = tables.nodes.select("id", "prediction", *names("z", tables.n_classes))
     rows = beside_means(short.join(logits, "id"), of_few(free.means, short))
@@ -56,13 +56,14 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
         empty=joined["sorted_empty"].fill_null(0.0),
     )
     c, is_hit = joined["confidence_after"], joined["prediction"] == joined["label"]
-    unlimited = c * c + joined["factor"] * joined["factor"] * joined["squares"]
+    limited = _share(joined["largest"], joined)
+    squares = c * c + limited * limited + joined["factor"] * joined["factor"] * joined["squares"]
     after = terms(
         "after",
         hit=is_hit,
         confidence=c,
         at_label=is_hit.ifelse(c, _share(joined["at_label"], joined)),
-        sum_of_squares=joined["sorted_sum_of_squares"].fill_null(unlimited),
+        sum_of_squares=joined["sorted_sum_of_squares"].fill_null(squares),
     )
     columns = [*scaled.columns, "top_score", "mass", "factor", "empty"]
     return tables.keep("finished", joined.mutate(**after).select(*columns))
@@ -79,17 +80,28 @@ def shares_of_rest(rows: Any, n_classes: int) -> dict[str, Any]:
 
 
 def _rest(scaled: Any, sums: Any) -> Any:
-    """Add what q gives to the classes that are not predicted, and lambda if none is at c."""
+    """Add what q gives to the classes that are not predicted, lambda, and where q must be sorted.
+
+    ``squares`` leaves the largest of them out.
+    """
     joined = scaled.join(sums.drop(TEMPERATURE), "id")
     joined = joined.mutate(mass=joined["own"] + joined["others"])
-    mass = joined["mass"]
+    mass, largest = joined["mass"], joined["other_largest"]
     rest = joined.mutate(
         total=joined["others"] / mass,
-        squares=joined["other_squares"] / (mass * mass),
-        largest=joined["other_largest"] / mass,
+        smaller=(joined["others"] - largest) / mass,
+        squares=maximum(joined["other_squares"] - largest * largest, 0.0) / (mass * mass),
+        largest=largest / mass,
         at_label=joined["at_label"] / mass,
     )
-    return rest.mutate(factor=factor_of_sum(rest["total"], rest["confidence_after"]))
+    c = rest["confidence_after"]
+    rest = rest.mutate(factor=factor_of_sum(rest["total"], c))
+    is_full = rest["factor"] * rest["largest"] > c
+    is_one = (c >= 1.0 / 3.0) & (rest["smaller"] > SAFE_SHARE * rest["total"])
+    return rest.mutate(
+        factor=ifelse(is_full & is_one, (1.0 - 2.0 * c) / rest["smaller"], rest["factor"]),
+        is_short=(is_full & ~is_one) | (rest["total"] <= SMALLEST_SUM),
+    )
 
 
 def _share(q: Any, rows: Any) -> Any:

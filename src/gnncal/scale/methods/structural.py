@@ -41,7 +41,7 @@ class ScaleStructural(ScaleMethod[Structural]):
     If the neighbours' mean probabilities count too, they are kept beside the logits.
     """
 
-    covariates = ("entropy", "prediction", *COVARIATES)
+    covariates: tuple[str, ...] = ("entropy", "prediction", *COVARIATES)
     means: list[Means]
 
     @property
