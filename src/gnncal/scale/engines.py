@@ -26,7 +26,9 @@ from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_column
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
-SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
+SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest,
+OTHER_MEMORY = 512 << 20  # at least so many bytes,
+LEAST_SHARE = 0.5  # unless that is more than half of the limit
 FILE_COLUMN = "gnncal_file"  # which file a row is from, while folders give columns
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
@@ -155,7 +157,7 @@ class DuckDB(Engine):
         # Order costs memory and means nothing here: rows have ids.
         settings["preserve_insertion_order"] = False
         if memory_limit is not None:
-            settings["memory_limit"] = f"{int(SHARE_OF_MEMORY * size_of(memory_limit))}B"
+            settings["memory_limit"] = f"{_memory_of_tables(size_of(memory_limit))}B"
         if threads is not None:
             settings["threads"] = threads
         self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
@@ -460,6 +462,12 @@ def size_of(text: str) -> int:
     number, unit, binary = found.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
+
+
+def _memory_of_tables(limit: int) -> int:
+    """Return the bytes that DuckDB may use of the memory of the process."""
+    most = min(SHARE_OF_MEMORY * limit, limit - OTHER_MEMORY)
+    return int(max(LEAST_SHARE * limit, most))
 
 
 def _escaped(name: str) -> str:
