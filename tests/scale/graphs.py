@@ -10,7 +10,10 @@ import pyarrow.parquet as pq
 
 import gnncal
 
-METHODS = ("ts", "hts", "entropy-only", "hots", "structural", "rbs")
+METHODS = (
+    *("ts", "hts", "entropy-only", "hots", "rbs"),
+    *("structural", "structural-free", "structural-temperature", "structural-vector"),
+)
 
 
 @dataclass(frozen=True)

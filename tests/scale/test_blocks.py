@@ -15,7 +15,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
-@pytest.mark.parametrize("method", ["hots", "structural", "rbs"])
+@pytest.mark.parametrize("method", ["hots", "rbs", "structural", "structural-free"])
 def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatch, tmp_path):
     monkeypatch.setattr(DuckDB, "memory", 40_000)
     example = make_example(n_nodes=300, n_classes=20, directed=directed, ids="text")

@@ -10,9 +10,11 @@ import pytest
 
 import gnncal
 from gnncal.homophily import Agreement, Support
-from gnncal.scale import calibrate
+from gnncal.scale import calibrate, engines
 from gnncal.scale.engines import DuckDB
+from gnncal.scale.methods import remainder
 from tests.scale.graphs import METHODS, make_example
+from tests.scale.test_equals_memory import assert_same, result
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
@@ -47,7 +49,7 @@ def executed(monkeypatch):
 
         monkeypatch.setattr(DuckDB, name, run)
 
-    for name, position in (("keep", 1), ("fetch", 0), ("write", 0)):
+    for name, position in (("keep", 1), ("keep_computed", 1), ("fetch", 0), ("write", 0)):
         watched(name, position)
     return seen
 
@@ -62,7 +64,7 @@ def size_for(n_classes, method, executed, folder):
     return len(text), text.lower().count("exp(")
 
 
-@pytest.mark.parametrize("method", ["hots", "structural"])
+@pytest.mark.parametrize("method", ["hots", "structural", "structural-free"])
 def test_text_and_exponentials_grow_linearly_with_the_classes(method, executed, tmp_path):
     sizes = [size_for(K, method, executed, tmp_path) for K in (5, 10, 20)]
     for few, more, most in zip(*sizes, strict=True):
@@ -108,6 +110,24 @@ def test_logits_are_kept_once_and_as_narrow_as_they_came(method, monkeypatch, tm
     holders = [name for name, schema in kept.items() if "z0" in schema]
     assert holders == ["nodes"]
     assert kept["nodes"]["z0"].is_float32()
+
+
+def test_numpy_sorts_a_few_rows_at_a_time(monkeypatch, tmp_path):
+    heights, original = [], remainder._sorted
+
+    def watched(columns, *rest):
+        heights.append(len(columns["confidence_after"]))
+        return original(columns, *rest)
+
+    monkeypatch.setattr(remainder, "_sorted", watched)
+    monkeypatch.setattr(engines, "VALUES_AT_ONCE", 1000)
+    monkeypatch.setattr(DuckDB, "memory", 40_000)
+    example = make_example(n_nodes=300, n_classes=20)
+    nodes, edges = example.write(tmp_path)
+    calibrate(nodes, edges, tmp_path / "out", method="structural", all_probabilities=True)
+    assert len(heights) > 5
+    assert max(heights) <= 1000 // 40
+    assert_same(result(tmp_path / "out"), example.in_memory("structural"), example)
 
 
 @pytest.mark.parametrize("method", ["hots", "structural"])

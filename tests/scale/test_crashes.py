@@ -121,6 +121,32 @@ def test_an_earlier_result_comes_back_if_a_run_was_killed_while_replacing_it(tmp
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 
+DIES_WITHOUT_LOCK = """
+import os, sys
+from pathlib import Path
+from gnncal.scale.staging import staged_result
+
+def unlink_and_die(name, *rest, **more):
+    unlink(name, *rest, **more)
+    if Path(name).name == "lock" and any(work.iterdir()):
+        os._exit(9)
+
+with staged_result(Path(sys.argv[1])) as work:
+    for number in range(20):
+        (work / f"table{number}").write_text("large")
+    (work / "result").mkdir()
+    unlink, os.unlink = os.unlink, unlink_and_die
+"""
+
+
+def test_a_run_that_is_killed_while_it_tidies_up_leaves_nothing_for_ever(tmp_path):
+    command = [sys.executable, "-c", DIES_WITHOUT_LOCK, tmp_path / "out"]
+    subprocess.run(command, check=False)
+    with pytest.raises(StopError):
+        start_and_stop(tmp_path / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with staged_result(tmp_path / "out") as work:
         (work / "result").mkdir()

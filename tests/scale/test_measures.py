@@ -1,5 +1,7 @@
 """Metrics from sums equal the metrics of gnncal.metrics."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -14,18 +16,19 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory):
+@pytest.fixture(scope="module", params=["hots", "structural", "structural-free"])
+def judged(request, tmp_path_factory):
     """An example large enough for the normal floor, its summary, and the test nodes."""
     folder = tmp_path_factory.mktemp("judged")
     example = make_example(n_nodes=4000)
-    summary = calibrate(*example.write(folder), folder / "out", method="hots")
-    return example, summary, example.nodes_of("test"), folder / "out"
+    summary = calibrate(*example.write(folder), folder / "out", method=request.param)
+    after = example.in_memory(request.param).predict_proba(example.logits, example.graph)
+    return example, summary, after, folder / "out"
 
 
 def test_every_metric_equals_that_of_the_metrics_module(judged):
-    example, summary, test, _ = judged
-    after = example.in_memory("hots").predict_proba(example.logits, example.graph)
+    example, summary, after, _ = judged
+    test = example.nodes_of("test")
     labels = example.labels[test]
     for found, probs in ((summary.before, softmax(example.logits)), (summary.after, after)):
         chosen = probs[test]
@@ -47,9 +50,10 @@ def test_every_metric_equals_that_of_the_metrics_module(judged):
 def test_the_paired_difference_is_that_of_compare(judged):
     from gnncal import compare
 
-    example, summary, test, _ = judged
-    after = example.in_memory("hots").predict_proba(example.logits, example.graph)
+    example, summary, after, _ = judged
+    test = example.nodes_of("test")
     expected = compare(example.labels[test], softmax(example.logits)[test], after[test])
+    assert summary.prediction_change_rate == pytest.approx(expected.prediction_change_rate)
     for name in ("nll", "brier"):
         found = summary.differences[name]
         assert found.mean == pytest.approx(expected.differences[name].mean)
@@ -65,6 +69,13 @@ def test_a_summary_reads_back_as_it_was_written(judged):
     assert again.differences == summary.differences
 
 
+def test_a_summary_of_an_older_version_says_that_no_prediction_changed(judged, tmp_path):
+    values = json.loads((judged[3] / "metrics.json").read_text())
+    del values["prediction_change_rate"]
+    (tmp_path / "metrics.json").write_text(json.dumps(values))
+    assert read_summary(tmp_path).prediction_change_rate == 0.0
+
+
 def sums(degree, confidence, hit):
     """What the engine returns, for nodes with these numbers."""
     degree, confidence, hit = map(np.asarray, (degree, confidence, hit))
@@ -76,7 +87,7 @@ def sums(degree, confidence, hit):
     return {
         "key": keys.astype(np.float64),
         "count": add(np.ones(degree.size)),
-        "hit": add(hit),
+        "hit_after": add(hit),
         "confidence_after": add(confidence),
         "variance_after": add(confidence * (1 - confidence)),
     }

@@ -212,14 +212,6 @@ def test_files_that_name_the_classes_in_different_orders_are_refused(tmp_path):
     assert run(tmp_path / "nodes", edges, tmp_path).class_names == names
 
 
-def test_uuids_are_refused_for_spark_before_it_starts(tmp_path):
-    codes = [f"{number:016d}".encode() for number in EXAMPLE.ids]
-    nodes = write(NODES.set_column(0, "id", pa.array(codes, pa.uuid())), tmp_path, "nodes.parquet")
-    edges = write(EDGES, tmp_path, "edges.parquet")
-    with pytest.raises(InputError, match="holds UUIDs, which Spark cannot read"):
-        calibrate(nodes, edges, tmp_path / "out", engine="spark")
-
-
 def test_a_file_that_is_no_parquet_is_named(tmp_path):
     write(NODES, tmp_path, "nodes", "a.parquet")
     (tmp_path / "nodes" / "b.parquet").write_bytes(b"")

@@ -40,7 +40,9 @@ def scale(
     method: Annotated[
         str | None,
         typer.Option(
-            help="ts, hts, entropy-only, hots, structural or rbs.", show_default="structural"
+            help="ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may "
+            "change), structural-temperature or structural-vector.",
+            show_default="structural",
         ),
     ] = None,
     calibrator: Annotated[
@@ -90,7 +92,7 @@ def scale(
         nodes,
         edges,
         folder,
-        method=method or "structural-temperature",
+        method=method or "structural",
         calibrator=calibrator,
         engine=engine,
         master=master,

@@ -186,7 +186,7 @@ def _work_folder(place: Path, target: Path, *, alone: bool = False) -> Iterator[
         inside = [part for part in parts[parts.index(work.name) + 1 :] if part != "result"]
         raise OSError(error.errno, error.strerror, str(target.joinpath(*inside))) from error
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        _remove(work)
 
 
 @contextmanager
@@ -226,6 +226,17 @@ def _clear(work: Path, target: Path) -> None:
     if earlier.is_dir() and not target.exists():
         os.rename(earlier, target)
     _keep_foreign(earlier, target)
+    _remove(work)
+
+
+def _remove(work: Path) -> None:
+    """Remove a work folder, its lock last: without it, nobody would know what a kill leaves."""
+    with suppress(OSError):
+        for entry in work.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != LOCK:
+                entry.unlink(missing_ok=True)
     shutil.rmtree(work, ignore_errors=True)
 
 

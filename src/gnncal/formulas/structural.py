@@ -128,8 +128,15 @@ def log_neighbours(mean_probs: Any) -> Any:
 
 def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None) -> Any:
     """z / T + b + gamma ln(p̄ + delta), for logits of any size; without p̄ only z / T + b."""
-    xp = backend_of(z)
-    scaled = xp.add_(scaled_logits(z, T), bias)
+    return scores_of_shifted(shifted(z), T, bias, neighbour_weight, mean_probs)
+
+
+def scores_of_shifted(
+    s: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None
+) -> Any:
+    """Return the scores of some classes or all, from logits with row maximum 0 over all classes."""
+    xp = backend_of(s)
+    scaled = xp.add_(_divided(s, T), bias)
     if mean_probs is None:
         return scaled
     return xp.add_(scaled, neighbour_weight * log_neighbours(mean_probs))
@@ -137,8 +144,12 @@ def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: 
 
 def scaled_logits(z: Any, T: Any) -> Any:
     """z / T with row maximum 0, finite for logits of any size."""
-    xp = backend_of(z)
-    return xp.divide_(xp.maximum_(shifted(z), LOWEST_LOGIT), xp.column(T))
+    return _divided(shifted(z), T)
+
+
+def _divided(s: Any, T: Any) -> Any:
+    xp = backend_of(s)
+    return xp.divide_(xp.maximum_(s, LOWEST_LOGIT), xp.column(T))
 
 
 def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
@@ -149,18 +160,34 @@ def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     """
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
-    total = xp.total(q)
-    # A sum that is only rounding leaves nothing to divide.
-    factor = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
-    factor = xp.where(total > SMALLEST_SUM, factor, 0.0)
-    is_short = factor * xp.largest(q) > confidence
-    factor = xp.where_needed(is_short, _factor_with_full_classes, [q, confidence], factor)
-    share = xp.minimum(xp.column(factor) * q, xp.column(confidence))
+    share = limited_share(q, rest_factor(q, confidence), confidence)
     empty = xp.with_class(xp.as_number(q <= 0.0, q), predictions, 0.0)
     missing = xp.maximum(1.0 - confidence - xp.total(share), 0.0)
     share = xp.add_(share, empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0)))
     share = xp.with_class(share, predictions, confidence)
     return xp.divide_(share, xp.column(xp.total(share)))
+
+
+def rest_factor(q: Any, confidence: Any) -> Any:
+    """Return lambda; q is zero at the predicted class."""
+    xp = backend_of(q)
+    factor = factor_of_sum(xp.total(q), confidence)
+    is_short = factor * xp.largest(q) > confidence
+    return xp.where_needed(is_short, _factor_with_full_classes, [q, confidence], factor)
+
+
+def factor_of_sum(total: Any, confidence: Any) -> Any:
+    """Return lambda where no class is at the limit, from the sum of q."""
+    xp = backend_of(total)
+    # A sum that is only rounding leaves nothing to divide.
+    factor = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
+    return xp.where(total > SMALLEST_SUM, factor, 0.0)
+
+
+def limited_share(q: Any, factor: Any, confidence: Any) -> Any:
+    """Return min(lambda q, c)."""
+    xp = backend_of(q)
+    return xp.minimum(xp.column(factor) * q, xp.column(confidence))
 
 
 def _factor_with_full_classes(q: Any, confidence: Any) -> Any:

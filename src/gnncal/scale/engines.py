@@ -26,10 +26,14 @@ from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_column
 
 EngineName = Literal["duckdb", "spark"]
 MIB_PER_FILE = 256  # of the output, about
-SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest
+SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest,
+OTHER_MEMORY = 512 << 20  # at least so many bytes,
+LEAST_SHARE = 0.5  # unless that is more than half of the limit
 FILE_COLUMN = "gnncal_file"  # which file a row is from, while folders give columns
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
+VALUES_AT_ONCE = 1 << 21  # of rows that NumPy computes with
+BATCH = "gnncal_batch"  # what DuckDB calls such rows
 MOST_THREADS = 1024  # each takes memory before it does anything
 
 
@@ -75,6 +79,44 @@ class Engine(ABC):
     def keep(self, name: str, expression: Any) -> Any:
         """Compute a table now and keep it until the engine closes."""
 
+    def keep_computed(
+        self,
+        name: str,
+        expression: Any,
+        compute: Callable[[dict[str, Any]], dict[str, Any]],
+        results: list[str],
+    ) -> Any:
+        """Keep id and what a NumPy function makes of the columns, a few rows at a time.
+
+        ``results`` names what the function returns, arrays of float64.
+        """
+        import ibis
+        import pyarrow as pa
+
+        n_rows = max(1, VALUES_AT_ONCE // len(expression.columns))
+        kinds = dict.fromkeys(results, ibis.dtype("float64"))
+        schema = ibis.schema({"id": expression.schema()["id"], **kinds})
+
+        def computed() -> Iterator[pa.Table]:
+            for batch in self._batches(name, expression, n_rows):
+                columns = {
+                    column: batch[column].to_numpy(zero_copy_only=False)
+                    for column in batch.schema.names
+                    if column != "id"
+                }
+                found = compute(columns)
+                yield pa.table({"id": batch["id"], **{r: found[r] for r in results}})
+
+        return self._keep_batches(name, schema, computed())
+
+    @abstractmethod
+    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
+        """Compute a table and hand it out as pyarrow batches of at most so many rows."""
+
+    @abstractmethod
+    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
+        """Keep the rows of pyarrow tables as one table."""
+
     @abstractmethod
     def write(self, expression: Any, folder: Path) -> None:
         """Write a table as a folder of Parquet files."""
@@ -115,7 +157,7 @@ class DuckDB(Engine):
         # Order costs memory and means nothing here: rows have ids.
         settings["preserve_insertion_order"] = False
         if memory_limit is not None:
-            settings["memory_limit"] = f"{int(SHARE_OF_MEMORY * size_of(memory_limit))}B"
+            settings["memory_limit"] = f"{_memory_of_tables(size_of(memory_limit))}B"
         if threads is not None:
             settings["threads"] = threads
         self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
@@ -157,6 +199,26 @@ class DuckDB(Engine):
         """Keep a table in the database in the work folder."""
         with _plain_errors():
             return self.connection.create_table(name, expression)
+
+    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
+        """Stream the rows through a connection of its own: another query would end the stream."""
+        import ibis
+
+        with _plain_errors(), self.connection.con.cursor() as reader:
+            rows = reader.sql(str(ibis.to_sql(expression, dialect="duckdb")))
+            # DuckDB 2.0 has a new name for it.
+            stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
+            yield from stream(n_rows)
+
+    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
+        """Insert the rows into a table of the database."""
+        kept = self.connection.create_table(name, schema=schema)
+        for table in tables:
+            with _plain_errors():
+                self.connection.con.register(BATCH, table)
+                self.connection.raw_sql(f'INSERT INTO "{name}" SELECT * FROM "{BATCH}"')
+                self.connection.con.unregister(BATCH)
+        return kept
 
     def drop(self, name: str) -> None:
         """Drop a table; its blocks of the file are used again."""
@@ -269,6 +331,28 @@ class Spark(Engine):
         self.connection.to_parquet_dir(expression, str(folder))
         return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
 
+    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
+        """Let Spark write the rows, and read them from there."""
+        import pyarrow.dataset as ds
+
+        self.keep(f"{name}_rows", expression)
+        yield from ds.dataset(self.work / f"{name}_rows", format="parquet").to_batches(
+            batch_size=n_rows, batch_readahead=0, fragment_readahead=1
+        )
+        self.drop(f"{name}_rows")
+
+    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
+        """Write the rows as a file where intermediate tables are."""
+        import pyarrow.parquet as pq
+
+        folder, wanted = self.work / name, schema.to_pyarrow()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        with pq.ParquetWriter(folder / "part-0.parquet", wanted) as writer:
+            for table in tables:
+                writer.write_table(table.cast(wanted))
+        return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
+
     def drop(self, name: str) -> None:
         """Remove the folder of a table."""
         shutil.rmtree(self.work / name, ignore_errors=True)
@@ -378,6 +462,12 @@ def size_of(text: str) -> int:
     number, unit, binary = found.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
+
+
+def _memory_of_tables(limit: int) -> int:
+    """Return the bytes that DuckDB may use of the memory of the process."""
+    most = min(SHARE_OF_MEMORY * limit, limit - OTHER_MEMORY)
+    return int(max(LEAST_SHARE * limit, most))
 
 
 def _escaped(name: str) -> str:

@@ -25,11 +25,12 @@ Sums = dict[str, FloatArray]
 EDGES = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
 
 
-def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
+def scaled(table: Any, n_classes: int, is_test: Any, further: tuple[str, ...] = ()) -> Any:
     """Return id, prediction, temperature and confidence, and the terms of every metric.
 
-    ``table`` has ``temperature`` and ``in_degree``. Terms are null where ``is_test`` is false.
-    Every sum over classes is a column of its own, so the number of exponentials is linear in K.
+    ``table`` has ``temperature``, ``in_degree`` and ``further`` columns, which are handed on.
+    Terms are null where ``is_test`` is false. Every sum over classes is a column of its own, so
+    the number of exponentials is linear in K.
     """
     import ibis
 
@@ -41,7 +42,7 @@ def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
         return ibis.ifelse(is_test, total([(s * 2.0).exp() for s in shifted]), None)
 
     weighed = table.select(
-        *("id", "prediction", "label", "temperature", "in_degree"),
+        *("id", "prediction", "label", "temperature", "in_degree", *further),
         is_test=is_test,
         label_before=logit.cast("float64") - table["top"].cast("float64"),
         mass_before=table["mass"],
@@ -50,27 +51,44 @@ def scaled(table: Any, n_classes: int, is_test: Any) -> Any:
         squares_after=squares(after),
     )
     weighed = weighed.mutate(label_after=weighed["label_before"] / weighed["temperature"])
-    columns = {"hit": (weighed["prediction"] == weighed["label"]).cast("float64")}
+    columns: dict[str, Any] = {"changed": ibis.literal(0.0)}
     for side in SIDES:
         mass = weighed[f"mass_{side}"]
-        at_label = weighed[f"label_{side}"].exp() / mass
-        columns[f"confidence_{side}"] = 1.0 / mass
-        columns[f"loss_{side}"] = -_at_least(at_label, SMALLEST_PROBABILITY).ln()
+        columns |= terms(
+            side,
+            hit=weighed["prediction"] == weighed["label"],
+            confidence=1.0 / mass,
+            at_label=weighed[f"label_{side}"].exp() / mass,
+            sum_of_squares=weighed[f"squares_{side}"] / (mass * mass),
+        )
+    return weighed.select(
+        *("id", "prediction", "label", "temperature", "is_test", "in_degree", *further), **columns
+    )
+
+
+def terms(
+    side: str, *, hit: Any, confidence: Any, at_label: Any, sum_of_squares: Any
+) -> dict[str, Any]:
+    """Return a node's terms of every metric, from what its probabilities say."""
+    return {
+        f"hit_{side}": hit.cast("float64"),
+        f"confidence_{side}": confidence,
+        f"loss_{side}": -_at_least(at_label, SMALLEST_PROBABILITY).ln(),
         # |p - onehot|^2 = |p|^2 - 2 p_y + 1
-        sum_of_squares = weighed[f"squares_{side}"] / (mass * mass)
-        columns[f"square_{side}"] = sum_of_squares - 2.0 * at_label + 1.0
-    return weighed.select(*("id", "prediction", "temperature", "is_test", "in_degree"), **columns)
+        f"square_{side}": sum_of_squares - 2.0 * at_label + 1.0,
+    }
 
 
-def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference]]:
-    """Return every metric of both sides, and the paired differences, from three group-bys.
+def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference], float]:
+    """Return metrics of both sides, paired differences, and the share of changed predictions.
 
-    Floors of cells with few doubtful nodes take one more each. Both are empty if there is no row.
+    Floors of cells with few doubtful nodes take one more each. The first two are empty if there is
+    no row.
     """
     by_degree = _fetch(engine, rows, rows["in_degree"], SIDES)
     measured: dict[str, Measured] = {}
     if by_degree["key"].size == 0:
-        return measured, {}
+        return measured, {}, 0.0
     n = float(by_degree["count"].sum())
     for side in SIDES:
         in_bin = _cell(rows[f"confidence_{side}"], EDGES[1:-1])
@@ -82,7 +100,8 @@ def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, D
         in_run = _cell(rows["in_degree"], last)
         degree_floor = _floor(engine, rows, side, in_run, shares, blocks.variance, n)
         measured[side] = _measured(side, bins, blocks, floor, degree_floor)
-    return measured, differences_of(by_degree)
+    changed = float(by_degree["changed"].sum() / n)
+    return measured, differences_of(by_degree), changed
 
 
 def _at_least(value: Any, floor: float) -> Any:
@@ -99,8 +118,9 @@ def _cell(values: Any, edges: FloatArray) -> Any:
 def _fetch(engine: Engine, rows: Any, key: Any, sides: tuple[str, ...]) -> Sums:
     """Return sums by key, sorted by key."""
     keyed = rows.mutate(key=key)
-    sums = {"count": keyed.count(), "hit": keyed["hit"].sum()}
+    sums = {"count": keyed.count(), "changed": keyed["changed"].sum()}
     for side in sides:
+        sums[f"hit_{side}"] = keyed[f"hit_{side}"].sum()
         confidence = keyed[f"confidence_{side}"]
         sums[f"confidence_{side}"] = confidence.sum()
         sums[f"variance_{side}"] = (confidence * (1.0 - confidence)).sum()
@@ -131,14 +151,14 @@ def _measured(
         reliability = ReliabilityBins(
             count.astype(np.int64),
             spread(bins[f"confidence_{side}"]) / count,
-            spread(bins["hit"]) / count,
+            spread(bins[f"hit_{side}"]) / count,
             EDGES[:-1],
             EDGES[1:],
         )
     return Measured(
         n_nodes=int(n),
-        accuracy=float(bins["hit"].sum() / n),
-        ece=float(np.abs(bins["hit"] - bins[f"confidence_{side}"]).sum() / n),
+        accuracy=float(bins[f"hit_{side}"].sum() / n),
+        ece=float(np.abs(bins[f"hit_{side}"] - bins[f"confidence_{side}"]).sum() / n),
         ece_floor=floor.mean,
         ece_floor_spread=floor.spread,
         degree_ece=float(np.abs(blocks.hit - blocks.confidence).sum() / n),
@@ -158,7 +178,7 @@ class _Blocks:
         self.share = share  # (n_blocks, n_degrees) of each degree's nodes
         self.degree = sums["key"]
         self.count = share @ sums["count"]
-        self.hit = share @ sums["hit"]
+        self.hit = share @ sums[f"hit_{side}"]
         self.confidence = share @ sums[f"confidence_{side}"]
         self.variance = share @ sums[f"variance_{side}"]
 

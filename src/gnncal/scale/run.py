@@ -27,7 +27,7 @@ def calibrate(
     edges: str | Path,
     out: str | Path,
     *,
-    method: str | Calibrator = "structural-temperature",
+    method: str | Calibrator = "structural",
     calibrator: str | Path | Calibrator | None = None,
     engine: str = "duckdb",
     master: str | None = None,
@@ -53,9 +53,10 @@ def calibrate(
         everything is written. It replaces an earlier result of this function, but never a folder
         that has anything else in it. It has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
-    method : str or Calibrator, default="structural-temperature"
-        One of ts, hts, entropy-only, hots, structural-temperature and rbs, or one of these
-        calibrators with parameters. It is fitted to the nodes of the split val.
+    method : str or Calibrator, default="structural"
+        One of ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may
+        change), structural-temperature and structural-vector, or one of these calibrators with
+        parameters. It is fitted to the nodes of the split val.
     calibrator : str, Path or Calibrator, optional
         A fitted calibrator or the file of one; it is applied and nothing is fitted.
     engine : {"duckdb", "spark"}, default="duckdb"

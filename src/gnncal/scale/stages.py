@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from gnncal.scale.columns import (
 )
 from gnncal.scale.engines import Engine
 from gnncal.scale.measures import measure, scaled
-from gnncal.scale.methods.base import Rows, ScaleMethod
-from gnncal.scale.nodes import canonical, described, names, shifted_logits
+from gnncal.scale.methods.base import OUTCOME, Rows, ScaleMethod
+from gnncal.scale.nodes import canonical, described, names
 from gnncal.scale.progress import Progress
 from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
@@ -86,7 +87,7 @@ class Run:
         """Fetch the calibration rows and fit as in memory."""
         with self.progress.stage("fitting", self.engine):
             zs = names("z", self.n_classes)
-            rows = self.table.filter(self.table["split"] == "val")
+            rows = self.how.calibration_rows(self.table.filter(self.table["split"] == "val"))
             columns = dict.fromkeys(["id", "label", *zs, *self.how.covariates])
             fetched = self.engine.fetch(rows.select(*columns).order_by("id"))
             if fetched.num_rows == 0:
@@ -107,35 +108,29 @@ class Run:
             self.notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def scale(self) -> None:
-        """Scale the logits of every node, in one pass that also gives the terms of the metrics."""
+        """Calibrate every node; the same pass gives the terms of the metrics."""
         with self.progress.stage("scaling the logits", self.engine):
-            table = self.table.mutate(temperature=self.how.temperature(self.table))
-            outcome = scaled(table, self.n_classes, self._is_test(table))
-            self.scaled = self.engine.keep("scaled", outcome)
+            temperatures = self.how.temperatures(self.table)
+            table = self.table.mutate(**temperatures)
+            further = tuple(name for name in temperatures if name != "temperature")
+            outcome = scaled(table, self.n_classes, self._is_test(table), further)
+            self.finished = self.how.finished(self, self.engine.keep("scaled", outcome))
 
     def write(self, folder: Path, *, all_probabilities: bool) -> None:
         """Write id, prediction, confidence, temperature and perhaps every probability."""
         with self.progress.stage("writing the probabilities", self.engine):
-            table = self.scaled.select(
-                *("id", "prediction", "temperature"), confidence=self.scaled["confidence_after"]
-            )
-            columns: dict[str, Any] = {}
+            table, columns = self.finished, list(OUTCOME)
             if all_probabilities:
-                classes = range(self.n_classes)
-                logits = self.nodes.select("id", "top", *names("z", self.n_classes))
-                table = logits.join(table, "id")
-                columns = {
-                    f"p{k}": (s / table["temperature"]).exp() * table["confidence"]
-                    for k, s in zip(classes, shifted_logits(table, classes), strict=True)
-                }
-            few = table.select("id", "prediction", "confidence", "temperature", **columns)
+                table = self.how.class_probabilities(self, self.finished)
+                columns += names("p", self.n_classes)
+            few = table.select(*columns).rename(confidence="confidence_after")
             self.engine.write(few, folder)
 
     def summary(self) -> ScaleSummary:
         """Judge on the test nodes, and collect everything worth keeping."""
         with self.progress.stage("measuring", self.engine):
-            rows = self.scaled.filter(self.scaled["is_test"])
-            sides, differences = measure(self.engine, rows)
+            rows = self.finished.filter(self.finished["is_test"])
+            sides, differences, changed = measure(self.engine, rows)
             after = sides.get("after")
         fitted = self.how.calibrator
         return ScaleSummary(
@@ -155,6 +150,7 @@ class Run:
             skipped=[asdict(bad) for bad in self.bad],
             notes=self.notes,
             seconds=dict(self.progress.seconds),
+            prediction_change_rate=changed,
         )
 
     @property
@@ -165,6 +161,12 @@ class Run:
     def keep(self, name: str, expression: Any) -> Any:
         """Compute a table and keep it until the run ends."""
         return self.engine.keep(name, expression)
+
+    def keep_computed(
+        self, name: str, expression: Any, compute: Callable[[Rows], Rows], results: list[str]
+    ) -> Any:
+        """Keep what a function makes of the columns of some rows, beside their ids."""
+        return self.engine.keep_computed(name, expression, compute, results)
 
     def drop(self, name: str) -> None:
         """Give back the disk of a kept table."""

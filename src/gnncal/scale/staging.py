@@ -38,6 +38,7 @@ def _folder_or_file(source: str) -> Path:
     if path.exists():
         return path
     for part in (*reversed(path.parents), path):
-        if any(sign in part.name for sign in WILDCARDS):
+        # A leading folder that exists is no pattern, whatever signs its name has.
+        if any(sign in part.name for sign in WILDCARDS) and not part.exists():
             return part.parent
     return path

@@ -139,6 +139,8 @@ class ScaleSummary(Tabular):
         Further remarks about the run.
     seconds : mapping of str to float
         Time of each stage.
+    prediction_change_rate : float
+        Share of the labelled test nodes whose predicted class changed.
 
     Examples
     --------
@@ -165,6 +167,7 @@ class ScaleSummary(Tabular):
     skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
     seconds: Mapping[str, Amount]
+    prediction_change_rate: Share = 0.0  # files of older versions do not say it
 
     def write(self, folder: Path) -> None:
         """Write ``metrics.json`` into a folder.
@@ -186,6 +189,8 @@ class ScaleSummary(Tabular):
             "calibration nodes": f"{self.n_calibration_nodes:,}",
             "seconds": f"{sum(self.seconds.values()):,.1f}",
         }
+        if self.prediction_change_rate > 0:
+            facts["changed predictions %"] = f"{100 * self.prediction_change_rate:.2f}"
         rows = [[text(name), Cell(value, value)] for name, value in facts.items()]
         run = Table(f"{self.method} on {self.engine}", ("of the run", "value"), rows)
         return [run] if self.before is None else [self._metrics(), run]

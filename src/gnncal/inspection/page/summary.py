@@ -50,7 +50,7 @@ def summary_page(summary: ScaleSummary, *, title: str) -> str:
 
 
 def summary_verdict(summary: ScaleSummary) -> Verdict:
-    """Judge a run at scale by its metrics; the temperatures of its methods change no prediction."""
+    """Judge a run at scale by its metrics."""
     before, after = summary.before, summary.after
     assert before is not None
     assert after is not None
@@ -64,7 +64,7 @@ def summary_verdict(summary: ScaleSummary) -> Verdict:
             after.ece - after.ece_floor > limit,
             after.ece - before.ece > limit,
             summary.differences["nll"],
-            0.0,
+            summary.prediction_change_rate,
             before.accuracy,
             after.accuracy,
         ),

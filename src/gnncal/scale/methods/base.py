@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import name_of
@@ -12,10 +13,11 @@ from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_values
-from gnncal.scale.nodes import probability_at
+from gnncal.scale.nodes import names, probability_at, shifted_logits
 
 C = TypeVar("C", bound=Calibrator)
 Rows = dict[str, FloatArray]
+OUTCOME = ("id", "prediction", "confidence_after", "temperature")
 
 
 class Tables(Protocol):
@@ -37,6 +39,11 @@ class Tables(Protocol):
     def keep(self, name: str, expression: Any) -> Any:
         """Compute a table and keep it until the run ends."""
 
+    def keep_computed(
+        self, name: str, expression: Any, compute: Callable[[Rows], Rows], results: list[str]
+    ) -> Any:
+        """Keep what a function makes of the columns of some rows, beside their ids."""
+
     def drop(self, name: str) -> None:
         """Give back the disk of a kept table."""
 
@@ -45,9 +52,9 @@ class Tables(Protocol):
 
 
 class ScaleMethod(ABC, Generic[C]):
-    """A temperature method over tables."""
+    """A method over tables: a temperature for each node, and perhaps more."""
 
-    covariates: ClassVar[tuple[str, ...]] = ()  # columns that a fit reads beside the logits
+    covariates: tuple[str, ...] = ()  # columns that a fit reads beside the logits
 
     def __init__(self, calibrator: C) -> None:
         self.calibrator = calibrator
@@ -75,6 +82,10 @@ class ScaleMethod(ABC, Generic[C]):
         joined = beside(tables.nodes, found)
         return joined.select("id", in_degree=joined["in_degree"].fill_null(0))
 
+    def calibration_rows(self, rows: Any) -> Any:
+        """Return the rows of a fit with everything that :attr:`covariates` names."""
+        return rows
+
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Return the calibration nodes with what a fit needs to know of their neighbours."""
         return nodes
@@ -82,6 +93,26 @@ class ScaleMethod(ABC, Generic[C]):
     @abstractmethod
     def temperature(self, table: Any) -> Any:
         """T of each node, from the fitted calibrator's parameters."""
+
+    def temperatures(self, table: Any) -> dict[str, Any]:
+        """Return the column ``temperature``, and those of further temperatures."""
+        return {"temperature": self.temperature(table)}
+
+    def finished(self, tables: Tables, scaled: Any) -> Any:
+        """Return prediction, confidence and terms of the metrics of every node.
+
+        ``scaled`` has those of softmax(z / T); they stay if that is the whole method.
+        """
+        return scaled
+
+    def class_probabilities(self, tables: Tables, finished: Any) -> Any:
+        """Return every node with p0..pK-1, beside prediction, confidence and temperature."""
+        classes = range(tables.n_classes)
+        logits = tables.nodes.select("id", "top", *names("z", tables.n_classes))
+        table = logits.join(finished.select(*OUTCOME), "id")
+        shifted = shifted_logits(table, classes)
+        p = [(s / table["temperature"]).exp() * table["confidence_after"] for s in shifted]
+        return table.select(*OUTCOME, **dict(zip(names("p", tables.n_classes), p, strict=True)))
 
 
 def beside(nodes: Any, found: Any) -> Any:

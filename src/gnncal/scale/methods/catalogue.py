@@ -18,7 +18,10 @@ METHODS: dict[str, type[ScaleMethod[Any]]] = {
     "hts": ScaleEntropy,
     "entropy-only": ScaleEntropyOnly,
     "hots": ScaleHoTS,
+    "structural": ScaleStructural,
+    "structural-free": ScaleStructural,
     "structural-temperature": ScaleStructural,
+    "structural-vector": ScaleStructural,
     "rbs": ScaleRatioBinned,
 }
 

@@ -1,4 +1,4 @@
-"""The structural law over tables: a pass for means over neighbours, a second for two hops."""
+"""The structural methods over tables: a pass for means over neighbours, a second for two hops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.structural import Structural
+from gnncal.backends.ibis import Columns
+from gnncal.calibrators.structural import FREE, LAW, Structural
 from gnncal.formulas.structural import (
     COVARIATES,
     Neighbourhood,
@@ -19,14 +20,34 @@ from gnncal.formulas.structural import (
 from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_sums, within
-from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, union, value_bytes
-from gnncal.scale.nodes import at_class, probabilities
+from gnncal.scale.measures import terms
+from gnncal.scale.methods.base import (
+    OUTCOME,
+    Rows,
+    ScaleMethod,
+    Tables,
+    beside,
+    union,
+    value_bytes,
+)
+from gnncal.scale.methods.free import TEMPERATURE, FreeScores, Means, beside_means, of_few
+from gnncal.scale.methods.remainder import shares_of_rest, with_divided_rest
+from gnncal.scale.nodes import at_class, names, probabilities
 
 
 class ScaleStructural(ScaleMethod[Structural]):
-    """The structural law: six numbers about the neighbourhood, two of which need a second pass."""
+    """The structural law: six numbers about the neighbourhood, two of which need a second pass.
 
-    covariates = ("entropy", "prediction", *COVARIATES)
+    If the neighbours' mean probabilities count too, they are kept beside the logits.
+    """
+
+    covariates: tuple[str, ...] = ("entropy", "prediction", *COVARIATES)
+    means: list[Means]
+
+    @property
+    def needs_means(self) -> bool:
+        """Whether the neighbours' mean probabilities are part of the method."""
+        return self.calibrator.without is None
 
     def describe(self, tables: Tables) -> Any:
         """Add means over the neighbours, then the support two hops away from these means.
@@ -46,13 +67,18 @@ class ScaleStructural(ScaleMethod[Structural]):
         tables.count(found)
         if tables.is_undirected:  # then one end of each edge gives the same means
             ends = ends.filter(ends["inward"] == 1)
-        supports = []
+        supports, self.means = [], [Means(range(tables.n_classes))]
+        if self.needs_means:
+            self.means = [Means(blocks.classes[0], found)] if blocks.is_one else []
+            self.covariates += tuple(names("mean", tables.n_classes))
         for i, classes in enumerate(blocks.classes):
             means = found
             if not blocks.is_one:
                 means = self._means(tables, ends, classes, blocks.parts, f"means{i}")
             supports += self._supports(tables, ends, means, classes, f"support{i}")
-            if not blocks.is_one:
+            if not blocks.is_one and self.needs_means:
+                self.means.append(Means(classes, means))
+            elif not blocks.is_one:
                 for part in range(blocks.parts):
                     tables.drop(f"means{i}_{part}")
         if not blocks.is_one:
@@ -124,30 +150,82 @@ class ScaleStructural(ScaleMethod[Structural]):
         named = dict(zip(COVARIATES, s.parts, strict=True))
         return joined.select("id", in_degree=in_degree, **named)
 
+    def calibration_rows(self, rows: Any) -> Any:
+        """Add the neighbours' mean probabilities."""
+        return beside_means(rows, of_few(self.means, rows))
+
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Add the neighbourhoods of the calibration rows."""
         s = np.stack([rows[name] for name in COVARIATES], axis=1)
         predictions = rows["prediction"].astype(np.int64)
-        no_means = np.empty((len(predictions), 0))
-        neighbourhood = Neighbourhood(predictions, rows["entropy"], s, no_means)
+        means = uniform = np.full((len(predictions), nodes.n_classes), 1.0 / nodes.n_classes)
+        if self.needs_means:
+            found = np.stack([rows.pop(name) for name in names("mean", nodes.n_classes)], axis=1)
+            means = np.where(np.isnan(found), uniform, found)
+        neighbourhood = Neighbourhood(predictions, rows["entropy"], s, means)
         return nodes.with_result(neighbourhood, describe_neighbourhoods)
 
     def temperature(self, table: Any) -> Any:
         """exp(ln[T_c (1 - e) + T_u e] + w s + o)."""
-        from gnncal.backends.ibis import Columns
+        return self._law(table, "")
 
-        fitted = self.calibrator
-        s = centred(Columns([table[name] for name in COVARIATES]), fitted.centre_)
-        log_T = log_temperature(
-            table["entropy"],
-            s,
-            table["prediction"],
-            fitted.certain_temperature_,
-            fitted.uncertain_temperature_,
-            fitted.weights_,
-            fitted.class_offsets_,
+    def temperatures(self, table: Any) -> dict[str, Any]:
+        """Add the temperature of the free method, which has a law of its own."""
+        found = super().temperatures(table)
+        if self.calibrator.without != "remainder":
+            found[TEMPERATURE] = self._law(table, self._free_prefix)
+        return found
+
+    def _law(self, table: Any, prefix: str) -> Any:
+        learned = [getattr(self.calibrator, prefix + name) for name in LAW]
+        s = centred(Columns([table[name] for name in COVARIATES]), self.calibrator.centre_)
+        return limited(log_temperature(table["entropy"], s, table["prediction"], *learned)).exp()
+
+    @property
+    def _free_prefix(self) -> str:
+        return FREE if self.calibrator.keep_predictions else ""
+
+    @property
+    def _free(self) -> FreeScores:
+        bias, weight = (
+            getattr(self.calibrator, self._free_prefix + name)
+            for name in ("bias_", "neighbour_weight_")
         )
-        return limited(log_T).exp()
+        return FreeScores(bias, weight, self.means)
+
+    def finished(self, tables: Tables, scaled: Any) -> Any:
+        """Let the free method choose the prediction, or divide the rest after the kept one."""
+        if self.calibrator.without == "remainder":
+            return scaled
+        sums = self._free.summed(tables, scaled.select("id", TEMPERATURE))
+        if self.calibrator.keep_predictions:
+            return with_divided_rest(tables, scaled, sums, self._free)
+        joined = scaled.join(sums.drop(TEMPERATURE), "id")
+        joined = joined.mutate(mass=joined["own"] + joined["others"])
+        mass, prediction = joined["mass"], joined["best"]
+        squares = joined["own"] * joined["own"] + joined["other_squares"]
+        after = terms(
+            "after",
+            hit=prediction == joined["label"],
+            confidence=1.0 / mass,
+            at_label=joined["at_label"] / mass,
+            sum_of_squares=squares / (mass * mass),
+        )
+        changed = (prediction != joined["prediction"]).cast("float64")
+        columns = [*scaled.columns, "top_score", "mass"]
+        result = joined.mutate(prediction=prediction, changed=changed, **after).select(*columns)
+        return tables.keep("finished", result)
+
+    def class_probabilities(self, tables: Tables, finished: Any) -> Any:
+        """Return p0..pK-1 of the method."""
+        if self.calibrator.without == "remainder":
+            return super().class_probabilities(tables, finished)
+        rows = self._free.probabilities(tables, finished)
+        if self.calibrator.keep_predictions:
+            p = shares_of_rest(rows, tables.n_classes)
+        else:
+            p = {f"p{k}": rows[f"q{k}"] for k in range(tables.n_classes)}
+        return rows.select(*OUTCOME, **p)
 
 
 def _probabilities(nodes: Any, classes: range) -> dict[str, Any]:
