@@ -20,10 +20,24 @@ Every public name. What is not listed here may change without notice.
 
 def public_names(module: ModuleType) -> list[str]:
     """Return the public functions, classes and values of a module, without its submodules."""
-    return [
+    names = [
         name
         for name in module.__all__
         if not name.startswith("__") and not isinstance(getattr(module, name), ModuleType)
+    ]
+    if module is not gnncal.extend:
+        return names
+    # Most of what it has is described where it belongs; a page of its own is for the rest.
+    others = [other for other in public_modules() if other is not module]
+    described = [getattr(other, name) for other in others for name in public_names(other)]
+    return [
+        name
+        for name in names
+        if (
+            not any(getattr(module, name) is value for value in described)
+            and not name.endswith(("Array", "Table"))
+        )  # names of types
+        or name == "Array"
     ]
 
 

@@ -188,9 +188,13 @@ def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
     assert {(row[5], row[6]) for row in shown if row[1] == "predicted class"} == expected
 
 
-def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, plain_page):
-    made, path = plain_page
-    profile = made.inspection.methods["structural-free"].temperature
+def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, tmp_path):
+    data, splits = task(400, n_classes=3)
+    made = gnncal.report(
+        *data, **splits, methods=["svs"]
+    )  # no temperature, and no order of classes
+    path = made.save(tmp_path / "report.html")
+    profile = made.inspection.methods["svs"].temperature
     assert profile.n_without > 0
     note = visit(path).page.text_content("#temperature-note")
     assert f"{profile.n_without} of 400 nodes are not drawn" in note

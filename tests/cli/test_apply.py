@@ -75,7 +75,7 @@ def test_a_folder_gives_parquet(tmp_path, fitted):
     ("changes", "message"),
     [
         ({"class_names": np.array(NAMES[::-1])}, "put the columns of logits in the same order"),
-        ({"logits": np.zeros((120, 4)), "class_names": None}, "expecting 3 features"),
+        ({"logits": np.zeros((120, 4)), "class_names": None}, "was fitted to 3 classes"),
         ({"edge_index": None}, "lacks edge_index"),
     ],
 )

@@ -140,7 +140,7 @@ class HoTS(ParametricTemperature):
     Attributes
     ----------
     base_temperature_, beta_, alpha_ : float
-        The fitted parameters of the formula; alpha_ is missing where it is fixed.
+        The fitted parameters of the formula; ``alpha_`` is missing where it is fixed.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     homophily_ : ndarray of shape (n_nodes,)
