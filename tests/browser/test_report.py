@@ -194,7 +194,7 @@ def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, tmp_path):
         *data, **splits, methods=["svs"]
     )  # no temperature, and no order of classes
     path = made.save(tmp_path / "report.html")
-    profile = made.inspection.methods["svs"].temperature
+    profile = made.inspection.methods["isotonic"].temperature
     assert profile.n_without > 0
     note = visit(path).page.text_content("#temperature-note")
     assert f"{profile.n_without} of 400 nodes are not drawn" in note
