@@ -235,6 +235,14 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
     return made
 
 
+def with_todays_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that an older version wrote, with the candidates' names of today."""
+    renamed = dict(parameters)
+    if "candidates" in renamed:
+        renamed["candidates"] = tuple(OLDER_NAMES.get(each, each) for each in renamed["candidates"])
+    return renamed
+
+
 def preset_of(name: str) -> Mapping[str, Any]:
     """Return the parameters that a name in the catalogue sets."""
     return PRESETS[name].params if name in PRESETS else NO_PRESET

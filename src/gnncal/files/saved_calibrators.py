@@ -16,6 +16,7 @@ from gnncal.calibrators.catalogue import (
     find_class,
     get_calibrator,
     name_of,
+    with_todays_names,
 )
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, number, whole_number
@@ -94,9 +95,10 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     whole_number(at_least=2).check("n_classes", K)
     if len(report.nodes_per_class) != K:
         raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
-    params, learned = class_of(header["calibrator"]).upgraded(
-        _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
-    )
+    params, learned = _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
+    if header["format"] < FIRST_WITH_TODAYS_NAMES:
+        params, learned = with_todays_names(params), _with_todays_choice(learned)
+    params, learned = class_of(header["calibrator"]).upgraded(params, learned)
     calibrator = get_calibrator(header["calibrator"], **params)
     calibrator.classes_ = np.arange(K)
     calibrator.n_features_in_ = K
@@ -110,6 +112,15 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     if names is not None:
         calibrator.class_names_ = names
     return calibrator
+
+
+def _with_todays_choice(learned: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``auto`` of an older version learned, with its choice as this one has it."""
+    if "chosen_" not in learned:
+        return learned
+    name = OLDER_NAMES.get(learned["chosen_"], learned["chosen_"])
+    _, state = class_of(name).upgraded({}, learned["chosen_state_"])
+    return {**learned, "chosen_": name, "chosen_state_": state}
 
 
 def _read_report(values: dict[str, Any]) -> FitReport:

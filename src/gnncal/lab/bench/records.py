@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
-from gnncal.calibrators.catalogue import OLDER_NAMES
+from gnncal.calibrators.catalogue import OLDER_NAMES, with_todays_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
@@ -200,7 +200,8 @@ def read_records(folder: Path) -> dict[Cell, Record]:
 def _with_todays_name(record: Record) -> Record:
     if record.schema >= FIRST_WITH_TODAYS_NAMES:
         return record
-    return replace(record, method=OLDER_NAMES.get(record.method, record.method))
+    method = OLDER_NAMES.get(record.method, record.method)
+    return replace(record, method=method, parameters=with_todays_names(record.parameters))
 
 
 def record_file(folder: Path, dataset: str, backbone: str) -> Path:
