@@ -37,7 +37,12 @@ def functions(file):
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-NAMES = {name: file for file in FORMULAS for name in functions(file) if not name.startswith("_")}
+NAMES = {
+    name: file
+    for file in FORMULAS
+    for name in sorted(functions(file))  # in one order in every process
+    if not name.startswith("_")
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
