@@ -2,11 +2,12 @@
 
 A formula asks :func:`backend_of` for the operations that suit its argument, so it is written once.
 Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
-the classes. Each backend has the same functions:
+the classes. NumPy and torch have all of these functions, Ibis those that tables need:
 
 - of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``softplus``, ``maximum``,
   ``minimum``, ``where``, ``rounded``, ``ceil``;
-- ``exp_``, ``divide_`` and ``maximum_``, which may overwrite their first argument;
+- ``exp_``, ``add_``, ``divide_``, ``maximum_``, ``fill_`` and ``finite_``, which may overwrite
+  their first argument;
 - of matrices: ``largest`` and ``total`` of each row, ``shifted`` rows whose largest entry is 0,
   ``products`` of two rows, ``column`` (a vector that meets every column), ``at_class`` (one entry
   of each row), ``with_class`` (another one there), ``matrix`` (vectors side by side), ``weighted``

@@ -17,13 +17,12 @@ from gnncal.core.learned import Array
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.methods import Portable, rbs_temperature, same_class_ratio
 from gnncal.formulas.probability import softmax
-from gnncal.formulas.temperatures import ratio_bin
+from gnncal.formulas.temperatures import RATIO_DIGITS, ratio_bin
 from gnncal.nodes import Nodes
 
 CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
 N_FOLDS = 5
 NARROW_RANGE = (0.05, 20.0)  # few nodes share a bin, often all of them correct
-DIGITS = 9  # of a ratio: sums over neighbours in another order fall into the same bin
 
 
 class RatioBinnedScaling(TemperatureCalibrator):
@@ -182,11 +181,11 @@ def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int
     if len(labels) < 2:
         return CANDIDATES[0]
     confidence = softmax(logits).max(axis=1)
-    order = np.lexsort((confidence, np.round(ratio, DIGITS)))
+    order = np.lexsort((confidence, np.round(ratio, RATIO_DIGITS)))
     fold = np.empty(len(labels), dtype=np.int64)
     fold[order] = np.arange(len(labels)) % min(N_FOLDS, len(labels))
     losses = [_held_out_loss(logits, labels, _bins(ratio, n), n, fold) for n in CANDIDATES]
-    return CANDIDATES[int(np.argmin(np.round(losses, DIGITS)))]
+    return CANDIDATES[int(np.argmin(np.round(losses, RATIO_DIGITS)))]
 
 
 def _held_out_loss(
