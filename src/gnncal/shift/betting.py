@@ -65,7 +65,7 @@ class Evidence:
             gains = self._log_gains(stated[:, done:end], happened[:, done:end])
             wealth = self.log_wealth[:, None, :] + np.cumsum(gains, axis=1)
             kept = np.log(not_begun_after(self.n_labels // START))
-            evidence[:, done:end] = np.logaddexp(np.logaddexp.reduce(wealth, axis=2), kept)
+            evidence[:, done:end] = np.logaddexp(_log_sum(wealth), kept)
             self.log_wealth = wealth[:, -1]
             self.n_labels += end - done
             done = end
@@ -73,6 +73,13 @@ class Evidence:
 
     def _log_gains(self, stated: FloatArray, happened: BoolArray) -> FloatArray:
         """Return what each label does to ln wealth of each bet, (n_streams, n, n_bets)."""
+        values, places = np.unique(stated, return_inverse=True)  # simulations have few
+        losses, gains = self._table(values)
+        places = places.reshape(stated.shape)
+        return np.where(happened[..., None], gains[places], losses[places])
+
+    def _table(self, stated: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what happens to ln wealth if an event does not happen, and if it does."""
         q = _bets(stated, self.only_below)
         p = stated[..., None]
         # A wider interval is easier to hold to, so the claim is not made stronger than it is.
@@ -80,8 +87,7 @@ class Evidence:
         high = np.maximum(p + self.tolerance, CERTAIN)
         q = np.clip(q, CERTAIN / 2, 1.0 - CERTAIN / 2)
         nearer = np.clip(q, low, high)  # q itself where it is tolerated: nothing is bet
-        y = happened[..., None]
-        return np.where(y, np.log(q / nearer), np.log((1.0 - q) / (1.0 - nearer)))
+        return np.log((1.0 - q) / (1.0 - nearer)), np.log(q / nearer)
 
 
 def begun_at(start: int) -> float:
@@ -92,6 +98,12 @@ def begun_at(start: int) -> float:
 def not_begun_after(start: int) -> float:
     """Return the share of the stakes whose bets begin after a start."""
     return (1.0 - FIRST) / (start + 1)
+
+
+def _log_sum(logs: FloatArray) -> FloatArray:
+    """ln of the sum over the last axis of exp."""
+    largest = logs.max(axis=-1)
+    return largest + np.log(np.exp(logs - largest[..., None]).sum(axis=-1))
 
 
 def _bets(stated: FloatArray, only_below: bool) -> FloatArray:
