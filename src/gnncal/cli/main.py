@@ -9,6 +9,7 @@ import typer
 from gnncal import __version__
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
+from gnncal.cli.check import check
 from gnncal.cli.decide import decide
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
@@ -27,7 +28,7 @@ app = Program(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale, watch):
+for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale, check, watch):
     app.command(cls=Verb)(friendly(verb))
 
 

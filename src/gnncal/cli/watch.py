@@ -95,7 +95,7 @@ def watch(
     report = running.report()
     if target is not None:
         from gnncal.files.atomic import write_atomically
-        from gnncal.inspection.page.watch import watch_page
+        from gnncal.inspection.page.shift import watch_page
 
         text = watch_page(running, title=f"Watch of {log.name}")
         write_atomically(target, text.encode(errors="xmlcharrefreplace"))
