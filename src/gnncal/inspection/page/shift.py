@@ -13,9 +13,9 @@ from gnncal.shift.watch import Watch
 
 GRADES = {"same": "good", "moved": "warn", "far": "bad"}
 LABELS = {
-    "same": "The same kind of nodes",
-    "moved": "The nodes have moved",
-    "far": "Do not use this calibrator here",
+    "same": "Nothing to do",
+    "moved": "Label some nodes",
+    "far": "Do not use it here",
 }
 
 
@@ -50,7 +50,7 @@ def watch_page(watch: Watch, *, title: str) -> str:
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
-        label="Alarm" if report.is_alarm else "No alarm",
+        label="Labels disagree" if report.is_alarm else "As promised so far",
         columns=[capital(name) for name in table.columns],
         rows=[[cell.text for cell in row] for row in table.rows],
     )
