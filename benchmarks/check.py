@@ -3,11 +3,12 @@
     python benchmarks/check.py --data DATA --cache results/practice --seeds 3
 
 A GCN is trained and ``structural`` is fitted on one graph, then used elsewhere: seven countries
-(42 pairs) and three libraries (6 pairs); tolokers whose test nodes are resampled to another rate of
-positives, or grown by 30 % (the model and the calibrator knew 70 % of the nodes); ogbn-arxiv's graph
-in later years. Each line of the result has what the check says about the new nodes, the log loss
-that the calibrator has there above one fitted on other labelled nodes of the same kind, and its ECE.
-The limits of ``shift/check.py`` were chosen on the countries; the rest shows what they are worth.
+(42 pairs) and three libraries (6 pairs); tolokers whose test nodes are resampled to another rate
+of positives, or grown by 30 % (the model and the calibrator knew 70 % of the nodes); ogbn-arxiv's
+graph in later years. Each line of the result has what the check says about the new nodes, the log
+loss that the calibrator has there above one fitted on other labelled nodes of the same kind, and
+its ECE. The limits of ``shift/check.py`` were chosen on the countries (that of a drift on the
+years); the rest shows what they are worth.
 """
 
 from __future__ import annotations

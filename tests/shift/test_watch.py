@@ -80,7 +80,7 @@ def test_a_damaged_state_is_refused(tmp_path):
     whole = path.read_text()
     for length in range(0, len(whole) - 1, 37):
         path.write_text(whole[:length])
-        with pytest.raises(gnncal.InputError, match="w.json"):
+        with pytest.raises(gnncal.InputError, match=r"w\.json"):
             gnncal.Watch.load(path)
     path.write_text(whole.replace('"n_labels": 120', '"n_labels": 121'))
     with pytest.raises(gnncal.InputError, match="checksum does not match"):

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gnncal.cli.apply import with_class_names
 from gnncal.cli.terminal import err, out, page_target, print_json
 
 MOVED = 3  # the exit code that a scheduler can act on; 2 is an error
@@ -38,7 +39,7 @@ def check(
     fitted = load(calibrator)
     target = None if page is None else page_target(page, inputs=[calibrator, source])
     with err.status("reading the nodes"):
-        bundle = read_bundle(source, labels_required=False)
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         new = np.ones(len(bundle.logits), dtype=bool)
         new[bundle.train_nodes] = False
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)

@@ -134,9 +134,7 @@ def _begun(
     return running, about
 
 
-def _print_plan(
-    fitted: Calibrator, gap: float, options: dict[str, Any], *, json: bool
-) -> None:
+def _print_plan(fitted: Calibrator, gap: float, options: dict[str, Any], *, json: bool) -> None:
     from gnncal.shift.watch import Watch
 
     given = {

@@ -1,16 +1,16 @@
 r"""Evidence against a claim of calibration that may be looked at after every label.
 
-The claim is that an event has the probability p that was stated for it, within a tolerance. A bet is
-another probability q. If the event happens, the wealth of the bet is multiplied by q / p', else
+The claim is that an event has the probability p that was stated for it, within a tolerance. A bet
+is another probability q. If the event happens, the wealth of the bet is multiplied by q / p', else
 by (1 - q) / (1 - p'), with p' the end of the tolerated interval that is nearer to q. If the claim
-holds, no bet gains on average, whatever came before. The evidence is the mean wealth over many bets,
-each begun at many times:
+holds, no bet gains on average, whatever came before. The evidence is the mean wealth over many
+bets, each begun at many times:
 
 .. math:: E_t = \sum_b w_b \sum_j v_j \prod_{i > b}^{t} \frac{q_{ij}(y_i)}{p'_{ij}(y_i)}
 
-By Ville's inequality the chance that E ever exceeds 1 / a is at most a if the claim holds. Bets that
-begin late keep the evidence alert after a long time in which all was well; a bet that has not begun
-keeps its stake.
+By Ville's inequality the chance that E ever exceeds 1 / a is at most a if the claim holds. Bets
+that begin late keep the evidence alert after a long time in which all was well; a bet that has not
+begun keeps its stake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``gnncal.check``: are these nodes of the kind that a calibrator was fitted on? No label is needed."""
+"""``gnncal.check``: are these nodes of the kind that a calibrator was fitted on?"""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ class Check(Tabular):
                 text(move.name),
                 Cell(move.distance, f"{100 * move.distance:.1f} %"),
                 Cell(move.chance, f"up to {100 * move.chance:.1f} %"),
-                Cell(move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f} %"),
+                Cell(
+                    move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f} %"
+                ),
                 Cell(move.is_moved, "yes" if move.is_moved else "no"),
             ]
             for move in self.moves
@@ -123,15 +125,13 @@ class Check(Tabular):
         return [Table("", columns, rows)]
 
 
-def check(
-    calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None
-) -> Check:
+def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None) -> Check:
     """Compare nodes with those that a calibrator was fitted on, without any label.
 
     A fitted calibrator remembers how confidence, entropy, support, degree and the predicted classes
     of its calibration nodes were spread (``fitted_on_``). This compares them with the same numbers
-    of other nodes. It sees that nodes moved; what the move costs only labels can tell. A change that
-    leaves the predictions as they are cannot be seen at all. docs/watch.md has the measurements.
+    of other nodes. It sees that nodes moved; what the move costs only labels can tell. A change
+    that leaves the predictions as they are cannot be seen at all. docs/watch.md has measurements.
 
     Parameters
     ----------

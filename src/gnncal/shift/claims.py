@@ -82,7 +82,9 @@ class Claim:
         return self._mean(2)
 
     def _mean(self, column: int) -> float:
-        return sum(b[column] for b in self.blocks) / self.n_labels if self.n_labels else float("nan")
+        return (
+            sum(b[column] for b in self.blocks) / self.n_labels if self.n_labels else float("nan")
+        )
 
     @property
     def latest(self) -> float:

@@ -85,8 +85,8 @@ def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[st
             left -= len(chunk)
         if left or digest.hexdigest() != begun["digest"]:
             raise InputError(
-                f"the first {begun['lines']:,} lines of {path} are not those that were read before; "
-                "a log is only appended to. If it is another log, pass another --state."
+                f"the first {begun['lines']:,} lines of {path} are not those that were read "
+                "before; a log is only appended to. If it is another log, pass another --state."
             )
         rest = file.read()
     whole = rest[: rest.rfind(b"\n") + 1]
@@ -111,8 +111,8 @@ def _csv_rows(
     names = [name.strip() for name in next(csv.reader(lines[:1]))]
     if "label" not in names:
         raise InputError(
-            f"{path} has the columns {shown(names)} but no label; its first line names the columns, "
-            "and label is one of them."
+            f"{path} has the columns {shown(names)} but no label; its first line names the "
+            "columns, and label is one of them."
         )
     for number, values in enumerate(csv.reader(lines[1:]), max(begun["lines"], 1) + 1):
         place = f"{path}, line {number}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,91 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_class_names, check_labels, check_positive, check_probs
-from gnncal.core.checks import check_used_labels
+from gnncal.core.checks import (
+    check_class_names,
+    check_labels,
+    check_positive,
+    check_probs,
+    check_used_labels,
+)
 from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.tabular import Cell, Table, Tabular, count, text
-from gnncal.core.tabular import number as number_cell
-from gnncal.shift.claims import Claim, ClaimName, log_limit
+from gnncal.shift.claims import Claim, log_limit
 from gnncal.shift.plan import Plan, plan_of
+from gnncal.shift.report import WatchReport, report_of
 from gnncal.shift.state import read_state, write_state
 
 SHARE = number(above=0, below=1)
 ACTIONS = ("act", "clear", "review")
-
-
-@dataclass(frozen=True)
-class ClaimReport:
-    """What the labels say about one claim.
-
-    Attributes
-    ----------
-    name : str
-        The claim: confidence, positive, decide, act or clear.
-    n_labels : int
-        Number of labels that bear on it.
-    stated, happened : float
-        Mean probability that was stated or promised, and the share that was so; NaN without labels.
-    evidence, limit : float
-        Evidence against the claim now, and the evidence that raises an alarm.
-    alarm_at : int or None
-        Number of labels at which it did; an alarm stays.
-    sentence : str
-        The same in words.
-
-    """
-
-    name: ClaimName
-    n_labels: int
-    stated: float
-    happened: float
-    evidence: float
-    limit: float
-    alarm_at: int | None
-    sentence: str
-
-
-@dataclass(frozen=True, repr=False)
-class WatchReport(Tabular):
-    """What the labels say so far. It prints as a table.
-
-    Attributes
-    ----------
-    is_alarm : bool
-        Whether a claim was found wrong.
-    sentence : str
-        What that means, and what to do.
-    false_alarms : float
-        Largest chance of an alarm, at any time, while every claim holds.
-    claims : tuple of ClaimReport
-        Each claim.
-
-    """
-
-    is_alarm: bool
-    sentence: str
-    false_alarms: float
-    claims: tuple[ClaimReport, ...]
-
-    def __repr__(self) -> str:
-        return f"{self.sentence}\n\n{super().__repr__()}"
-
-    def _tables(self) -> Sequence[Table]:
-        columns = ("claim", "labels", "stated", "happened", "evidence", "alarm from", "alarm at")
-        rows = [
-            [
-                text(claim.name),
-                count(claim.n_labels),
-                number_cell(claim.stated, 3),
-                number_cell(claim.happened, 3),
-                Cell(claim.evidence, f"{claim.evidence:,.3g}"),
-                Cell(claim.limit, f"{claim.limit:,.3g}"),
-                Cell(claim.alarm_at, "" if claim.alarm_at is None else f"label {claim.alarm_at:,}"),
-            ]
-            for claim in self.claims
-        ]
-        return [Table("", columns, rows)]
 
 
 class Watch:
@@ -289,69 +219,11 @@ the calibrator, or fit it again.
             Whether there is an alarm, in words and as a table.
 
         """
-        limit = len(self.claims) / self.false_alarms
-        claims = tuple(
-            ClaimReport(
-                claim.name,
-                claim.n_labels,
-                claim.stated,
-                claim.happened,
-                claim.latest,
-                limit,
-                claim.alarm_at,
-                self._sentence(claim),
-            )
-            for claim in self.claims.values()
-        )
-        found = [claim for claim in claims if claim.alarm_at is not None]
-        if found:
-            sentences = " ".join(claim.sentence for claim in found)
-            sentence = (
-                f"Alarm. {sentences} Label nodes chosen at random and update the calibrator, or "
-                "fit it again."
-            )
-        else:
-            sentence = " ".join(["No alarm.", *(c.sentence for c in claims)])
-        return WatchReport(bool(found), sentence, self.false_alarms, claims)
-
-    def _sentence(self, claim: Claim) -> str:
-        name = claim.name
-        what = "the predicted class" if self.positive is None else self._positive_name()
-        subject = {  # of a sentence
-            "confidence": "confidence",
-            "positive": f"the probability of {what}",
-            "decide": "the accuracy of automatic decisions",
-            "act": f"the share of {what} among the nodes acted on",
-            "clear": f"the share without {what} among the nodes cleared",
-        }[name]
-        if not claim.n_labels:
-            return f"No label bears on {subject} yet."
-        if claim.alarm_at is None:
-            return (
-                f"{_capital(subject)}: {claim.stated:.2f} stated, {claim.happened:.2f} happened, "
-                f"{claim.n_labels:,} labels."
-            )
-        before, stated, happened = claim.since()
-        since = f"Since about label {before + 1:,}" if before else "From the first label on"
-        found = f"It was found at label {claim.alarm_at:,}."
-        if claim.promise is not None:
-            return (
-                f"{_capital(subject)} is too low. {since} it is {happened:.2f}; {claim.promise:.2f} was "
-                f"promised. {found}"
-            )
-        is_high = "too high" if stated > happened else "too low"
-        mean = "the mean confidence" if name == "confidence" else "the mean probability"
-        have = "have the predicted class" if name == "confidence" else f"are {what}"
-        return (
-            f"{_capital(subject)} is {is_high}. {since} {mean} is {stated:.2f}, and {happened:.2f} "
-            f"{have}. {found}"
-        )
-
-    def _positive_name(self) -> str:
-        assert self.positive is not None
-        if self.class_names is None:
-            return f"class {self.positive}"
-        return self.class_names[self.positive]
+        positive = None
+        if self.positive is not None:
+            names = self.class_names or [f"class {c}" for c in range(self.n_classes)]
+            positive = names[self.positive]
+        return report_of(list(self.claims.values()), self.false_alarms, positive)
 
     @staticmethod
     def plan(
@@ -472,7 +344,3 @@ def _check_decided(decided: Any, n: int) -> BoolArray:
     if array.shape != (n,) or array.dtype.kind != "b":
         raise InputError(f"decided is {shown(decided)}; expected {n} times True or False.")
     return array
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]

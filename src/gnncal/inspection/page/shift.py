@@ -46,7 +46,10 @@ def watch_page(watch: Watch, *, title: str) -> str:
         title=title,
         sections=(("verdict", "Verdict"), ("claims", "Claims"), ("course", "Course")),
         scripts=("shift.js",),
-        data={"claims": [_course(claim) for claim in watch.claims.values()], "limit": _limit(watch)},
+        data={
+            "claims": [_course(claim) for claim in watch.claims.values()],
+            "limit": _limit(watch),
+        },
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
