@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
@@ -135,6 +136,7 @@ class _FittedMethod:
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
+    price: Price | None  # of keeping predictions
 
 
 def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
@@ -164,6 +166,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         temperature,
         seconds,
         tuple(notes),
+        price_of_keeping(calibrator, subject.labelled, probs),
     )
 
 
@@ -191,7 +194,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, evidence_of(before, after, gain)),
+        judge_method(name, evidence_of(before, after, gain, _advice(subject, run.price))),
         bins_of(outcomes),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
@@ -201,6 +204,15 @@ def _judge(
         run.seconds,
         run.notes,
     )
+
+
+def _advice(subject: Subject, price: Price | None) -> str | None:
+    """Say what keeping predictions costs, and which method of the report does not keep them."""
+    if price is None:
+        return None
+    free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
+    instead = price.instead if price.instead in free else next(iter(free), price.instead)
+    return f"{price.sentence(subject.class_names)} Use {instead}."
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:

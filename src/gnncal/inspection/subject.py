@@ -12,6 +12,7 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.choice import DEFAULT_METHOD
+from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -153,6 +154,7 @@ def make_subject(
     chosen = _choose_methods(methods)
     if checked_graph is None:
         _check_without_graph(chosen)
+    opening = DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1]
     names = NodeNames(node_ids, n_nodes)
     return Subject(
         record,
@@ -160,8 +162,8 @@ def make_subject(
         splits["nodes"],
         splits["train_nodes"],
         test,
-        chosen,
-        DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
+        _with_a_free_one(chosen, has_graph=checked_graph is not None),
+        opening,
         _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
         names,
         names.find(focus, n_nodes),
@@ -198,6 +200,14 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
             f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
         )
     return chosen
+
+
+def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+    """Return the methods with one at least that may change predictions, to compare with."""
+    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
+    if name in methods or not all(each.preserves_predictions for each in methods.values()):
+        return methods
+    return {**methods, name: get_calibrator(name)}
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:

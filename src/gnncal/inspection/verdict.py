@@ -15,6 +15,7 @@ REMAINDER = (
     "The error is still {:.1f} points larger than chance explains; the groups of the report show "
     "where."
 )
+MISTAKE = "Do not use these probabilities"
 TOO_FEW = "Too few test nodes to tell"
 UNSEEN = (
     "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
@@ -49,9 +50,12 @@ class Evidence:
     changed: float  # share of the predictions
     accuracy_before: float
     accuracy_after: float
+    price: str | None = None  # what keeping predictions costs and what to do, where it is much
 
 
-def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evidence:
+def evidence_of(
+    before: Evaluation, after: Evaluation, gain: Comparison, price: str | None = None
+) -> Evidence:
     """Collect what two evaluations of the same nodes and their comparison say."""
     return Evidence(
         before.ece.value,
@@ -63,6 +67,7 @@ def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evid
         gain.prediction_change_rate,
         before.accuracy,
         after.accuracy,
+        price,
     )
 
 
@@ -72,6 +77,7 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
     The paired interval of the log loss decides between better and worse. The ECE, compared with
     what perfect calibration would show on the same nodes, decides whether a method is honest. If
     perfect calibration would show a large error, this cannot be decided, and the verdict says so.
+    Where keeping predictions is the mistake, nothing else about the method matters.
     """
     excess = max(evidence.ece_after - evidence.floor, 0.0)
     honest = not evidence.beyond_chance or excess < NEGLIGIBLE
@@ -85,6 +91,8 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
         f"{evidence.nll.mean:+.3f} nats [{evidence.nll.low:+.3f}, {evidence.nll.high:+.3f}]"
     )
     changed = _changes(evidence)
+    if evidence.price is not None:
+        return Verdict("bad", MISTAKE, f"{moved}. {changed} {evidence.price}")
     if worse:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
