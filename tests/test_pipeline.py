@@ -8,6 +8,7 @@ import pytest
 
 import gnncal
 from gnncal import pipeline
+from tests.fraud import fraud_task
 
 N, K = 240, 3
 
@@ -261,3 +262,15 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
         gnncal.calibrate(logits, labels, **splits)
     assert gnncal.calibrate(logits, labels, **splits, method="hts").comparison.nll.mean < 0
+
+
+def test_what_keeping_predictions_costs_is_printed_below_the_tables():
+    arrays, splits = fraud_task(is_weighted=True)
+    names = ["honest", "<b>fraud</b>"]
+    result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
+    assert repr(result).endswith(f"\n\n{result.advice}")
+    assert result._repr_html_().endswith("Pass keep_predictions=False.</p>")
+    assert "<b>" not in result._repr_html_()
+    plain, splits = fraud_task(is_weighted=False)
+    quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
+    assert "Keeping predictions" not in repr(quiet) + quiet._repr_html_()

@@ -28,7 +28,7 @@ WORTH = 0.02  # nats; benchmarks/keeping_predictions.py says how often ordinary 
 LEVEL = 0.01  # of the tests, one-sided
 FEWEST = 20  # calibration nodes; fewer say nothing about a price
 LARGEST_HALF = 1000  # nodes that a fit of the cross-validation sees
-CLEARLY = 1.5  # a class is given this many times as much as there is of it
+CLEARLY = 1.25  # a class is given this many times as much as there is of it
 FREE_WITH_GRAPH, FREE_WITHOUT = "structural-free", "svs"
 
 

@@ -31,7 +31,13 @@ from gnncal.inspection.selection import (
 )
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
+from gnncal.inspection.verdict import (
+    UNCALIBRATED,
+    Evidence,
+    Verdict,
+    evidence_of,
+    judge_method,
+)
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
@@ -194,7 +200,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, evidence_of(before, after, gain, _advice(subject, run.price))),
+        judge_method(name, _evidence(subject, before, after, gain, run.price)),
         bins_of(outcomes),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
@@ -206,13 +212,17 @@ def _judge(
     )
 
 
-def _advice(subject: Subject, price: Price | None) -> str | None:
-    """Say what keeping predictions costs, and which method of the report does not keep them."""
+def _evidence(
+    subject: Subject, before: Evaluation, after: Evaluation, gain: Comparison, price: Price | None
+) -> Evidence:
+    """Collect what a verdict rests on; a price is said with a free method of the report."""
     if price is None:
-        return None
+        return evidence_of(before, after, gain)
     free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
     instead = price.instead if price.instead in free else next(iter(free), price.instead)
-    return f"{price.sentence(subject.class_names)} Use {instead}."
+    sentence = f"{price.sentence(subject.class_names)} Use {instead}."
+    favours = price.given is not None
+    return evidence_of(before, after, gain, price=sentence, favours_a_class=favours)
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:
