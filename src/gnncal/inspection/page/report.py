@@ -115,7 +115,8 @@ def report(
     methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
-        ``structural``; without a graph ``ts``, ``svs`` and ``hts``.
+        ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
+        predictions, one that may change them is added: ``structural-free``, or ``svs``.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``.
