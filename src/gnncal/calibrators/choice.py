@@ -31,7 +31,7 @@ def choose_calibrator(
     else:
         calibrator = _copied(method, params)
     if keep_predictions is not None:
-        _check_answer(calibrator, keep_predictions)
+        check_answer(calibrator, keep_predictions)
     return calibrator
 
 
@@ -59,7 +59,8 @@ def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
     return clone(method)
 
 
-def _check_answer(calibrator: Calibrator, keep: bool) -> None:
+def check_answer(calibrator: Calibrator, keep: bool) -> None:
+    """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return
     name = _shown_name(calibrator)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
-from gnncal.calibrators.choice import DEFAULT_METHOD
+from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -21,6 +21,7 @@ from gnncal.core.checks import (
     check_nodes,
     check_used_labels,
 )
+from gnncal.core.constraints import FLAG
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
@@ -29,6 +30,7 @@ from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
+FREE_METHOD = "structural-free"  # beside them if predictions may change
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
 Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
@@ -122,6 +124,7 @@ def make_subject(
     train_nodes: Any = None,
     test_nodes: Any,
     methods: Methods = DEFAULT_METHODS,
+    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -148,9 +151,10 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    if checked_graph is None and methods is DEFAULT_METHODS:
-        methods = METHODS_WITHOUT_GRAPH
+    if methods is DEFAULT_METHODS:
+        methods = _default_methods(checked_graph is not None, keep_predictions)
     chosen = _choose_methods(methods)
+    opens_with = _opens_with(chosen, keep_predictions)
     if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
@@ -161,7 +165,7 @@ def make_subject(
         splits["train_nodes"],
         test,
         chosen,
-        DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
+        opens_with,
         _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
         names,
         names.find(focus, n_nodes),
@@ -198,6 +202,30 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
             f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
         )
     return chosen
+
+
+def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
+    if has_graph:
+        return (*DEFAULT_METHODS, *((FREE_METHOD,) if keep_predictions is False else ()))
+    return [
+        name
+        for name in METHODS_WITHOUT_GRAPH
+        if not keep_predictions or get_calibrator(name).preserves_predictions
+    ]
+
+
+def _opens_with(methods: Mapping[str, Calibrator], keep_predictions: bool | None) -> str:
+    """Return the method that a report opens with, after a check that it is what the user wants."""
+    names = list(methods)
+    if keep_predictions is not None:
+        FLAG.check("keep_predictions", keep_predictions)
+    if keep_predictions:
+        for method in methods.values():
+            check_answer(method, True)
+    if keep_predictions is False:
+        names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
+        check_answer(methods[names[-1]], False)
+    return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:

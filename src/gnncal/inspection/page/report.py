@@ -84,6 +84,7 @@ def report(
     test_nodes: Any,
     train_nodes: Any = None,
     methods: Methods = DEFAULT_METHODS,
+    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -116,6 +117,10 @@ def report(
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
         ``structural``; without a graph ``ts``, ``svs`` and ``hts``.
+    keep_predictions : bool, optional
+        Whether the predicted class of every node stays. ``True`` refuses methods that may change
+        it. ``False`` opens the page with one that may, and adds ``structural-free`` to the default
+        methods of a graph. Default: both kinds are welcome.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``.
@@ -161,6 +166,7 @@ def report(
         train_nodes=train_nodes,
         test_nodes=test_nodes,
         methods=methods,
+        keep_predictions=keep_predictions,
         class_names=class_names,
         node_ids=node_ids,
         focus=focus,
