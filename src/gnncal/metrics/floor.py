@@ -93,12 +93,12 @@ def calibration_floor(
     confidence = check_probs(probs).max(axis=1).astype(np.float64)
     if groups is not None:
         return floor_of_cells(confidence, check_groups(groups, len(confidence))[1])
-    return _floor_of_bins(confidence, n_bins, strategy)
+    return floor_of_bins(confidence, n_bins, strategy)
 
 
 def floor_of(outcomes: Outcomes) -> NoiseFloor:
     """:func:`calibration_floor` of checked outcomes."""
-    return _floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
+    return floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
 
 
 def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
@@ -107,7 +107,8 @@ def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
     return floor_of_cells(outcomes.confidence, blocks)
 
 
-def _floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
+def floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
+    """Return the noise floor of the error over bins of these confidences."""
     confidence = np.minimum(confidence, 1.0)
     edges = bin_edges(confidence, n_bins, strategy)
     return floor_of_cells(confidence, bin_index(confidence, edges))
