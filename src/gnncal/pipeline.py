@@ -213,8 +213,10 @@ def apply(
     ``positive`` is the class in view. The names of the classes are by default the calibrator's.
     """
     record = as_nodes(logits, graph)
-    names = getattr(calibrator, "class_names_", None) if class_names is None else class_names
-    names, view = check_view(positive, record.n_classes, names)
+    known = getattr(calibrator, "class_names_", None)
+    if class_names is None and known is not None and len(known) == record.n_classes:
+        class_names = known  # of other classes predict_proba says what is wrong
+    names, view = check_view(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
