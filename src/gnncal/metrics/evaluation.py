@@ -186,8 +186,8 @@ def evaluate(
     metrics : sequence of gnncal.extend.Metric, default=()
         Metrics of your own, to be computed beside gnncal's.
     positive : int or str, optional
-        The class that matters, by its number or its name: is its probability honest, and does it
-        find the nodes of this class?
+        The class that matters, by its number or its name. Its metrics say whether its probability
+        is honest and whether it finds the nodes of this class.
     class_names : sequence of str, optional
         A name for each class.
 
