@@ -110,6 +110,7 @@ def calibrate(
     method: str | Calibrator | None = None,
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
+    sample_weight: Any = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
@@ -142,6 +143,8 @@ def calibrate(
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``. The result shows them, and the calibrator is saved with them.
+    sample_weight : array_like of shape (n_nodes,), optional
+        How many nodes each calibration node counts as in the fit. Test nodes count alike.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -190,7 +193,7 @@ def calibrate(
     names, view = check_view(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    calibrator.fit(record, labels, **splits)
+    calibrator.fit(record, labels, **splits, sample_weight=sample_weight)
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)

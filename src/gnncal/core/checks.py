@@ -175,6 +175,27 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
     return unique.astype(np.int64, copy=False)
 
 
+def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
+    """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
+    array = as_numpy(sample_weight)
+    if array.dtype.kind not in "fiub" or array.shape != (n_nodes,):
+        raise InputError(
+            f"sample_weight has dtype {array.dtype} and shape {array.shape}; expected one number "
+            f"for each node, shape ({n_nodes},)."
+        )
+    weights = array[nodes].astype(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        bad = int(nodes[np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}; expected finite numbers of at least 0."
+        )
+    if not (weights > 0).any():
+        raise InputError(
+            "sample_weight is zero at every calibration node; give at least one a weight above 0."
+        )
+    return weights
+
+
 def check_apart(name: str, nodes: IntArray, others: Mapping[str, IntArray], *, advice: str) -> None:
     """Raise if a set of nodes, sorted, shares a node with one of the others; say what to do."""
     for other, theirs in others.items():
