@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gnncal.cli.params import Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
@@ -25,6 +26,7 @@ def apply(
         Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    positive: Positive = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
@@ -50,7 +52,14 @@ def apply(
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
-            result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
+            result = run(
+                fitted,
+                nodes,
+                labels=bundle.labels,
+                test_nodes=bundle.test_nodes,
+                positive=positive,
+                class_names=bundle.class_names,
+            )
         summary = write_results(
             staging, bundle, result, notes, as_parquet=source.is_dir(), applied_to=nodes
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, chosen_calibrator
+from gnncal.cli.params import KeepPredictions, Positive, chosen_calibrator
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 
@@ -31,18 +31,20 @@ def calibrate(
             help="Parameter of the method, such as epsilon=0.1. May be given several times.",
         ),
     ] = None,
+    positive: Positive = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
 
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
-    calibrator.safetensors and summary.json.
+    calibrator.safetensors and summary.json. With --positive predictions may change, unless you
+    say --keep-predictions or --method.
     """
     from gnncal.calibrators.catalogue import name_of
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.pipeline import calibrate as run
 
-    calibrator = chosen_calibrator(method, keep_predictions, param)
+    calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (
         staged_folder(
             folder,
@@ -60,6 +62,7 @@ def calibrate(
                 bundle.graph,
                 **bundle.splits,
                 method=calibrator,
+                positive=positive,
                 class_names=bundle.class_names,
             )
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
