@@ -2,9 +2,10 @@ r"""The threshold above which accuracy is certified, by fixed-sequence testing.
 
 Write :math:`\tau` for the target accuracy and :math:`\delta` for one minus the confidence level.
 The calibration nodes are sorted by confidence. For planned numbers of nodes
-:math:`r_1 < r_2 < \dots`, which depend on no label, the r most confident nodes are tested in turn. With E mistakes among them, the threshold at the r-th node
-passes if :math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the
-sequence, and the last that passed is the answer. Nothing is lost to the number of tests.
+:math:`r_1 < r_2 < \dots`, which depend on no label, the r most confident nodes are tested in turn.
+With E mistakes among them, the threshold at the r-th node passes if
+:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the sequence, and
+the last that passed is the answer. Nothing is lost to the number of tests.
 
 Why the answer is valid although the thresholds are confidences of the calibration nodes
 themselves. Let :math:`G(u)` be the chance of "right" minus :math:`\tau` times the chance of
@@ -38,9 +39,9 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions.outcomes import RankedNodes
 from gnncal.metrics.proportions import lower_limit
 
-START = 3.0  # times the square root of n (of as many as may be right, if these are few): the first
-# test has at least so many nodes. Fewer would fail more often by bad luck and end the sequence; more
-# would leave small coverages out of reach.
+START = 3.0  # times the square root of n, or of how many of them may be right, if these are few:
+# the first test has at least so many nodes. Fewer would fail more often by bad luck and end the
+# sequence; more would leave small coverages out of reach.
 SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 TARGET_DIGITS = 3
@@ -133,7 +134,7 @@ def first_ranks(
 
 
 def tested_ends(
-    ranked: RankedNodes, target: float, confidence_level: float, share: float = 1.0
+    ranked: RankedNodes, target: float, confidence_level: float, share: float
 ) -> IntArray:
     """Return how many of the most confident nodes each test takes, rising, never inside a tie."""
     n = len(ranked.end)

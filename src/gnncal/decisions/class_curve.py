@@ -138,7 +138,7 @@ def class_curve(
 def curve_of_class(p: FloatArray, is_positive: BoolArray, costs: Costs | None) -> ClassCurve:
     """:func:`class_curve` of checked arrays (n,) and costs of the same nodes."""
     order = np.argsort(-p, kind="stable")
-    ranked, right = p[order], np.cumsum(is_positive[order])
+    ranked, right = p[order], np.cumsum(is_positive[order], dtype=np.int64)
     ends = np.flatnonzero(np.append(np.diff(ranked) != 0, True))  # the last of each tie
     if ends.size > MOST_POINTS:
         ends = ends[np.unique(np.linspace(0, ends.size - 1, MOST_POINTS).astype(np.int64))]

@@ -16,7 +16,7 @@ from gnncal.core.checks import (
     class_label,
 )
 from gnncal.core.constraints import NONE, Constraint, number, whole_number
-from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import Array
 from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW, Actions, by_thresholds
 from gnncal.decisions.budget import expect_budget, most_suspicious
@@ -264,6 +264,23 @@ class ClassPolicy(Saved):
         predicted = _predicted(predictions, self._checked_probs(probs), self.positive_)
         return self._outlook(p, self._prices(costs, p.size), predicted)
 
+    def in_words(self, outlook: Outlook | None = None) -> str:
+        """Say what the policy promises and, given an outlook, what it does with those nodes.
+
+        Parameters
+        ----------
+        outlook : Outlook, optional
+            Of the nodes to speak of.
+
+        Returns
+        -------
+        str
+            A few sentences. ``print(policy)`` says the same of the nodes of ``fit``.
+
+        """
+        check_is_fitted(self, "report_")
+        return in_words(self.report_, outlook)
+
     def curve(self) -> ClassCurve:
         """Return what acting from each threshold up would do to the calibration nodes.
 
@@ -303,7 +320,7 @@ class ClassPolicy(Saved):
     def __str__(self) -> str:
         if not hasattr(self, "report_"):
             return repr(self)
-        return in_words(self.report_, getattr(self, "outlook_", None))
+        return self.in_words(getattr(self, "outlook_", None))
 
     def _conclude(self, positive: int, p: FloatArray, is_positive: BoolArray) -> None:
         """Set what a fit leaves, from the probabilities and classes of the calibration nodes."""
@@ -354,14 +371,14 @@ class ClassPolicy(Saved):
 
     def _outlook(self, p: FloatArray, prices: Costs | None, predicted: BoolArray) -> Outlook:
         codes, level = self._codes(p, prices), float(self.confidence_level)
-        counts = np.bincount(codes, minlength=len(ACTIONS))
+        act, clear, review = np.bincount(codes, minlength=len(ACTIONS)).tolist()
         known = self.recalibration_
         budget = costs = None
         if self.budget is not None:
             budget = expect_budget(p, codes == REVIEW, codes == ACT, known, level)
         if prices is not None:
             costs = expect_costs(prices, p, codes, predicted, known, level)
-        return Outlook(p.size, *counts.tolist(), level, budget, costs)
+        return Outlook(p.size, act, clear, review, level, budget, costs)
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""

@@ -158,9 +158,19 @@ def judge_policy(
         found = float(cost_of(prices, codes, positive.astype(np.int64)).sum())
         amount = outlook.costs.policy
         kept.append(Kept("cost", amount.expected, amount.low, amount.high, found))
-    counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
-    positives = np.bincount(codes[positive], minlength=len(ACTIONS)).tolist()
-    return PolicyOutcome(p.size, int(positive.sum()), *counts, *positives, tuple(kept))
+    act, clear, review = np.bincount(codes, minlength=len(ACTIONS)).tolist()
+    hits = np.bincount(codes[positive], minlength=len(ACTIONS)).tolist()
+    return PolicyOutcome(
+        n_nodes=p.size,
+        n_positive=int(positive.sum()),
+        n_act=act,
+        n_clear=clear,
+        n_review=review,
+        n_act_positive=hits[ACT],
+        n_clear_positive=hits[CLEAR],
+        n_review_positive=hits[REVIEW],
+        kept=tuple(kept),
+    )
 
 
 def _promises(policy: ClassPolicy, codes: IntArray, positive: BoolArray) -> list[Kept]:

@@ -1,4 +1,4 @@
-"""What a policy about one class promises, and what it will do to some nodes, in numbers and words."""
+"""What a policy about one class promises, and what it does to some nodes, in numbers and words."""
 
 from __future__ import annotations
 

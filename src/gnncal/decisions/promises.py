@@ -1,4 +1,4 @@
-r"""Promises about one class: act with a certified precision, clear with one, catch a certified share.
+r"""Promises about one class: act or clear with a certified precision, catch a certified share.
 
 **Act** ranks the calibration nodes by their probability of the class, **clear** by the lack of it.
 A decision is right if the node has the class, or has it not, and the certificate of
@@ -35,7 +35,6 @@ from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.decisions.certificate import (
     ROUNDING,
     TARGET_DIGITS,
-    Certificate,
     best_target,
     certified_ends,
     certify,
@@ -239,9 +238,9 @@ def labels_for_precision(
 ) -> int | None:
     """Return about how many calibration nodes pass the first test; None if no number would do.
 
-    ``chance`` (n,) says how likely a decision on each of today's nodes is right. The first test with n
-    labels takes some share of the most certain nodes. It should pass even with one standard
-    deviation more mistakes among them than expected.
+    ``chance`` (n,) says how likely a decision on each of today's nodes is right. The first test
+    with more labels takes some share of the most certain nodes. It should pass even with one
+    standard deviation more mistakes among them than expected.
     """
     right = np.sort(chance)[::-1]
     precision = np.cumsum(right) / np.arange(1, right.size + 1)

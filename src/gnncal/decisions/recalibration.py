@@ -23,8 +23,8 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 
 EDGE = 9.0  # log-odds; f stays as it is beyond, where probabilities are surer than 1 in 8,000
 KNOTS = np.linspace(-EDGE, EDGE, 19)  # f is linear between them
-PARTS = ((1.0, np.inf), (0.6, 3.0), (0.3, 1.0))  # size and length, in log-odds, of each part of f
-SIZES = (0.1, 0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
+PARTS = ((1.0, np.inf), (1.0, 3.0), (0.6, 1.0))  # size and length, in log-odds, of each part of f
+SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
 JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
 CLIP = 1e-4  # what stands for a probability of 0; no other means certainty
 N_DRAWS = 1000
@@ -87,8 +87,8 @@ def _laplace(
 
 def _prior_covariance() -> FloatArray:
     apart = KNOTS[:, None] - KNOTS
-    parts = sum(size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS)
-    return parts + JITTER * np.eye(KNOTS.size)
+    parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
+    return np.add.reduce([*parts, JITTER * np.eye(KNOTS.size)])
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ class Cells:
 
     def sums(self, weights: FloatArray) -> FloatArray:
         """Return the sum of the nodes' weights in each cell, (n_cells,)."""
-        return np.bincount(self.of_node, weights=weights, minlength=self.p.size)
+        sums = np.bincount(self.of_node, weights=weights, minlength=self.p.size)
+        return sums.astype(np.float64, copy=False)
 
 
 def _between_knots(odds: FloatArray) -> FloatArray:
