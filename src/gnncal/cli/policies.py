@@ -158,6 +158,7 @@ def policy_summary(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> di
 
     predictions, others = bundle.logits.argmax(axis=1), to_decide(bundle)
     outlook = policy.outlook(probs[others], predictions=predictions[others])
+    certified = len(policy.promises_) > policy.report_.n_uncertified
     summary: dict[str, Any] = {
         "policy": {
             **asdict(policy.report_),
@@ -165,7 +166,7 @@ def policy_summary(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> di
             "n_uncertified": policy.report_.n_uncertified,
             "sentence": policy.in_words(outlook),
             "outlook": asdict(outlook),
-            "assumption": POLICY_ASSUMPTION if policy.promises_ else None,
+            "assumption": POLICY_ASSUMPTION if certified else None,
         }
     }
     test = bundle.test_nodes

@@ -58,21 +58,17 @@ class Certificate:
     n_correct: int
 
 
-def certify(
-    ranked: RankedNodes,
-    target: float,
-    confidence_level: float,
-    *,
-    share: float = 1.0,
-    above: float = -np.inf,
-) -> Certificate:
-    """Find the lowest threshold in the fixed sequence that is certified for this target.
+def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Certificate:
+    """Find the lowest threshold in the fixed sequence that is certified for this target."""
+    return lowest(ranked, certified_ends(ranked, target, confidence_level))
 
-    ``share`` is that of the nodes which a decision could be right about, known without labels.
-    With probability ``confidence_level`` all thresholds that pass are good at once. So whatever
-    else asks for a threshold ``above`` some value, the lowest of them above it is certified too.
+
+def lowest(ranked: RankedNodes, ends: IntArray, *, above: float = -np.inf) -> Certificate:
+    """Return the lowest of certified thresholds, or the lowest that lies above some value.
+
+    With the probability of the confidence level all thresholds that pass are good at once, so
+    whatever else asks for one above some value may choose among them.
     """
-    ends = certified_ends(ranked, target, confidence_level, share)
     ends = ends[ranked.confidence[ends - 1] > above]
     if ends.size == 0:
         return Certificate(np.inf, 0, 0)
@@ -84,7 +80,10 @@ def certify(
 def certified_ends(
     ranked: RankedNodes, target: float, confidence_level: float, share: float = 1.0
 ) -> IntArray:
-    """Return the numbers of nodes whose test passes, before the first test that fails."""
+    """Return the numbers of nodes whose test passes, before the first test that fails.
+
+    ``share`` is that of the nodes which a decision could be right about, known without labels.
+    """
     ends = tested_ends(ranked, target, confidence_level, share)
     passed = p_values(ends, ranked.mistakes[ends - 1], target) <= 1.0 - confidence_level
     return ends[: int(np.argmin(np.append(passed, False)))]

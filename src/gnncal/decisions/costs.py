@@ -90,6 +90,11 @@ class Costs:
             review,
         )
 
+    @property
+    def is_same_for_all(self) -> bool:
+        """Whether every cost is one number for all nodes."""
+        return all(np.ndim(cost) == 0 for cost in vars(self).values())
+
     def of(self, nodes: IntArray) -> Costs:
         """Return the costs of some of the nodes.
 
@@ -207,11 +212,9 @@ def amount(draws: FloatArray, level: float) -> Amount:
     return Amount(float(draws.mean()), float(low), float(high))
 
 
-def cost_thresholds(costs: Costs) -> tuple[float, float] | None:
-    """Return from which probability up to act, and up to which to clear; None for arrays."""
-    if any(np.ndim(cost) for cost in (costs.missed, costs.false_alarm, costs.review)):
-        return None
-    missed, false_alarm, review = map(float, (costs.missed, costs.false_alarm, costs.review))
+def cost_thresholds(costs: Costs) -> tuple[float, float]:
+    """Return from which probability up to act, and up to which to clear, at these three numbers."""
+    missed, false_alarm, review = costs.missed, costs.false_alarm, costs.review
     even = false_alarm / (false_alarm + missed) if false_alarm + missed else 0.0
     act = max(even, 1.0 - review / false_alarm) if false_alarm else 0.0
     clear = min(even, review / missed) if missed else 1.0

@@ -292,7 +292,7 @@ class ClassPolicy(Saved):
         """
         check_is_fitted(self, "report_")
         prices = None
-        if self.costs is not None and cost_thresholds(self.costs.checked(0)) is not None:
+        if self.costs is not None and self.costs.is_same_for_all:
             prices = self.costs.checked(self._p.size)
         return curve_of_class(self._p, self._is_positive, prices)
 
@@ -345,9 +345,8 @@ class ClassPolicy(Saved):
 
     def _thresholds(self) -> tuple[float, float]:
         if self.costs is not None:
-            scalar = all(np.ndim(cost) == 0 for cost in vars(self.costs).values())
-            found = cost_thresholds(self.costs.checked(0)) if scalar else None
-            return (np.nan, np.nan) if found is None else found
+            same = self.costs.is_same_for_all
+            return cost_thresholds(self.costs.checked(0)) if same else (np.nan, np.nan)
         act = self.promises_["act"].threshold if "act" in self.promises_ else np.inf
         if self.budget is not None:
             return act, np.nan

@@ -37,9 +37,9 @@ from gnncal.decisions.certificate import (
     TARGET_DIGITS,
     best_target,
     certified_ends,
-    certify,
     fewest_nodes,
     first_ranks,
+    lowest,
     p_values,
 )
 from gnncal.decisions.outcomes import RankedNodes
@@ -185,17 +185,17 @@ def _precise(
     if kind == "clear":
         sign, chance, right = -1.0, 1.0 - p, ~is_positive
     ranked, share = RankedNodes.of(sign * p, right), power_of_two(float(chance.mean()))
-    certificate = certify(ranked, target, level, share=share, above=above)
-    certified = certified_ends(ranked, target, level, share).size > 0
+    ends = certified_ends(ranked, target, level, share)
+    certificate = lowest(ranked, ends, above=above)
     best, labels = target, None
-    if not certified:
+    if ends.size == 0:
         best = best_target(ranked, target, level, share)
         labels = labels_for_precision(chance, target, level, share)
     return Promise(
         kind=kind,
         target=target,
         confidence_level=level,
-        is_certified=certified,
+        is_certified=ends.size > 0,
         threshold=sign * certificate.threshold,
         n_counted=certificate.n_decided,
         n_right=certificate.n_correct,

@@ -28,7 +28,7 @@ SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-wei
 JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
 CLIP = 1e-4  # what stands for a probability of 0; no other means certainty
 N_DRAWS = 1000
-N_CELLS = 512  # of nodes with nearly equal probabilities, which are counted together
+N_CELLS = 200  # of nodes with nearly equal probabilities, which are counted together
 MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 
