@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
 from gnncal.cli.params import Positive
 from gnncal.cli.terminal import out, print_json
 from gnncal.core.errors import InputError
@@ -20,9 +21,13 @@ def evaluate(
         Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
     ] = None,
     positive: Positive = None,
+    fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
+    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities.
+
+    The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
+    """
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.files import read_bundle, read_probabilities
     from gnncal.formulas.probability import softmax
@@ -30,6 +35,7 @@ def evaluate(
     from gnncal.metrics.outcomes import Outcomes
     from gnncal.pipeline import judge
 
+    gates = read_gates(fail_if)
     bundle = read_bundle(source)
     names, view = check_view(positive, bundle.logits.shape[1], bundle.class_names)
     warn_if_probabilities(bundle.logits)
@@ -55,10 +61,12 @@ def evaluate(
         before, after, comparison = judge(
             bundle.logits, bundle.graph, probs, test, truth, names, view
         )
+    failures = failures_of(gates, (before if after is None else after).values)
     if json:
         print_json({"before": before, "after": after, "difference": comparison})
-        return
+        return end_if_failed(failures)
     sides = {"before": before} if after is None else {"before": before, "after": after}
     out.print(evaluation_table(sides).as_text())
     if comparison is not None:
         out.print(f"\n{comparison}")
+    return end_if_failed(failures)
