@@ -96,14 +96,10 @@ def rank(p: FloatArray, is_positive: BoolArray) -> Ranking:
         rest = np.linspace(EVERY_NODE, p.size, N_POINTS - EVERY_NODE).astype(np.int64)
         points = np.unique(np.concatenate([points, rest]))
     last = points - 1
-    return Ranking(
-        points, ranked[last], np.cumsum(mean_hits[group])[last], np.cumsum(ranked)[last]
-    )
+    return Ranking(points, ranked[last], np.cumsum(mean_hits[group])[last], np.cumsum(ranked)[last])
 
 
-def _promises(
-    subject: Subject, probs: FloatArray, held_out: IntArray
-) -> tuple[KeptPromise, ...]:
+def _promises(subject: Subject, probs: FloatArray, held_out: IntArray) -> tuple[KeptPromise, ...]:
     assert subject.positive is not None
     p = probs[:, subject.positive].astype(np.float64)
     positive = subject.labels == subject.positive
@@ -111,9 +107,7 @@ def _promises(
     kept = []
     for kind, targets in TARGETS.items():
         for target in targets:
-            made = make_promises(
-                p[held_out], positive[held_out], {kind: target}, CONFIDENCE_LEVEL, p[test]
-            )
+            made = make_promises(p[held_out], positive[held_out], {kind: target}, CONFIDENCE_LEVEL)
             kept.append(_kept(made[kind], p[test], positive[test]))
     return tuple(kept)
 

@@ -77,7 +77,7 @@ const OneClass = (() => {
   function budget() {
     const wanted = Math.max(1, Math.floor(Number(id("class-budget").value) || 0));
     const { ranking } = found(), i = pointOf(ranking, wanted), n = ranking.n[i];
-    id("class-budget-answer").textContent = `Among the ${count(n)} most suspicious test nodes the probabilities promise ${percent(ranking.expected[i] / n)} ${name}; ` +
+    id("class-budget-answer").textContent = `Among the ${count(n)} most suspicious test nodes the probabilities expect ${percent(ranking.expected[i] / n)} ${name}; ` +
       `${percent(precision(ranking, i))} are, which is ${percent(recall(ranking, i))} of all.` +
       (state.method === "uncalibrated" ? "" : ` Ranked by the model as it is: ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))}.`);
   }
