@@ -19,6 +19,7 @@ from gnncal.core.checks import (
     check_class_names,
     check_labels,
     check_nodes,
+    check_positive,
     check_used_labels,
 )
 from gnncal.core.constraints import FLAG
@@ -50,6 +51,7 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+    positive: int | None = None  # the class that matters, if one does
 
     @property
     def logits(self) -> FloatArray:
@@ -128,6 +130,7 @@ def make_subject(
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -151,13 +154,16 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
+    # With one class in view its probability matters, not the boundary between the classes.
+    free = positive is not None and keep_predictions is None
     if methods is DEFAULT_METHODS:
-        methods = _default_methods(checked_graph is not None, keep_predictions)
+        methods = _default_methods(checked_graph is not None, False if free else keep_predictions)
     chosen = _choose_methods(methods)
-    opens_with = _opens_with(chosen, keep_predictions)
+    opens_with = _opens_with(chosen, keep_predictions, prefers_free=free)
     if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
+    class_names = class_names_of(graph) if class_names is None else class_names
     return Subject(
         record,
         all_labels,
@@ -166,9 +172,10 @@ def make_subject(
         test,
         chosen,
         opens_with,
-        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
+        _class_names(class_names, n_classes),
         names,
         names.find(focus, n_nodes),
+        None if positive is None else check_positive(positive, n_classes, class_names),
     )
 
 
@@ -214,7 +221,9 @@ def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence
     ]
 
 
-def _opens_with(methods: Mapping[str, Calibrator], keep_predictions: bool | None) -> str:
+def _opens_with(
+    methods: Mapping[str, Calibrator], keep_predictions: bool | None, *, prefers_free: bool
+) -> str:
     """Return the method that a report opens with, after a check that it is what the user wants."""
     names = list(methods)
     if keep_predictions is not None:
@@ -222,8 +231,9 @@ def _opens_with(methods: Mapping[str, Calibrator], keep_predictions: bool | None
     if keep_predictions:
         for method in methods.values():
             check_answer(method, True)
-    if keep_predictions is False:
+    if keep_predictions is False or prefers_free:
         names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
+    if keep_predictions is False:
         check_answer(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
 
