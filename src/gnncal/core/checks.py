@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Number
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.names import suggestion
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
@@ -200,6 +201,46 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
             "pass one for each class."
         )
     return [str(name) for name in class_names]
+
+
+def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
+    """Return the number of the class that is in view, which is given by its name or its number.
+
+    A text that is no name may be a number too, as it comes from a command line.
+    """
+    last = n_classes - 1
+    if isinstance(positive, str):
+        names = [] if class_names is None else list(class_names)
+        if names.count(positive) > 1:
+            raise InputError(
+                f"positive is {shown(positive)}, the name of {names.count(positive)} classes; pass "
+                f"the number of one, 0..{last}."
+            )
+        if positive in names:
+            return names.index(positive)
+        if not positive.strip().isdecimal():
+            known = f"the names are {', '.join(names)}" if names else "the classes have no names"
+            wanted = "one of them" if names else "class_names too"
+            raise InputError(
+                f"there is no class {shown(positive)}{suggestion(positive, names)}: {known}; pass "
+                f"{wanted}, or a number 0..{last}."
+            )
+        positive = int(positive)
+    if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
+        raise InputError(
+            f"positive is {shown(positive)}; expected the name of a class or its number, 0..{last}."
+        )
+    if not 0 <= positive < n_classes:
+        raise InputError(
+            f"positive is {shown(positive)} but there are {n_classes} classes; pass a number "
+            f"0..{last}{' or a name' if class_names is not None else ''}."
+        )
+    return int(positive)
+
+
+def class_label(number: int, class_names: Sequence[str] | None) -> str:
+    """Return what tables call a class: its name, or ``class 1`` where it has none."""
+    return f"class {number}" if class_names is None else class_names[number]
 
 
 def _float_matrix(values: Any, name: str) -> FloatArray:
