@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gnncal.pipeline import Calibration
 
 METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")
-SHOWN, REFERENCE, FREE = "structural", "ts", "structural-free"
+SHOWN, FREE = "structural", "structural-free"
 POSITIVE = "8"
 REPORT = "report.html"
 FILES = (
@@ -31,6 +31,10 @@ FILES = (
     "results.json",
 )
 DEFAULT_NODES = 6000
+NEXT = """Next, with a file of your own (docs/files.md says what is in it):
+    gnncal calibrate model.npz --out calibrated
+    gnncal report model.npz --positive fraud
+    gnncal decide model.npz --positive fraud --act 0.95 --clear 0.995"""
 
 
 def demo(
@@ -66,3 +70,139 @@ def demo(
     if nodes is not None or seed is not None:
         raise InputError("--nodes and --seed are about the sampled graph; add --block-model.")
     _digits(folder, as_json=json)
+
+
+def _digits(folder: Path, *, as_json: bool) -> None:
+    from gnncal.digits import example
+
+    with staged_folder(folder, writes=FILES) as staging:
+        bundle = example()
+        results = _calibrate(bundle)
+        policy = _decide(bundle)
+        _write(staging, bundle, results, policy)
+        files = sorted(file.name for file in staging.iterdir())
+    if as_json:
+        print_json(_as_dict(results, policy))
+        return
+    _print(bundle, results, policy)
+    print_written(folder, files)
+    if REPORT in files:
+        out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
+    out.print(f"\n{NEXT}", highlight=False)
+
+
+def _calibrate(bundle: Bundle) -> dict[str, Calibration]:
+    from gnncal.nodes import Nodes
+    from gnncal.pipeline import calibrate
+
+    nodes = Nodes(bundle.logits, bundle.graph)
+    return {name: calibrate(nodes, bundle.labels, **bundle.splits, method=name) for name in METHODS}
+
+
+def _decide(bundle: Bundle) -> ClassPolicy:
+    """Fit a policy for one digit on calibration nodes that the calibrator has not seen."""
+    from gnncal.decisions import ClassPolicy, hold_out
+    from gnncal.pipeline import calibrate
+
+    fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
+    splits = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
+    result = calibrate(bundle.logits, bundle.labels, bundle.graph, **splits, method=FREE)
+    return ClassPolicy(POSITIVE, act=0.8, clear=0.98).fit(
+        result.probabilities,
+        bundle.labels,
+        nodes=held_out,
+        class_names=bundle.class_names,
+        decision_nodes=bundle.test_nodes,
+    )
+
+
+def _write(
+    staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy
+) -> None:
+    from gnncal.files.npz import write_bundle, write_probabilities
+
+    shown = results[SHOWN]
+    temperature = getattr(shown.calibrator, "temperature_", None)
+    write_bundle(staging / "bundle.npz", bundle)
+    write_probabilities(staging, bundle, shown.probabilities, temperature)
+    shown.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+    policy.save(staging / "policy.safetensors")
+    (staging / "results.json").write_text(to_json(_as_dict(results, policy)) + "\n")
+    try:
+        _write_report(staging / REPORT, bundle)
+    except MissingExtraError as error:
+        note(f"no report: {error}")
+
+
+def _write_report(path: Path, bundle: Bundle) -> None:
+    from gnncal.inspection.page.report import report
+
+    with err.status("writing the report"):
+        report(
+            bundle.logits,
+            bundle.labels,
+            bundle.graph,
+            **bundle.splits,
+            methods=METHODS[1:],
+            class_names=bundle.class_names,
+            positive=POSITIVE,
+            title="Handwritten digits, each linked to its ten most similar",
+            command="gnncal demo",
+        ).save(path)
+
+
+def _as_dict(results: dict[str, Calibration], policy: ClassPolicy) -> dict[str, Any]:
+    return {
+        "methods": {name: result.after for name, result in results.items()},
+        f"{SHOWN}_against_uncalibrated": results[SHOWN].comparison,
+        "policy": policy.report_,
+    }
+
+
+def _print(bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy) -> None:
+    from gnncal.rendering.tables import difference_text
+
+    gain, free = results[SHOWN].comparison, results[FREE].comparison
+    assert gain is not None
+    assert free is not None
+    out.print(_table(bundle, results))
+    out.print(
+        "ECE:    how far confidence is from accuracy on average\n"
+        "floor:  the ECE that perfect calibration would show on these nodes\n"
+        "NLL:    log loss, lower is better; it also rewards telling right from wrong\n",
+        highlight=False,
+    )
+    kept = (
+        f"What was gained: the log loss changes by {difference_text(gain.nll)} with {SHOWN}, which "
+        f"changes no prediction, and by {difference_text(free.nll)} with {FREE}, which changes "
+        f"{100 * free.prediction_change_rate:.1f} % of them (paired 95 % intervals)."
+    )
+    decided = f"Is it an {POSITIVE}? {policy}"
+    out.print(fill(kept, width=78), highlight=False)
+    out.print(f"\n{fill(decided, width=78)}\n", highlight=False)
+
+
+def _table(bundle: Bundle, results: dict[str, Calibration]) -> Table:
+    from gnncal.metrics import METRICS
+    from gnncal.rendering.tables import MethodRow, best_marked, interval_text
+
+    accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
+    rows = []
+    for name, result in results.items():
+        after = result.after
+        assert after is not None
+        cells = (
+            accuracy.shown(after.accuracy),
+            ece.shown(after.ece.value),
+            interval_text(after),
+            ece.shown(after.ece.floor),
+            nll.shown(after.nll),
+        )
+        scores = (None, after.ece.value, None, None, after.nll)
+        rows.append(MethodRow(name, cells, scores))
+    columns = ("acc %", ece.heading, "95 % interval", "floor", nll.heading)
+    title = (
+        f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
+        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on"
+    )
+    return best_marked(title, columns, rows)
