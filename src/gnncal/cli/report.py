@@ -31,6 +31,12 @@ def report(
         list[str] | None,
         typer.Option(metavar="ID", help="A node to show first. May be given several times."),
     ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS", help="The class that matters, by name or number: adds a section on it."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print verdicts and metrics as JSON.")
@@ -61,6 +67,7 @@ def report(
             class_names=bundle.class_names,
             node_ids=bundle.node_ids,
             focus=node or (),
+            positive=positive,
             title=title or f"Calibration of {source.name}",
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,

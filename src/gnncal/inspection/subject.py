@@ -19,6 +19,7 @@ from gnncal.core.checks import (
     check_class_names,
     check_labels,
     check_nodes,
+    check_positive,
     check_used_labels,
 )
 from gnncal.core.errors import InputError, shown
@@ -48,6 +49,7 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+    positive: int | None = None  # the class that matters, if one does
 
     @property
     def logits(self) -> FloatArray:
@@ -125,6 +127,7 @@ def make_subject(
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -154,6 +157,7 @@ def make_subject(
     if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
+    class_names = class_names_of(graph) if class_names is None else class_names
     return Subject(
         record,
         all_labels,
@@ -162,9 +166,10 @@ def make_subject(
         test,
         chosen,
         DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
-        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
+        _class_names(class_names, n_classes),
         names,
         names.find(focus, n_nodes),
+        None if positive is None else check_positive(positive, n_classes, class_names),
     )
 
 

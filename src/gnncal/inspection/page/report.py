@@ -87,6 +87,7 @@ def report(
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
     title: str = "Calibration report",
     command: str = "",
     progress: Progress = lambda step: None,
@@ -123,6 +124,10 @@ def report(
         A name for each node. Default: its number.
     focus : sequence, default=()
         Ids of nodes that the page should show in any case.
+    positive : str or int, optional
+        The class that matters, by name or number, such as ``"fraud"``. The page then has a section
+        about it: whether its probability is right, what a threshold, a number of reviews or costs
+        lead to, and what can be promised. It opens with a method whose predictions may change.
     title : str, default="Calibration report"
         The page's heading.
     command : str, default=""
@@ -164,6 +169,7 @@ def report(
         class_names=class_names,
         node_ids=node_ids,
         focus=focus,
+        positive=positive,
     )
     inspection = inspect(subject, progress=progress)
     progress("writing the page")
