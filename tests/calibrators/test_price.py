@@ -144,3 +144,17 @@ def test_the_free_form_of_a_structural_fit_is_a_fit_of_structural_free():
     np.testing.assert_allclose(freed._predict(nodes), free.predict_proba(nodes))
     assert free._freed() is None
     assert gnncal.Structural(without="remainder").fit(labelled)._freed() is None
+
+
+def test_a_node_of_weight_zero_has_no_part_in_the_price():
+    (logits, labels, graph), splits = fraud_task(is_weighted=True)
+    weight = np.where(np.arange(len(labels)) < 400, 2.0, 0.0)
+    for method in ("structural", "svs", "ts"):
+        with_zeros = gnncal.calibrate(
+            logits, labels, graph, nodes=splits["nodes"], sample_weight=weight, method=method
+        )
+        without = gnncal.calibrate(
+            logits, labels, graph, nodes=range(400), sample_weight=weight, method=method
+        )
+        assert with_zeros.price == without.price
+        assert (without.price is None) == (method == "svs")

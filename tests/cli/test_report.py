@@ -52,6 +52,13 @@ def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path)
     assert labels_of["structural-free"] != "Do not use these probabilities"
 
 
+def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
+    chosen = ["--free", "--methods", "svs,ts"]
+    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
+    assert done.exit_code == 0, done.output
+    assert "Calibrated with svs" in " ".join(done.stdout.split())
+
+
 def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     done = run(bundle, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
     found = json.loads(done.stdout)
@@ -65,6 +72,8 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     ("options", "message"),
     [
         (["--methods", "hotz"], "did you mean 'hots'?"),
+        (["--keep-predictions", "--methods", "vs"], "vs may change predictions, but you ask"),
+        (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
         (["--out", "missing/folder/r.html"], "there is no folder"),
         (["--out", "."], "is a folder; --out expects a file"),

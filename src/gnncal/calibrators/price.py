@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -103,28 +104,33 @@ def price_of_keeping(calibrator: Calibrator, nodes: Nodes, probs: FloatArray) ->
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
         return None
     used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
-    gains = gains_of_freedom(used, nodes, probs)
-    n, nats = gains.size, float(gains.mean())
-    error = float(gains.std(ddof=1)) / np.sqrt(n)
-    if nats < WORTH or nats <= float(stdtrit(n - 1, 1.0 - LEVEL)) * error:
+    gain = gain_of_freedom(used, nodes, probs)
+    chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
+    if gain.nats < WORTH or gain.nats <= chance:
         return None
     has_free_form = used._freed() is not None
     if isinstance(calibrator, Auto):
         has_free_form = tuple(calibrator.candidates) == KEEPING
     return Price(
-        nats,
-        error,
-        n,
+        *gain,
         _given_class(nodes, probs[nodes.calibration_nodes]),
         FREE_WITHOUT if nodes.graph is None else FREE_WITH_GRAPH,
         has_free_form,
     )
 
 
-def gains_of_freedom(
+class Gain(NamedTuple):
+    """Log loss with predictions kept less that with predictions free."""
+
+    nats: float
+    standard_error: float  # paired over nodes
+    n_nodes: int
+
+
+def gain_of_freedom(
     used: Calibrator, nodes: Nodes, probs: FloatArray, worth: float = WORTH
-) -> FloatArray:
-    """Return each node's log loss with predictions kept less that with predictions free.
+) -> Gain:
+    """Return how much lower the log loss is if predictions may change.
 
     At most two folds of the calibration nodes take part; each is judged by a fit on the other.
     Where the gain is certain to be below ``worth``, it is not found out precisely.
@@ -134,8 +140,10 @@ def gains_of_freedom(
     halves = folds[folds < 2] == 1
     kept = log_losses(probs[part.calibration_nodes], part.labels)
     if used._freed() is None:
-        return _gains_over_vector_scaling(part.calibration_nodes_alone(), halves, kept)
-    return _gains_of_own_form(used, _with_neighbourhoods(part), halves, kept, worth)
+        gains = _gains_over_vector_scaling(part.calibration_nodes_alone(), halves, kept)
+    else:
+        gains = _gains_of_own_form(used, _with_neighbourhoods(part), halves, kept, worth)
+    return Gain(*_mean_and_error(part, gains), gains.size)
 
 
 def _gains_of_own_form(
@@ -150,7 +158,7 @@ def _gains_of_own_form(
     assert freed is not None
     unlabelled = nodes.with_known_labels()
     seen = kept - log_losses(freed._predict(unlabelled), nodes.labels)
-    if seen.mean() < worth:
+    if nodes.mean(seen) < worth:
         return seen
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
@@ -171,7 +179,7 @@ def _gains_over_vector_scaling(nodes: Nodes, halves: BoolArray, kept: FloatArray
     """
     unlabelled = nodes.with_known_labels()
     scaled = _fitted_quietly(TemperatureScaling(), nodes)._predict(unlabelled)
-    kept = min(kept, log_losses(scaled, nodes.labels), key=np.mean)
+    kept = min(kept, log_losses(scaled, nodes.labels), key=nodes.mean)
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
         free = _fitted_quietly(StructuredVectorScaling(), nodes.restricted(half))
@@ -194,16 +202,24 @@ def _fitted_quietly(calibrator: Calibrator, nodes: Nodes) -> Calibrator:
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
     """Return the rare class that is given most above its rate, clearly and beyond chance."""
-    n, n_classes = probs.shape
-    mean = probs.mean(axis=0, dtype=np.float64)
-    rate = np.bincount(nodes.labels, minlength=n_classes) / n
-    more = mean - rate
-    chosen = int(np.where(rate <= 1.0 / n_classes, more, -np.inf).argmax())
-    gaps = probs[:, chosen].astype(np.float64) - (nodes.labels == chosen)
-    chance = float(ndtri(1.0 - LEVEL / n_classes)) * float(gaps.std(ddof=1)) / np.sqrt(n)
-    if more[chosen] <= chance or mean[chosen] < CLEARLY * rate[chosen]:
+    n_classes = nodes.n_classes
+    mean = np.average(probs, axis=0, weights=nodes.weights).astype(np.float64)
+    count = np.bincount(nodes.labels, nodes.weights, minlength=n_classes)
+    rate = count / nodes.total_weight
+    chosen = int(np.where(rate <= 1.0 / n_classes, mean - rate, -np.inf).argmax())
+    more, error = _mean_and_error(nodes, probs[:, chosen] - (nodes.labels == chosen))
+    chance = float(ndtri(1.0 - LEVEL / n_classes)) * error
+    if more <= chance or mean[chosen] < CLEARLY * rate[chosen]:
         return None
     return GivenClass(chosen, float(mean[chosen]), float(rate[chosen]))
+
+
+def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:
+    """Return the weighted mean of what the calibration nodes have, and its standard error."""
+    mean = nodes.mean(values)
+    shares = np.ones(values.size) if nodes.weights is None else nodes.weights
+    spread = np.sqrt(np.sum((shares * (values - mean)) ** 2) * values.size / (values.size - 1))
+    return mean, float(spread / shares.sum())
 
 
 def _percent(share: float) -> str:
