@@ -116,7 +116,7 @@ def test_methods_without_a_law_are_not_explained():
 def test_methods_may_be_calibrators_under_names_of_ones_own():
     data, splits = task()
     subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
-    assert list(subject.methods) == ["uncalibrated", "mine"]
+    assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
     assert subject.shown == "mine"
 
 

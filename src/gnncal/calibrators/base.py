@@ -515,6 +515,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "predict_proba, or fit another method, such as 'structural'."
         )
 
+    def _freed(self) -> Calibrator | None:
+        """Return the same fit with predictions that may change; a hook for methods that have it."""
+        return None
+
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""
         return self.learned
