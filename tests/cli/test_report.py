@@ -38,6 +38,13 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
 
 
+def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
+    chosen = ["--free", "--methods", "svs,ts"]
+    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
+    assert done.exit_code == 0, done.output
+    assert "Calibrated with svs" in " ".join(done.stdout.split())
+
+
 def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
     source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
@@ -50,13 +57,6 @@ def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path)
     labels_of = {name: each["label"] for name, each in json.loads(done.stdout)["verdicts"].items()}
     assert labels_of["uncalibrated"] == labels_of["ts"] == "Do not use these probabilities"
     assert labels_of["structural-free"] != "Do not use these probabilities"
-
-
-def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
-    chosen = ["--free", "--methods", "svs,ts"]
-    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
-    assert done.exit_code == 0, done.output
-    assert "Calibrated with svs" in " ".join(done.stdout.split())
 
 
 def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):

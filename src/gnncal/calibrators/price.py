@@ -133,7 +133,7 @@ def gain_of_freedom(
     """Return how much lower the log loss is if predictions may change.
 
     At most two folds of the calibration nodes take part; each is judged by a fit on the other.
-    Where the gain is certain to be below ``worth``, it is not found out precisely.
+    Where a fit shows less than ``worth`` on its own nodes, that is returned and nothing is fitted.
     """
     folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
     part = nodes.restricted(folds < 2)

@@ -117,8 +117,8 @@ def print_results(
         return
     out.print(replace(result, price=None), soft_wrap=True)
     out.print()
-    if summary["advice"] is not None:  # in words of the command line
-        out.print(f"{summary['advice']}\n", soft_wrap=True)
     if "policy" in summary:
         out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
+    if summary["advice"] is not None:  # in words of the command line
+        out.print(f"{summary['advice']}\n", soft_wrap=True)
     print_written(folder, summary["files"])

@@ -211,14 +211,6 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
     return chosen
 
 
-def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
-    """Return the methods with one at least that may change predictions, to compare with."""
-    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
-    if name in methods or not all(each.preserves_predictions for each in methods.values()):
-        return methods
-    return {**methods, name: get_calibrator(name)}
-
-
 def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
     if has_graph:
         return (*DEFAULT_METHODS, *((FREE_WITH_GRAPH,) if keep_predictions is False else ()))
@@ -244,6 +236,14 @@ def _opens_with(
     if keep_predictions is False:
         check_answer(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+
+def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+    """Return the methods with one at least that may change predictions, to compare with."""
+    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
+    if name in methods or not all(each.preserves_predictions for each in methods.values()):
+        return methods
+    return {**methods, name: get_calibrator(name)}
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:
