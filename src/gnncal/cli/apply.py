@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
+from gnncal.cli.params import Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
@@ -27,6 +28,7 @@ def apply(
         Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    positive: Positive = None,
     policy: Annotated[
         Path | None,
         typer.Option(help="policy.safetensors of decide: also say what to do with each node."),
@@ -62,7 +64,14 @@ def apply(
         check_measurable(gates, bundle)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
-            result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
+            result = run(
+                fitted,
+                nodes,
+                labels=bundle.labels,
+                test_nodes=bundle.test_nodes,
+                positive=positive,
+                class_names=bundle.class_names,
+            )
         failures = failures_of(gates, {} if result.after is None else result.after.values)
         summary = write_results(
             staging,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
+from gnncal.cli.params import Positive
 from gnncal.cli.terminal import out, print_json
 from gnncal.core.errors import InputError
 
@@ -19,6 +20,7 @@ def evaluate(
     probabilities: Annotated[
         Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
     ] = None,
+    positive: Positive = None,
     fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
@@ -29,12 +31,13 @@ def evaluate(
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.files import read_bundle, read_probabilities
     from gnncal.formulas.probability import softmax
-    from gnncal.metrics.evaluation import evaluation_of, evaluation_table
+    from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
     from gnncal.metrics.outcomes import Outcomes
     from gnncal.pipeline import judge
 
     gates = read_gates(fail_if)
     bundle = read_bundle(source)
+    names, view = check_view(positive, bundle.logits.shape[1], bundle.class_names)
     warn_if_probabilities(bundle.logits)
     test = bundle.test_nodes
     truth = bundle.labels[test]
@@ -45,7 +48,8 @@ def evaluate(
     if probabilities is None:
         degree = bundle.graph.in_degree[test]
         raw = softmax(bundle.logits[test])
-        before = evaluation_of(Outcomes(truth, raw, degree, is_checked=True))
+        outcomes = Outcomes(truth, raw, degree, positive=view, is_checked=True)
+        before = evaluation_of(outcomes, class_names=names)
         after = comparison = None
     else:
         probs = read_probabilities(probabilities, bundle)
@@ -54,7 +58,9 @@ def evaluate(
             raise InputError(
                 f"{probabilities} has {probs.shape[1]} classes but the logits have {n_classes}."
             )
-        before, after, comparison = judge(bundle.logits, bundle.graph, probs, test, truth)
+        before, after, comparison = judge(
+            bundle.logits, bundle.graph, probs, test, truth, names, view
+        )
     failures = failures_of(gates, (before if after is None else after).values)
     if json:
         print_json({"before": before, "after": after, "difference": comparison})

@@ -74,6 +74,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
     from gnncal.calibrators.catalogue import name_of
+    from gnncal.metrics.evaluation import class_in_view
 
     calibrator = result.calibrator
     summary = {
@@ -87,6 +88,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
+        "positive": class_in_view(result.positive, bundle.class_names),
         "notes": notes,
     }
     if result.before is not None:
