@@ -61,6 +61,7 @@ def apply(
         bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
             bundle = _with_class_names(bundle, decided)
+            positive = str(decided.positive_) if positive is None else positive
         check_measurable(gates, bundle)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)

@@ -132,9 +132,9 @@ def decide(
         )
     calibrator = advice = None
     if probabilities is None:
-        if policy is not None and method is None and not param and keep_predictions is None:
-            keep_predictions = False  # the boundary of the model is not what counts
-        calibrator = chosen_calibrator(method, keep_predictions, param)
+        calibrator = chosen_calibrator(
+            method, keep_predictions, param, one_class=policy is not None
+        )
     _check_folder(folder)
     with (
         staged_folder(
