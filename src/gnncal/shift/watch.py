@@ -25,7 +25,7 @@ from gnncal.shift.report import WatchReport, report_of
 from gnncal.shift.state import read_state, write_state
 
 SHARE = number(above=0, below=1)
-ACTIONS = ("act", "clear", "review")
+ACTIONS = ("act", "clear", "review")  # or no text: the policy does not decide about a node
 
 
 class Watch:
@@ -330,7 +330,7 @@ def _check_actions(actions: Any, n: int) -> npt.NDArray[Any]:
     if actions is None:
         raise InputError(f"actions is missing; pass {', '.join(ACTIONS)} for each node.")
     array = as_numpy(actions)
-    if array.shape != (n,) or not np.isin(array, ACTIONS).all():
+    if array.shape != (n,) or not np.isin(array, (*ACTIONS, "")).all():
         raise InputError(
             f"actions is {shown(actions)}; expected {n} texts, each {', '.join(ACTIONS)}."
         )
