@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from gnncal import GnncalWarning, Graph, InputError
 from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, hold_out
-from gnncal.decisions.conformal import conformal_quantile, fewest_calibration
+from gnncal.decisions.quantile import conformal_quantile, fewest_calibration
 
 N_NODES, N_CLASSES = 200, 4
 SPLITS = 1000
@@ -237,7 +237,7 @@ def test_scikit_learn_conventions_hold():
     ("params", "match"),
     [
         ({"coverage": 1.0}, "coverage is 1"),
-        ({"score": "lac"}, "score is 'lac'; expected 'aps', 'raps' or 'daps'"),
+        ({"score": "lca"}, "score is 'lca'; expected 'aps', 'raps', 'daps' or 'lac'"),
         ({"score": RAPS(k_reg=-1)}, "k_reg of RAPS is -1"),
         ({"score": RAPS(lambda_reg=np.nan)}, "lambda_reg of RAPS is nan"),
         ({"score": DAPS(diffusion=2)}, "diffusion of DAPS is 2"),

@@ -47,6 +47,9 @@ def decide(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
+    by_class: Annotated[
+        bool, typer.Option("--by-class", help="Promise that share for the nodes of each class.")
+    ] = False,
     keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
@@ -83,6 +86,10 @@ def decide(
     from gnncal.files import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
+    if by_class and sets is None:
+        raise InputError(
+            "--by-class is about sets of classes; pass --sets too, such as --sets lac."
+        )
     if probabilities is not None and (method or param or keep_predictions is not None):
         raise InputError(
             "--probabilities are calibrated already; leave --method and --param out, and "
@@ -112,9 +119,16 @@ def decide(
             ).fit(probs, bundle.labels, nodes=nodes)
             conformal = members = None
             if sets is not None:
-                conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
+                conformal = ConformalClassifier(
+                    coverage, score=sets, by_class=by_class, random_state=seed
+                )
                 ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+                conformal.fit(
+                    *(probs, bundle.labels, bundle.graph),
+                    nodes=nodes,
+                    ids=ids,
+                    class_names=bundle.class_names,
+                )
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)

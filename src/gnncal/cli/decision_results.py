@@ -123,7 +123,9 @@ def _judge(bundle: Bundle, decisions: Decisions) -> dict[str, Any]:
     judgement = judge_decisions(labels, decisions.probs[test], decisions.decided[test])
     judged = {"decisions": asdict(judgement)}
     if decisions.sets is not None:
-        judged["sets"] = asdict(judge_sets(labels, decisions.sets[test]))
+        judged["sets"] = asdict(
+            judge_sets(labels, decisions.sets[test], class_names=bundle.class_names)
+        )
     return {"test": judged}
 
 
@@ -185,7 +187,7 @@ def _test_lines(summary: dict[str, Any]) -> list[str]:
             f"{sets['mean_size']:.2f} classes on average; {100 * sets['single']:.1f} % have one."
         )
     by_class = _class_line(decisions, summary["class_names"])
-    return [text, by_class] if by_class else [text]
+    return [line for line in (text, by_class, _class_line_of_sets(sets)) if line]
 
 
 def _class_line(decisions: dict[str, Any], class_names: Sequence[str] | None) -> str:
@@ -199,3 +201,15 @@ def _class_line(decisions: dict[str, Any], class_names: Sequence[str] | None) ->
         for name, (decided, right) in zip(names, counts, strict=True)
     ]
     return f"Decided, by predicted class: {', '.join(parts)}."
+
+
+def _class_line_of_sets(sets: dict[str, Any] | None) -> str:
+    """How often the sets have each class where it is the true one, where there are few classes."""
+    if sets is None or len(sets["class_names"]) > MOST_CLASSES:
+        return ""
+    values = zip(sets["class_names"], sets["nodes_by_class"], sets["covered_by_class"], strict=True)
+    parts = [
+        f"{name}: " + (f"{100 * covered / n:.1f} % of {n:,}" if n else "no node")
+        for name, n, covered in values
+    ]
+    return f"Sets with the true class, by true class: {', '.join(parts)}."

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import check_learned
+from gnncal.core.learned import LearnedTable, check_learned
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
 
 
@@ -36,7 +36,7 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     constraints: ClassVar[dict[str, Constraint]]
-    saved_facts: ClassVar[dict[str, Constraint]]
+    saved_facts: ClassVar[LearnedTable]
 
     n_classes_: int
     class_names_: list[str]
@@ -81,6 +81,27 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         for name, constraint in self.constraints.items():
             constraint.check(name, getattr(self, name))
 
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], facts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
+
+        Parameters
+        ----------
+        parameters : dict
+            Constructor parameters by name.
+        facts : dict
+            The numbers of the fit by name.
+
+        Returns
+        -------
+        tuple of dict
+            Parameters and numbers of this version.
+
+        """
+        return parameters, facts
+
     @abstractmethod
     def _facts(self) -> dict[str, Any]:
         """Return the numbers that make up the fit, those of ``saved_facts``."""
@@ -103,6 +124,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     whole_number(at_least=2).check("n_classes", n_classes)
     params = unpack(header["params"], tensor, _unpack_score)
     facts = unpack(header["fit"], tensor, _unpack_score)
+    params, facts = known[name].upgraded(params, facts)
     classifier = known[name]()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
     if unknown:
@@ -111,10 +133,10 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     classifier.check_params()
     check_learned(classifier.saved_facts, facts, {"K": n_classes})
     classifier.n_classes_ = n_classes
-    classifier._restore(facts)
     names = check_class_names(header["class_names"], n_classes)
     if names is not None:
         classifier.class_names_ = names
+    classifier._restore(facts)
     return classifier
 
 
