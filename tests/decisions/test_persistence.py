@@ -13,7 +13,15 @@ from safetensors.numpy import save as to_bytes
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, SelectiveClassifier
+from gnncal.decisions import (
+    APS,
+    DAPS,
+    LAC,
+    RAPS,
+    SNAPS,
+    ConformalClassifier,
+    SelectiveClassifier,
+)
 from gnncal.files.saved_calibrators import load as load_calibrator
 from tests.test_persistence import refused, signed
 
@@ -22,7 +30,7 @@ N = 300
 P = GENERATOR.uniform(0.5, 1.0, N)
 PROBS = np.column_stack([P, 1 - P])
 LABELS = (GENERATOR.random(N) > P).astype(int)
-GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N)
+GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N, PROBS)
 NODES = np.arange(200)
 OLDER = Path(__file__).parents[1] / "older_files"
 
@@ -64,6 +72,7 @@ def test_a_loaded_threshold_is_the_saved_one(tmp_path, params):
         {"score": DAPS(0.3, RAPS(randomised=False)), "coverage": 0.7},
         {"coverage": 0.999},  # too few nodes: every set has all classes
         {"coverage": 0.8, "score": "lac", "by_class": True},
+        {"score": SNAPS(similar=0.2, k=5, base=LAC())},
         {"coverage": 0.99, "by_class": True},  # too few nodes of the second class
     ],
 )

@@ -10,6 +10,7 @@ from gnncal.decisions.raps import RAPS
 from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
 from gnncal.decisions.set_report import ClassConformalReport, ConformalReport
+from gnncal.decisions.snaps import SNAPS
 from gnncal.decisions.splitting import hold_out
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "DAPS",
     "LAC",
     "RAPS",
+    "SNAPS",
     "ClassConformalReport",
     "ConformalClassifier",
     "ConformalReport",

@@ -36,9 +36,16 @@ from gnncal.decisions.set_report import (
     class_report_of,
     report_of,
 )
+from gnncal.decisions.snaps import SNAPS
 from gnncal.nodes import check_graph
 
-SCORES: dict[str, type[ConformalScore]] = {"aps": APS, "raps": RAPS, "daps": DAPS, "lac": LAC}
+SCORES: dict[str, type[ConformalScore]] = {
+    "aps": APS,
+    "raps": RAPS,
+    "lac": LAC,
+    "daps": DAPS,
+    "snaps": SNAPS,
+}
 IS_SCORE = Constraint(
     "a score such as gnncal.decisions.RAPS(k_reg=2)",
     lambda value: isinstance(value, ConformalScore),
@@ -86,7 +93,8 @@ class ConformalClassifier(Saved):
         Share of nodes whose set must have the true class, between 0 and 1.
     score : str or ConformalScore, default="aps"
         ``"aps"``, ``"raps"``, ``"lac"`` (one minus the probability), ``"daps"`` (which averages
-        scores over neighbours and needs a graph), or an object such as ``DAPS(diffusion=0.3)``.
+        scores over neighbours and needs a graph), ``"snaps"`` (also over nodes of similar
+        features), or an object such as ``DAPS(diffusion=0.3)``.
     by_class : bool, default=False
         One threshold for each class, from the calibration nodes that have it. Then ``coverage``
         is promised for the nodes of each class. A class with too few calibration nodes is in
@@ -114,7 +122,8 @@ class ConformalClassifier(Saved):
     References
     ----------
     Romano et al. (NeurIPS 2020) for APS, Angelopoulos et al. (ICLR 2021) for RAPS, Zargarbashi et
-    al. (ICML 2023) for DAPS and, with Huang et al., "Uncertainty quantification over graph with
+    al. (ICML 2023) for DAPS, Song et al. (NeurIPS 2024) for SNAPS, Sadinle et al. (JASA 2019) for
+    LAC. Zargarbashi et al. and Huang et al., "Uncertainty quantification over graph with
     conformalized graph neural networks" (NeurIPS 2023), for why it is valid on graphs.
 
     Examples
