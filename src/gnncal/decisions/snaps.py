@@ -42,10 +42,10 @@ class SNAPS(ConformalScore):
 
     Parameters
     ----------
-    similar : float, default=1/3
-        Weight :math:`\xi` of the nodes with similar features.
-    neighbours : float, default=1/3
-        Weight :math:`\mu` of the neighbours. Both weights together are at most 1.
+    similar : float, optional
+        Weight :math:`\xi` of the nodes with similar features. Default: a third.
+    neighbours : float, optional
+        Weight :math:`\mu` of the neighbours. Default: a third. Both together are at most 1.
     k : int, default=20
         Number of similar nodes.
     base : ConformalScore, default=APS()
