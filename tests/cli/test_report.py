@@ -37,6 +37,13 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
 
 
+def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
+    chosen = ["--free", "--methods", "svs,ts"]
+    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
+    assert done.exit_code == 0, done.output
+    assert "Calibrated with svs" in " ".join(done.stdout.split())
+
+
 def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     done = run(bundle, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
     found = json.loads(done.stdout)
@@ -48,6 +55,8 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     ("options", "message"),
     [
         (["--methods", "hotz"], "did you mean 'hots'?"),
+        (["--keep-predictions", "--methods", "vs"], "vs may change predictions, but you ask"),
+        (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
         (["--out", "missing/folder/r.html"], "there is no folder"),
         (["--out", "."], "is a folder; --out expects a file"),

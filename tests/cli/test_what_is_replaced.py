@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from gnncal.__main__ import app
 from gnncal.lab.bench import logits as logits_module
 from gnncal.lab.bench import perturbation
-from gnncal.lab.commands import demo
+from gnncal.lab.commands import block_model
 from gnncal.lab.datasets import Dataset
 from gnncal.lab.pages.csbm.experiment import Experiment
 from gnncal.plotting import reliability
@@ -48,7 +48,7 @@ class Verb:
 
 
 WRITES = {
-    "demo": Verb("demo --nodes 500 --out OUT"),
+    "demo": Verb("demo --block-model --nodes 500 --out OUT"),
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "decide": Verb("decide INPUT/in.npz --method ts --target 0.6 --out OUT"),
@@ -106,10 +106,14 @@ def inputs(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few methods in the demo, and a data set that needs no download."""
-    every = demo._methods
-    few = ("uncalibrated", "ts", "structural", "structural-free", demo.ORACLE)
-    monkeypatch.setattr(demo, "_methods", lambda h: {n: m for n, m in every(h).items() if n in few})
-    monkeypatch.setattr(demo, "_write_report", lambda path, bundle: path.write_text("a report"))
+    every = block_model._methods
+    few = ("uncalibrated", "ts", "structural", "structural-free", block_model.ORACLE)
+    monkeypatch.setattr(
+        block_model, "_methods", lambda h: {n: m for n, m in every(h).items() if n in few}
+    )
+    monkeypatch.setattr(
+        block_model, "_write_report", lambda path, bundle: path.write_text("a report")
+    )
     monkeypatch.setattr(reliability, "save_reliability", lambda rows, path: path.write_text("one"))
     monkeypatch.setattr(Experiment, "figure", lambda self, record, image_format: b"an image")
     bundle = frozen_bundle(5)

@@ -109,9 +109,9 @@ class FitReport(Tabular):
 
         """
         return cls(
-            loss_before=TemperatureLoss(nodes.calibration_logits, nodes.labels).value(
-                np.ones(nodes.labels.size)
-            ),
+            loss_before=TemperatureLoss(
+                nodes.calibration_logits, nodes.labels, nodes.weights
+            ).value(np.ones(nodes.labels.size)),
             loss_after=float(loss_after),
             bounds_hit=bounds_hit,
             nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
@@ -164,6 +164,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Attributes that describe the fitted graph and are not saved.
     erases_missing_classes : bool
         Whether a class without calibration nodes gets next to no probability.
+    uses_sample_weight : bool
+        Whether ``fit`` can give calibration nodes different weights.
     classes_ : ndarray of shape (n_classes,)
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
@@ -195,6 +197,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     needs_torch: ClassVar[bool] = False
     constraints: ClassVar[dict[str, Constraint]] = {}
     erases_missing_classes: ClassVar[bool] = False
+    uses_sample_weight: ClassVar[bool] = False
     learned: ClassVar[LearnedTable] = {}
 
     fitted_graph_attributes: ClassVar[tuple[str, ...]] = ()
@@ -222,6 +225,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         *,
         nodes: Any = None,
         train_nodes: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from the labels of the calibration nodes.
 
@@ -240,6 +244,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             default, because test nodes would be among them.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each calibration node counts as: one of weight 2 like two nodes, one of
+            weight 0 as if it were left out. Weights of mean one keep the strength of priors. Some
+            methods cannot use it.
 
         Returns
         -------
@@ -260,7 +268,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.check_params()
         if not self.needs_graph:
             check_columns(logits)
-        record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+        record = as_nodes_of_a_fit(
+            logits,
+            labels,
+            graph,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+        )
+        if record.weights is not None and not self.uses_sample_weight:
+            raise InputError(
+                f"{type(self).__name__} cannot give calibration nodes different weights; leave "
+                "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
+            )
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "

@@ -86,8 +86,8 @@ class DirichletCalibration(AffineCalibrator):
         np.fill_diagonal(weights, RIDGE)
         logits = nodes.calibration_logits
         mu = penalty / n_classes + RIDGE
-        self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu)
-        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu, nodes.weights)
+        loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:

@@ -47,6 +47,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     """
 
+    uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
@@ -115,7 +116,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit_formula(self, nodes: Nodes, covariates: FloatArray) -> None:
         """Fit theta to covariates (n_nodes, n_covariates) that are computed already."""
-        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
         if self.protocol == "paper":
             loss_after = self._fit_like_the_paper(nodes, covariates, loss)
             self.fit_report_ = FitReport.of(nodes, loss_after)
@@ -254,7 +255,7 @@ class ParametricTemperature(TemperatureCalibrator):
         _, hessian = scale.by_code(theta[None], gradient, hessian)
         temperature, jacobian = self._formula(theta, covariates)
         by_code = jacobian * np.where(scale.logarithmic, theta, 1.0)
-        return hessian[0] * len(covariates), by_code / temperature[:, None]
+        return hessian[0] * loss.total_weight, by_code / temperature[:, None]
 
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float

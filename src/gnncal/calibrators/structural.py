@@ -147,6 +147,7 @@ class Structural(HasTemperature, Calibrator):
 
     needs_graph = True
     fitting = "posterior"
+    uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "keep_predictions": FLAG,
         "without": choice("remainder", "neighbours") | NONE,
@@ -221,7 +222,8 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
-        self.centre_ = centre_of(describe(nodes).covariates[nodes.calibration_nodes])
+        covariates = describe(nodes).covariates[nodes.calibration_nodes]
+        self.centre_ = centre_of(covariates, nodes.weights)
         if self.keep_predictions:
             self._fit_law(nodes)
         if self.without != "remainder":
@@ -229,11 +231,11 @@ class Structural(HasTemperature, Calibrator):
         self.temperature_ = self._temperature(nodes)
         if self.without != "remainder":
             probs = self._predict(nodes)[nodes.calibration_nodes]
-            self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
+            self.fit_report_ = FitReport.of(nodes, nodes.mean(log_losses(probs, nodes.labels)))
 
     def _fit_law(self, nodes: Nodes) -> None:
         rows = self._rows(nodes).take(nodes.calibration_nodes)
-        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior())
+        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior(), nodes.weights)
         self._set_law(fit.law, "")
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
@@ -246,6 +248,7 @@ class Structural(HasTemperature, Calibrator):
             nodes.calibration_logits,
             describe(nodes).mean_probs[nodes.calibration_nodes],
             nodes.labels,
+            nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
         self._set_law(fitted.law, prefix)
@@ -392,7 +395,11 @@ def describe(nodes: Nodes) -> Any:
     return nodes.once(describe_neighbourhoods)
 
 
-def centre_of(covariates: FloatArray) -> FloatArray:
+def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Return the mean of each covariate over the rows where it is known; zero where it never is."""
     known = ~np.isnan(covariates)
-    return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    values = np.where(known, covariates, 0.0)
+    if weights is None:
+        return values.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    total = weights @ known
+    return weights @ values / np.where(total > 0, total, 1.0)

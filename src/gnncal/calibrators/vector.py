@@ -85,14 +85,14 @@ class VectorScaling(AffineCalibrator):
     def _fit(self, nodes: Nodes) -> None:
         check_protocol(self.protocol, nodes)
         logits, shape = nodes.calibration_logits, (nodes.n_classes,)
-        loss = self._objective(logits, nodes.labels)
+        loss = self._objective(logits, nodes.labels, nodes.weights)
         if self.protocol == "paper":
             on_train = self._objective(nodes.logits[nodes.train_nodes], nodes.train_labels)
             start = np.zeros(2 * nodes.n_classes)
             solution = solve_like_the_paper(loss, lambda theta: on_train(theta)[0], start)
         else:
             # The ridge makes the optimum unique even for separable nodes.
-            unique = self._objective(logits, nodes.labels, ridge=RIDGE / 2)
+            unique = self._objective(logits, nodes.labels, nodes.weights, ridge=RIDGE / 2)
             one = np.repeat([1.0, 0.0], nodes.n_classes)
             solution = self._minimise(unique, -BOUND - one, BOUND - one)
         self._set_affine(solution, shape)
@@ -100,9 +100,16 @@ class VectorScaling(AffineCalibrator):
         is_free = self.protocol == "converged"
         self.fit_report_ = self._report(nodes, loss_after, self.weight_, has_free_weights=is_free)
 
-    def _objective(self, logits: FloatArray, labels: IntArray, *, ridge: float = 0.0) -> Objective:
+    def _objective(
+        self,
+        logits: FloatArray,
+        labels: IntArray,
+        weights: FloatArray | None = None,
+        *,
+        ridge: float = 0.0,
+    ) -> Objective:
         penalty = np.full(logits.shape[1], ridge)
-        return affine_objective(logits, labels, penalty, ridge, has_bias=self.bias)
+        return affine_objective(logits, labels, penalty, ridge, weights, has_bias=self.bias)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))

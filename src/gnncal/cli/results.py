@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
+    from gnncal.decisions import ClassPolicy
     from gnncal.files import Bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
@@ -33,13 +35,14 @@ def write_results(
     *,
     as_parquet: bool,
     applied_to: Nodes | None = None,
+    policy: ClassPolicy | None = None,
 ) -> dict[str, Any]:
-    """Write probabilities and summary; return the summary.
+    """Write probabilities, perhaps what a policy decides, and summary; return the summary.
 
     A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
     """
     from gnncal.calibrators.base import HasTemperature
-    from gnncal.files import write_probabilities
+    from gnncal.files import write_decisions, write_probabilities
 
     calibrator = result.calibrator
     temperature = None
@@ -55,7 +58,14 @@ def write_results(
     if applied_to is None:
         calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
-    summary = {**summarise(bundle, result, notes), "files": [*files, "summary.json"]}
+    decided: dict[str, Any] = {}
+    if policy is not None:
+        decided = policy_summary(policy, bundle, probs)
+        columns = verdict_of(policy, bundle, probs)
+        files.append(
+            write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
+        )
+    summary = {**summarise(bundle, result, notes), **decided, "files": [*files, "summary.json"]}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
@@ -64,6 +74,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
     from gnncal.calibrators.catalogue import name_of
+    from gnncal.metrics.evaluation import class_in_view
 
     calibrator = result.calibrator
     summary = {
@@ -77,6 +88,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
+        "positive": class_in_view(result.positive, bundle.class_names),
         "notes": notes,
     }
     if result.before is not None:
@@ -96,4 +108,6 @@ def print_results(
         return
     out.print(result, soft_wrap=True)
     out.print()
+    if "policy" in summary:
+        out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
     print_written(folder, summary["files"])

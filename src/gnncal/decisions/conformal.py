@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_class_names, check_probs
+from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.graph import Graph
@@ -287,7 +287,7 @@ class ConformalClassifier(Saved):
                 "the file was saved by a version that did not keep the calibration nodes; fit "
                 "again with this version to refresh later."
             )
-        checked = self._check_probs(probs)
+        checked = self._checked_probs(probs)
         known = self._check_graph(self._score(), graph, len(checked), "refresh(probs, graph)")
         keys, rows, labels = self._calibration.found(len(checked), ids)
         nodes_of_today = CalibrationNodes(keys[rows], labels, len(checked), ids is not None)
@@ -326,7 +326,7 @@ class ConformalClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        checked = self._check_probs(probs)
+        checked = self._checked_probs(probs)
         n_nodes = len(checked)
         score = self._score()
         known = self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
@@ -378,15 +378,6 @@ class ConformalClassifier(Saved):
         self.report_ = self._report(labels.size)
         if self.report_.leaves_a_class_open:
             warn(self.report_.sentence)
-
-    def _check_probs(self, probs: Any) -> FloatArray:
-        checked = check_probs(probs)
-        if checked.shape[1] != self.n_classes_:
-            raise InputError(
-                f"probs has {checked.shape[1]} columns but the sets were fitted with "
-                f"{self.n_classes_}; pass one column for each class."
-            )
-        return checked
 
     @classmethod
     def upgraded(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, as_numpy
+from gnncal.core.arrays import BoolArray, IntArray, as_numpy
 from gnncal.core.checks import check_class_names, check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import DECIMALS, Table, Tabular, count, number, quantities, text
@@ -185,7 +185,7 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
     """
     checked = check_probs(probs)
     n_nodes, n_classes = checked.shape
-    truth = _check_truth(labels, n_nodes, n_classes)
+    truth = check_truth(labels, n_nodes, n_classes)
     chosen = _check_flags(decided, (n_nodes,), "decided")
     predicted = checked[chosen].argmax(axis=1)
     right = predicted[predicted == truth[chosen]]
@@ -242,7 +242,7 @@ def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome
         )
     members = _check_flags(array, array.shape, "sets")
     n_nodes, n_classes = members.shape
-    truth = _check_truth(labels, n_nodes, n_classes)
+    truth = check_truth(labels, n_nodes, n_classes)
     names = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
     covered = members[np.arange(n_nodes), truth]
     n_covered = int(covered.sum())
@@ -271,7 +271,8 @@ def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome
     )
 
 
-def _check_truth(labels: Any, n_nodes: int, n_classes: int) -> Any:
+def check_truth(labels: Any, n_nodes: int, n_classes: int) -> IntArray:
+    """Return the classes of nodes, all of them known."""
     return check_used_labels(check_labels(labels, n_nodes), np.arange(n_nodes), n_classes, "labels")
 
 

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.checks import check_class_names
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_class_names, check_probs
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import InputError, shown
 from gnncal.core.learned import LearnedTable, check_learned
@@ -64,8 +65,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
             "decision": _name_of(self),
             "n_classes": self.n_classes_,
             "class_names": check_class_names(names, self.n_classes_),
-            "params": pack(self.get_params(deep=False), "params", tensors, _pack_score),
-            "fit": pack(self._facts(), "fit", tensors, _pack_score),
+            "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
+            "fit": pack(self._facts(), "fit", tensors, _pack_part),
         }
         write_saved(path, header, tensors)
 
@@ -102,6 +103,16 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         """
         return parameters, facts
 
+    def _checked_probs(self, probs: Any) -> FloatArray:
+        """Return probabilities of as many classes as ``fit`` had."""
+        checked = check_probs(probs)
+        if checked.shape[1] != self.n_classes_:
+            raise InputError(
+                f"probs has {checked.shape[1]} columns but the threshold was fitted with "
+                f"{self.n_classes_}; pass one column for each class."
+            )
+        return checked
+
     @abstractmethod
     def _facts(self) -> dict[str, Any]:
         """Return the numbers that make up the fit, those of ``saved_facts``."""
@@ -122,8 +133,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
         )
     n_classes = header["n_classes"]
     whole_number(at_least=2).check("n_classes", n_classes)
-    params = unpack(header["params"], tensor, _unpack_score)
-    facts = unpack(header["fit"], tensor, _unpack_score)
+    params = unpack(header["params"], tensor, _unpack_part)
+    facts = unpack(header["fit"], tensor, _unpack_part)
     params, facts = known[name].upgraded(params, facts)
     classifier = known[name]()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
@@ -144,9 +155,14 @@ def kinds() -> dict[str, type[Saved]]:
     """Return the classes that a file can name."""
     # Here, because these classes are made of what this file has.
     from gnncal.decisions.conformal import ConformalClassifier
+    from gnncal.decisions.policy import ClassPolicy
     from gnncal.decisions.selective import SelectiveClassifier
 
-    return {"selective": SelectiveClassifier, "conformal": ConformalClassifier}
+    return {
+        "selective": SelectiveClassifier,
+        "conformal": ConformalClassifier,
+        "policy": ClassPolicy,
+    }
 
 
 def _name_of(classifier: Saved) -> str:
@@ -159,8 +175,16 @@ def _name_of(classifier: Saved) -> str:
     )
 
 
+def _pack_part(value: Any) -> tuple[str, Any] | None:
+    """Return costs as their fields, a conformal score as its name and its fields."""
+    from gnncal.decisions.costs import Costs
+
+    if type(value) is Costs:
+        return "costs", vars(value)
+    return _pack_score(value)
+
+
 def _pack_score(value: Any) -> tuple[str, Any] | None:
-    """A conformal score as its name and its fields."""
     from gnncal.decisions.conformal import SCORES
     from gnncal.decisions.scores import ConformalScore
 
@@ -174,6 +198,12 @@ def _pack_score(value: Any) -> tuple[str, Any] | None:
         f"{type(value).__name__} is not one of gnncal's scores ({', '.join(SCORES)}), so a file "
         "cannot name it; keep the code that makes it, and fit again."
     )
+
+
+def _unpack_part(kind: str, plain: Any) -> Any:
+    from gnncal.decisions.costs import Costs
+
+    return Costs(**plain) if kind == "costs" else _unpack_score(kind, plain)
 
 
 def _unpack_score(kind: str, plain: Any) -> Any:

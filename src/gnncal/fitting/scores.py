@@ -41,17 +41,19 @@ def fit_scores(
     logits: FloatArray,
     mean_probs: FloatArray,
     labels: IntArray,
+    weights: FloatArray | None = None,
     *,
     uses_neighbours: bool,
 ) -> tuple[Scores, Solution]:
     """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
     law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
-    law = fit_law(rows, logits, labels, law_prior).law
+    law = fit_law(rows, logits, labels, law_prior, weights).law
     objective = _Objective(
         rows,
         scaled_logits(logits.astype(np.float64), 1.0),
         log_neighbours(mean_probs.astype(np.float64)),
         labels,
+        weights,
         law_prior,
         ScoresPrior(),
         uses_neighbours,
@@ -75,18 +77,20 @@ class _Objective:
     logits: FloatArray
     neighbours: FloatArray
     labels: IntArray
+    weights: FloatArray | None
     law_prior: LawPrior
     prior: ScoresPrior
     uses_neighbours: bool
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        n, n_classes = self.logits.shape
+        n_classes = self.logits.shape[1]
+        n = len(self.logits) if self.weights is None else self.weights.sum()
         m = self.rows.covariates.shape[1]
         law, bias, gamma = _unpack(theta, m, n_classes)
         log_temperature, jacobian, moves = law.derivatives(self.rows)
         scaled = self.logits * np.exp(-log_temperature)[:, None]
         scores = scaled + bias + gamma * self.neighbours
-        loss, residual = loss_and_residual(scores, self.labels)
+        loss, residual = loss_and_residual(scores, self.labels, self.weights)
         slope = -np.einsum("ik,ik->i", residual, scaled) * moves  # by ln T
         by_offset = np.bincount(self.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)

@@ -22,6 +22,7 @@ from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import GraphFacts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
+from gnncal.inspection.one_class import ClassFindings, measure_class
 from gnncal.inspection.selection import (
     SelectiveFindings,
     measure_selection,
@@ -52,6 +53,7 @@ class MethodFindings:
     sets: Mapping[str, SetOutcome]  # by the name of their score
     temperature: TemperatureProfile
     explanation: Explanation | None  # of the listed nodes
+    one_class: ClassFindings | None  # if a class is in view
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
 
@@ -67,6 +69,7 @@ class Inspection:
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: NodeView
+    positive: int | None  # the class in view
     surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
 
     @property
@@ -119,6 +122,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         subject.shown,
         np.searchsorted(drawn, listed),
         _view(subject, drawn, neighbourhood, support, before, runs),
+        subject.positive,
         surroundings,
     )
 
@@ -198,6 +202,7 @@ def _judge(
         measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
         temperature_profile(run.calibrator, subject.record, probabilities=run.probs),
         None if temperature is None else explain(run.used, neighbourhood, temperature, listed),
+        measure_class(subject, run.probs, run.held_out_probs, run.held_out),
         run.seconds,
         run.notes,
     )
