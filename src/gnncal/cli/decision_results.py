@@ -180,7 +180,12 @@ def gate_values(
     names = {gate.name for gate in gates} - set(own)
     if not names:
         return own
-    outcomes = Outcomes(bundle.labels[test], decisions.probs[test], bundle.graph.in_degree[test])
+    outcomes = Outcomes(
+        bundle.labels[test],
+        decisions.probs[test],
+        bundle.graph.in_degree[test],
+        positive=None if decisions.policy is None else decisions.policy.positive_,
+    )
     return own | {name: METRICS[name].of(outcomes) for name in names}
 
 

@@ -27,6 +27,17 @@ class BudgetOutlook:
     recall : Amount
         Share of all positives that is among them, or is acted on.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ClassPolicy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> budget = ClassPolicy(1, budget=100).fit(probs, labels).outlook_.budget
+    >>> budget.n_reviewed, round(budget.precision.expected, 1), round(budget.recall.expected, 1)
+    (100, 0.6, 0.3)
+
     """
 
     n_reviewed: int

@@ -100,12 +100,12 @@ class ClassPolicy(Saved):
     >>> p = generator.beta(0.3, 2, size=6000)
     >>> labels = (generator.random(6000) < p).astype(int)
     >>> probs = np.column_stack([1 - p, p])
-    >>> policy = ClassPolicy("fraud", act=0.7, clear=0.98)
+    >>> policy = ClassPolicy("fraud", act=0.6, clear=0.98)
     >>> policy = policy.fit(probs, labels, nodes=range(3000), class_names=["fine", "fraud"])
     >>> policy.decide([[0.99, 0.01], [0.7, 0.3], [0.2, 0.8]])
     array(['clear', 'review', 'act'], dtype='<U6')
     >>> policy.outlook_.n_review
-    741
+    1179
 
     """
 

@@ -38,6 +38,19 @@ class Kept:
         Ends of its 95 % interval as a chance: a promise is about the chance, and few nodes show
         it roughly. NaN for sums and for a budget.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ClassPolicy, judge_policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> policy = ClassPolicy(1, budget=100).fit(probs[:1000], labels[:1000])
+    >>> outcome = judge_policy(labels[1000:], probs[1000:], policy)
+    >>> kept = outcome.kept[0]
+    >>> kept.what, round(kept.promised, 2), kept.found, kept.is_kept
+    ('precision', 0.53, 0.49, True)
+
     """
 
     what: str
@@ -70,6 +83,18 @@ class PolicyOutcome(Tabular):
         How many of them are positive.
     kept : tuple of Kept
         What was promised or expected, beside what was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ClassPolicy, judge_policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> policy = ClassPolicy(1, budget=100).fit(probs[:1000], labels[:1000])
+    >>> outcome = judge_policy(labels[1000:], probs[1000:], policy)
+    >>> outcome.n_review, outcome.n_review_positive, [kept.what for kept in outcome.kept]
+    (100, 49, ['precision', 'recall'])
 
     """
 

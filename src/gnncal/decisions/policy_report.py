@@ -34,6 +34,17 @@ class Outlook(Tabular):
     costs : CostOutlook or None
         Expected totals; None without costs.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ClassPolicy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> outlook = ClassPolicy(1, budget=100).fit(probs, labels).outlook_
+    >>> outlook.n_act, outlook.n_clear, outlook.n_review
+    (0, 1900, 100)
+
     """
 
     n_nodes: int
@@ -100,6 +111,17 @@ class PolicyReport(Tabular):
         What was promised, by kind.
     budget : int or None
         How many nodes people look at, if that was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import ClassPolicy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> report = ClassPolicy(1, catch=0.9).fit(probs, labels).report_
+    >>> report.n_positive, report.n_uncertified, round(report.clear_threshold, 3)
+    (235, 0, 0.074)
 
     """
 
