@@ -17,7 +17,7 @@ from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
 from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.solvers import Solution, lbfgs
-from gnncal.fitting.updating import BIAS_UNIT, Part, covariance_of
+from gnncal.fitting.updating import Part, covariance_of
 from gnncal.nodes import Nodes
 
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
@@ -101,7 +101,12 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
     def _updatable_parts(self, nodes: Nodes) -> list[Part]:
         covariance, labelled = self._covariance_of(PART), self._labelled(nodes)
-        return [Part(PART, self._parameters(), covariance, labelled, self._units(nodes))]
+        theta, units = self._parameters(), self._units(nodes)
+        return [Part(PART, theta, covariance, labelled, self._biases(), units)]
+
+    def _biases(self) -> slice:
+        """Return where the biases are among the parameters."""
+        return slice(self.weight_.size, None)
 
     def _add_to_scores(self, shifts: FloatArray) -> None:
         self.bias_ = self.bias_ + shifts
@@ -109,9 +114,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
     def _units(self, nodes: Nodes) -> FloatArray:
         """Weights multiply x: the larger x is, the less a weight may move."""
         size = np.sqrt(np.mean(self._features(nodes.calibration_logits) ** 2)) or 1.0
-        return np.append(
-            np.full(self.weight_.size, 1.0 / size), np.full(self.bias_.size, BIAS_UNIT)
-        )
+        return np.append(np.full(self.weight_.size, 1.0 / size), np.ones(self.bias_.size))
 
     def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         shape = self.weight_.shape

@@ -158,8 +158,12 @@ class ParametricTemperature(TemperatureCalibrator):
         def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
             theta = scale.decode(np.clip(code, scale.lower, scale.upper))
             unclamped, jacobian = self._formula(theta, covariates[rows])
-            by_code = jacobian * np.where(scale.logarithmic, theta, 1.0) / unclamped[:, None]
-            return np.log(self._clamp(unclamped)), by_code
+            temperature = self._clamp(unclamped)
+            # Nothing moves beyond a bound of the parameters, or where T is clamped.
+            inside = (code >= scale.lower) & (code <= scale.upper)
+            by_code = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
+            by_code *= ((temperature == unclamped) / temperature)[:, None]
+            return np.log(temperature), by_code
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
         return TemperatureLabelled(logits, nodes.labels, log_temperature)

@@ -76,10 +76,10 @@ def _number_of(key: Any, n_classes: int, class_names: list[str] | None) -> int:
     """Return the number of a class that is named or numbered."""
     if class_names is not None and key in class_names:
         return class_names.index(key)
-    number_text = isinstance(key, str) and key.isdecimal()
-    if number_text or (isinstance(key, int | np.integer) and not isinstance(key, bool)):
-        if 0 <= int(key) < n_classes:
-            return int(key)
+    is_text = isinstance(key, str) and key.isdecimal()
+    is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    if (is_text or is_number) and 0 <= int(key) < n_classes:
+        return int(key)
     known = f"0..{n_classes - 1}"
     if class_names is not None:
         known = f"{', '.join(class_names[:10])} or {known}"

@@ -17,7 +17,7 @@ from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
-from gnncal.fitting.updating import BIAS_UNIT, Part
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
     Portable,
     structural,
@@ -229,6 +229,7 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
+        self.posterior_ = {}
         self.centre_ = centre_of(describe(nodes).covariates[nodes.calibration_nodes])
         if self.keep_predictions:
             self._fit_law(nodes)
@@ -308,12 +309,10 @@ class Structural(HasTemperature, Calibrator):
                 uses_neighbours=uses_neighbours,
             )
             theta = scores.vector(uses_neighbours=uses_neighbours)
-            units = np.ones(theta.size)
-            end = len(self._law_of(prefix).vector()) + len(self.classes_)
-            units[end - len(self.classes_) : end] = BIAS_UNIT
-            parts.append(
-                Part(SCORES_PART, theta, self._covariance_of(SCORES_PART), labelled, units)
-            )
+            start = scores.law.vector().size
+            biases = slice(start, start + len(self.classes_))
+            covariance = self._covariance_of(SCORES_PART)
+            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
         return parts
 
     def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:

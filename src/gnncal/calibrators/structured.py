@@ -15,7 +15,6 @@ from gnncal.core.learned import Array, LearnedTable
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.labelled import Labelled, QuadraticLabelled
 from gnncal.fitting.losses import loss_and_residual
-from gnncal.fitting.updating import BIAS_UNIT
 from gnncal.formulas.affine import log_odds, mixed_log_probabilities, structured
 from gnncal.formulas.methods import Portable, of_logits
 from gnncal.nodes import Nodes
@@ -104,7 +103,7 @@ class StructuredScaling(AffineCalibrator):
             return super()._units(nodes)
         s = self._features(nodes.calibration_logits).astype(np.float64)
         size = np.sqrt(np.mean(s**2)) or 1.0
-        return np.array([BIAS_UNIT, 1.0 / size, 1.0 / size**2])
+        return np.array([1.0, 1.0 / size, 1.0 / size**2])
 
     def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         if len(self.bias_) > 1:
@@ -112,6 +111,9 @@ class StructuredScaling(AffineCalibrator):
         else:
             self.bias_, self.weight_ = np.split(theta, [1])
             self.posterior_ = {name: covariance}
+
+    def _biases(self) -> slice:
+        return super()._biases() if len(self.bias_) > 1 else slice(0, 1)
 
     def _add_to_scores(self, shifts: FloatArray) -> None:
         super()._add_to_scores(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])

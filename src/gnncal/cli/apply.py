@@ -47,7 +47,7 @@ def apply(
         ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
-        bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
             result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
@@ -57,7 +57,7 @@ def apply(
     print_results(folder, result, summary, as_json=json)
 
 
-def _with_class_names(bundle: Bundle, fitted: Calibrator) -> Bundle:
+def with_class_names(bundle: Bundle, fitted: Calibrator) -> Bundle:
     """Return the bundle with the calibrator's class names, which must not contradict its own."""
     names = getattr(fitted, "class_names_", None)
     if names is None or bundle.class_names == names:

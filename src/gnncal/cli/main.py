@@ -18,6 +18,7 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
+from gnncal.cli.update import update
 
 app = Program(
     name="gnncal",
@@ -26,7 +27,7 @@ app = Program(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale):
+for verb in (calibrate, apply, update, evaluate, decide, export, report, methods, scale):
     app.command(cls=Verb)(friendly(verb))
 
 

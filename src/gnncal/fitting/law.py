@@ -229,6 +229,6 @@ def _posterior_derivatives(
 
 
 def inverse(hessian: FloatArray) -> FloatArray:
-    """Return the inverse of a Hessian; where it is flat or bends down, the precision is a small one."""
+    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T

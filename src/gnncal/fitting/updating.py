@@ -2,9 +2,9 @@ r"""The posterior of an earlier fit as the prior of new labels.
 
 Where a method was fitted, its parameters have the posterior :math:`N(m, C)` (Laplace's
 approximation). How far those of the new labels lie from them is not known, so several distances
-:math:`\tau` are tried, each with the prior :math:`N(m, C + \tau^2 I)`. With :math:`\tau = 0` old and
-new labels come from one world. The evidence of the new labels and a prior of :math:`\tau` weight the
-candidates, and their weighted mean is the result.
+:math:`\tau` are tried, each with the prior :math:`N(m, C + \tau^2 U^2)`; the units U are one, and
+more for biases. With :math:`\tau = 0` old and new labels come from one world. The evidence of the
+new labels and a prior of :math:`\tau` weight the candidates; their weighted mean is the result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gnncal.fitting.labelled import Labelled
 
 TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 TYPICAL_TAU = 0.2  # the median of its prior,
-SPREAD_OF_TAU = 0.5  # which is log-normal; benchmarks/shift.py chose both
+SPREAD_OF_TAU = 0.75  # which is log-normal; benchmarks/shift.py chose both
 BIAS_UNIT = 2.0  # how far a bias moves where other parameters move by one; chosen there too
 SMALLEST_TAU = 0.025  # zero counts as that
 MAX_STEPS = 100
@@ -37,6 +37,7 @@ class Part:
     theta: FloatArray  # (p,)
     covariance: FloatArray  # (p, p)
     labelled: Labelled
+    biases: slice | None = None  # which of them are biases of classes
     units: FloatArray | float = 1.0  # (p,) by how much a parameter moves to matter
 
 
@@ -79,9 +80,11 @@ def averaged(candidates: list[Candidate], typical: float, spread: float) -> Move
     return Moved(theta, sum_of(weights, wider), float(weights @ taus))
 
 
-def candidates_of(part: Part) -> list[Candidate]:
+def candidates_of(part: Part, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
     """Return the most probable parameters for each tau."""
-    units = np.broadcast_to(part.units, part.theta.shape)
+    units = np.broadcast_to(part.units, part.theta.shape).copy()
+    if part.biases is not None:
+        units[part.biases] *= bias_unit
     relative = part.covariance / np.outer(units, units)
     variances, directions = np.linalg.eigh((relative + relative.T) / 2.0)
     variances = np.clip(variances, 1.0 / LARGEST_PRECISION, 1.0 / SMALLEST_PRECISION)
