@@ -88,8 +88,8 @@ class DirichletCalibration(AffineCalibrator):
         mu = penalty / n_classes + RIDGE
         self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu)
         # The penalty is one of the mean loss, and its curvature twice as large.
-        penalty = 2.0 * nodes.labels.size * np.append(weights.ravel(), np.full(n_classes, mu))
-        self._remember(self._labelled(nodes), penalty)
+        ridge = np.append(weights.ravel(), np.full(n_classes, mu))
+        self._remember(self._labelled(nodes), 2.0 * nodes.labels.size * ridge)
         loss = log_losses(self._probabilities(logits), nodes.labels).mean()
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 

@@ -125,7 +125,7 @@ class VectorScaling(AffineCalibrator):
         return super()._units(nodes)[: self._parameters().size]
 
     def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        none = [] if self.bias else np.zeros(theta.size)
+        none = np.zeros(0 if self.bias else theta.size)
         super()._set_updatable_part(name, np.append(theta, none), covariance)
 
     def _add_to_scores(self, shifts: FloatArray) -> None:

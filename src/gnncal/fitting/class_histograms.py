@@ -122,7 +122,7 @@ def estimate_rates(histograms: ClassHistograms, seen: IntArray) -> EstimatedRate
     redrawn = _redrawn(histograms.counts[known], seen)
     every = np.zeros((3, n_classes))
     every[:, known] = redrawn.mean(axis=0), *np.quantile(redrawn, (0.05, 0.95), axis=0)
-    return EstimatedRates(*every, p_value)
+    return EstimatedRates(every[0], every[1], every[2], p_value)
 
 
 def _redrawn(counts: IntArray, seen: IntArray) -> FloatArray:

@@ -9,6 +9,7 @@ new labels and a prior of :math:`\tau` weight the candidates; their weighted mea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,6 +129,6 @@ def _candidate(part: Part, tau: float, precision: FloatArray, start: FloatArray)
     return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
 
 
-def sum_of(weights: FloatArray, arrays: list[FloatArray]) -> FloatArray:
+def sum_of(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
     """Return the weighted sum of arrays."""
     return np.tensordot(weights, np.array(arrays), axes=1)
