@@ -124,6 +124,18 @@ def test_very_many_labels_leave_nothing_of_the_source(name):
     assert np.abs(gap).max() < 0.02
 
 
+@pytest.mark.parametrize("name", ["ts", "vs", "sms", "dirichlet"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
+    source = gnncal.get_calibrator(name).fit(*draw(300, n_classes, 0))
+    logits, labels = draw(80, n_classes, 1, temperature=0.5)
+    weights = np.random.default_rng(0).integers(0, 4, size=80)
+    weighted = source.update(logits, labels, sample_weight=weights)
+    repeated = source.update(np.repeat(logits, weights, axis=0), np.repeat(labels, weights))
+    gap = weighted.predict_proba(logits) - repeated.predict_proba(logits)
+    assert np.abs(gap).max() < 0.01  # the typical size of a logit is that of all nodes
+
+
 @pytest.mark.parametrize("name", UPDATABLE)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_gradients_are_those_of_the_loss_and_information_is_a_covariance(name, n_classes):

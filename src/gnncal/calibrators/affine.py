@@ -37,6 +37,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
     """
 
     preserves_predictions = False
+    uses_sample_weight = True
     erases_missing_classes = True
     fitting: ClassVar[Fitting] = "convex"
     learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
@@ -45,19 +46,28 @@ class AffineCalibrator(OwnLogitsCalibrator):
     converged_: bool
     n_iter_: int
 
-    def _fit_affine(self, x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float) -> None:
+    def _fit_affine(
+        self,
+        x: FloatArray,
+        labels: IntArray,
+        penalty: FloatArray,
+        mu: float,
+        weights: FloatArray | None = None,
+    ) -> None:
         """Fit W, of the penalty's shape, and b to scores x (n, K).
 
         A full matrix has one penalty on its diagonal and one beside it.
         """
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
             diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
-            loss = RowSpaceLoss(x, labels, diagonal=diagonal, off_diagonal=off_diagonal, mu=mu)
+            loss = RowSpaceLoss(
+                x, labels, weights, diagonal=diagonal, off_diagonal=off_diagonal, mu=mu
+            )
             solution = fit_matrix(loss)
             warn_unless_converged(self, solution)
             self._set_affine(solution, penalty.shape)
             return
-        objective = affine_objective(x, labels, penalty, mu)
+        objective = affine_objective(x, labels, penalty, mu, weights)
         identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
         solution = self._minimise(objective, -BOUND - identity, BOUND - identity)
         self._set_affine(solution, penalty.shape)
@@ -92,6 +102,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
         return AffineLabelled(
             self._features(nodes.calibration_logits).astype(np.float64),
             nodes.labels,
+            nodes.weights,
             self.weight_.shape,
         )
 
@@ -141,24 +152,30 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
 
 def affine_objective(
-    x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float, *, has_bias: bool = True
+    x: FloatArray,
+    labels: IntArray,
+    penalty: FloatArray,
+    mu: float,
+    weights: FloatArray | None = None,
+    *,
+    has_bias: bool = True,
 ) -> Objective:
     """Return the penalised loss of theta = (W - I, b), flattened, and its gradient.
 
     Without a bias the gradient by b is zero, so that b stays where it starts.
     """
     x = x.astype(np.float64)
-    weights = np.append(penalty.ravel(), np.full(x.shape[1], mu))
+    ridge = np.append(penalty.ravel(), np.full(x.shape[1], mu))
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         flat, bias = np.split(theta, [penalty.size])
         change = flat.reshape(penalty.shape)
         moved = change * x if change.ndim == 1 else x @ change.T
-        loss, residual = loss_and_residual(x + moved + bias, labels)
+        loss, residual = loss_and_residual(x + moved + bias, labels, weights)
         by_change = (residual * x).sum(axis=0) if change.ndim == 1 else residual.T @ x
         by_bias = residual.sum(axis=0) if has_bias else np.zeros_like(bias)
         gradient = np.append(by_change.ravel(), by_bias)
-        return loss + float(weights @ theta**2), gradient + 2.0 * weights * theta
+        return loss + float(ridge @ theta**2), gradient + 2.0 * ridge * theta
 
     return objective
 

@@ -34,6 +34,7 @@ from gnncal.fitting.evidence import (
     undetermined_message,
 )
 from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.node_summary import NodeSummary
 from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import Portable
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
@@ -112,9 +113,9 @@ class FitReport(Tabular):
 
         """
         return cls(
-            loss_before=TemperatureLoss(nodes.calibration_logits, nodes.labels).value(
-                np.ones(nodes.labels.size)
-            ),
+            loss_before=TemperatureLoss(
+                nodes.calibration_logits, nodes.labels, nodes.weights
+            ).value(np.ones(nodes.labels.size)),
             loss_after=float(loss_after),
             bounds_hit=bounds_hit,
             nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
@@ -167,10 +168,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Attributes that describe the fitted graph and are not saved.
     erases_missing_classes : bool
         Whether a class without calibration nodes gets next to no probability.
+    uses_sample_weight : bool
+        Whether ``fit`` can give calibration nodes different weights.
     classes_ : ndarray of shape (n_classes,)
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
+    fitted_on_ : NodeSummary
+        Counts that describe the calibration nodes, for :func:`gnncal.check`. Files of older
+        versions have none.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
     history_ : History
@@ -200,12 +206,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     needs_torch: ClassVar[bool] = False
     constraints: ClassVar[dict[str, Constraint]] = {}
     erases_missing_classes: ClassVar[bool] = False
+    uses_sample_weight: ClassVar[bool] = False
     learned: ClassVar[LearnedTable] = {}
 
     fitted_graph_attributes: ClassVar[tuple[str, ...]] = ()
 
     classes_: IntArray
     fit_report_: FitReport
+    fitted_on_: NodeSummary
     class_names_: list[str]
     history_: History = History()
     posterior_: dict[str, FloatArray]  # covariances of the parameters, by part; for `update`
@@ -230,6 +238,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         *,
         nodes: Any = None,
         train_nodes: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from the labels of the calibration nodes.
 
@@ -248,6 +257,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             default, because test nodes would be among them.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each calibration node counts as: one of weight 2 like two nodes, one of
+            weight 0 as if it were left out. Weights of mean one keep the strength of priors. Some
+            methods cannot use it.
 
         Returns
         -------
@@ -268,7 +281,19 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.check_params()
         if not self.needs_graph:
             check_columns(logits)
-        record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+        record = as_nodes_of_a_fit(
+            logits,
+            labels,
+            graph,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+        )
+        if record.weights is not None and not self.uses_sample_weight:
+            raise InputError(
+                f"{type(self).__name__} cannot give calibration nodes different weights; leave "
+                "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
+            )
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
@@ -299,7 +324,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = ClassHistograms.of(nodes.calibration_logits, nodes.labels)
+        self.class_histograms_ = ClassHistograms.of(
+            nodes.calibration_logits, nodes.labels, nodes.weights
+        )
+        self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
     @classmethod
@@ -358,6 +386,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         *,
         nodes: Any = None,
         train_nodes: Any = None,
+        sample_weight: Any = None,
         rates: Any = None,
         date: Any = None,
     ) -> Self:
@@ -382,6 +411,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             they are the unlabelled nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each newly labelled node counts as, as in :meth:`fit`.
         rates : dict, array_like of shape (n_classes,) or "estimate", optional
             New rates of classes, such as ``{"fraud": 0.06}``, by name or number; classes that are
             not named share the rest as before. Every probability is multiplied by the ratio of
@@ -424,8 +455,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         from gnncal.calibrators.updates import updated
 
         check_is_fitted(self, "classes_")
-        given = {"nodes": nodes, "train_nodes": train_nodes, "rates": rates, "date": date}
-        return updated(self, logits, labels, graph, **given)
+        return updated(
+            self,
+            logits,
+            labels,
+            graph,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+            rates=rates,
+            date=date,
+        )
 
     def predict_proba(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None
@@ -581,6 +621,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _freed(self) -> Calibrator | None:
+        """Return the same fit with predictions that may change; a hook for methods that have it."""
+        return None
 
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""

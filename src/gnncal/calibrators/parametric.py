@@ -51,6 +51,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     """
 
+    uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
@@ -119,7 +120,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit_formula(self, nodes: Nodes, covariates: FloatArray) -> None:
         """Fit theta to covariates (n_nodes, n_covariates) that are computed already."""
-        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
         if self.protocol == "paper":
             loss_after = self._fit_like_the_paper(nodes, covariates, loss)
             self.posterior_ = {}  # it was stopped early, so it is not the most probable one
@@ -166,7 +167,7 @@ class ParametricTemperature(TemperatureCalibrator):
             return np.log(temperature), by_code
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-        return TemperatureLabelled(logits, nodes.labels, log_temperature)
+        return TemperatureLabelled(logits, nodes.labels, nodes.weights, log_temperature)
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -293,7 +294,7 @@ class ParametricTemperature(TemperatureCalibrator):
         _, hessian = scale.by_code(theta[None], gradient, hessian)
         temperature, jacobian = self._formula(theta, covariates)
         by_code = jacobian * np.where(scale.logarithmic, theta, 1.0)
-        return hessian[0] * len(covariates), by_code / temperature[:, None]
+        return hessian[0] * loss.total_weight, by_code / temperature[:, None]
 
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float

@@ -155,6 +155,7 @@ class Structural(HasTemperature, Calibrator):
 
     needs_graph = True
     fitting = "posterior"
+    uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "keep_predictions": FLAG,
         "without": choice("remainder", "neighbours") | NONE,
@@ -230,7 +231,8 @@ class Structural(HasTemperature, Calibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         self.posterior_ = {}
-        self.centre_ = centre_of(describe(nodes).covariates[nodes.calibration_nodes])
+        covariates = describe(nodes).covariates[nodes.calibration_nodes]
+        self.centre_ = centre_of(covariates, nodes.weights)
         if self.keep_predictions:
             self._fit_law(nodes)
         if self.without != "remainder":
@@ -238,11 +240,11 @@ class Structural(HasTemperature, Calibrator):
         self.temperature_ = self._temperature(nodes)
         if self.without != "remainder":
             probs = self._predict(nodes)[nodes.calibration_nodes]
-            self.fit_report_ = FitReport.of(nodes, log_losses(probs, nodes.labels).mean())
+            self.fit_report_ = FitReport.of(nodes, nodes.mean(log_losses(probs, nodes.labels)))
 
     def _fit_law(self, nodes: Nodes) -> None:
         rows = self._rows(nodes).take(nodes.calibration_nodes)
-        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior())
+        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior(), nodes.weights)
         self._set_law(fit.law, "")
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
@@ -255,6 +257,7 @@ class Structural(HasTemperature, Calibrator):
             nodes.calibration_logits,
             describe(nodes).mean_probs[nodes.calibration_nodes],
             nodes.labels,
+            nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
         self._set_scores(fit.scores, prefix)
@@ -290,6 +293,7 @@ class Structural(HasTemperature, Calibrator):
             law = TemperatureLabelled(
                 logits,
                 nodes.labels,
+                nodes.weights,
                 lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
             )
             parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
@@ -306,6 +310,7 @@ class Structural(HasTemperature, Calibrator):
                 nodes.calibration_logits,
                 describe(nodes).mean_probs[nodes.calibration_nodes],
                 nodes.labels,
+                nodes.weights,
                 uses_neighbours=uses_neighbours,
             )
             theta = scores.vector(uses_neighbours=uses_neighbours)
@@ -358,6 +363,16 @@ class Structural(HasTemperature, Calibrator):
             temperature=structural_temperature,
             hops=2,
         )
+
+    def _freed(self) -> Structural | None:
+        """Return what divides the rest as a calibrator of its own, if this fit has it."""
+        if not self.keep_predictions or self.without == "remainder":
+            return None
+        freed = Structural(keep_predictions=False, without=self.without)
+        for name in SCORES:
+            setattr(freed, name, getattr(self, FREE + name))
+        freed.centre_ = self.centre_
+        return freed
 
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
@@ -448,7 +463,11 @@ def describe(nodes: Nodes) -> Any:
     return nodes.once(describe_neighbourhoods)
 
 
-def centre_of(covariates: FloatArray) -> FloatArray:
+def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Return the mean of each covariate over the rows where it is known; zero where it never is."""
     known = ~np.isnan(covariates)
-    return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    values = np.where(known, covariates, 0.0)
+    if weights is None:
+        return values.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    total = weights @ known
+    return weights @ values / np.where(total > 0, total, 1.0)

@@ -52,30 +52,31 @@ class StructuredScaling(AffineCalibrator):
         return {**self.learned, "weight_": Array("2"), "bias_": Array("1")}
 
     def _fit(self, nodes: Nodes) -> None:
-        logits, n_nodes = nodes.calibration_logits, nodes.calibration_nodes.size
+        logits, n_nodes = nodes.calibration_logits, nodes.total_weight
         if nodes.n_classes == 2:
             self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
-            bounded = self._fit_quadratic(log_odds(logits), nodes.labels)
+            bounded = self._fit_quadratic(log_odds(logits), nodes)
             self._remember(self._labelled(nodes), np.full(3, 2.0 * n_nodes * RIDGE))
         else:
-            self.base_temperature_ = best_temperature(logits, nodes.labels)
+            self.base_temperature_ = best_temperature(logits, nodes.labels, nodes.weights)
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
             penalty, mu = self._penalty(nodes.n_classes) / n_nodes, nodes.n_classes / n_nodes
             x = mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
-            self._fit_affine(x, nodes.labels, penalty, mu)
+            self._fit_affine(x, nodes.labels, penalty, mu, nodes.weights)
             bounded = self.weight_
             ridge = np.append(penalty.ravel(), np.full(nodes.n_classes, mu))
             self._remember(self._labelled(nodes), 2.0 * n_nodes * ridge)
-        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
         is_free = nodes.n_classes == 2
         self.fit_report_ = self._report(nodes, loss, bounded, has_free_weights=is_free)
 
-    def _fit_quadratic(self, log_odds: FloatArray, labels: IntArray) -> FloatArray:
+    def _fit_quadratic(self, log_odds: FloatArray, nodes: Nodes) -> FloatArray:
         """Fit b, w_1 and w_2; returns the weights of the standardised s, which are bounded."""
         s = log_odds.astype(np.float64)
-        scale = np.sqrt(np.mean(s**2)) or 1.0
+        scale = np.sqrt(nodes.mean(s**2)) or 1.0
         bound = np.full(3, BOUND)
-        solution = self._minimise(quadratic_objective(s / scale, labels), -bound, bound)
+        objective = quadratic_objective(s / scale, nodes.labels, nodes.weights)
+        solution = self._minimise(objective, -bound, bound)
         self.bias_, standardised = np.split(solution.parameters, [1])
         self.weight_ = standardised / np.array([scale, scale**2])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
@@ -90,7 +91,8 @@ class StructuredScaling(AffineCalibrator):
         if len(self.bias_) > 1:
             return super()._labelled(nodes)
         s = self._features(nodes.calibration_logits).astype(np.float64)
-        return QuadraticLabelled(np.stack([np.ones_like(s), s, s**2], axis=1), nodes.labels)
+        features = np.stack([np.ones_like(s), s, s**2], axis=1)
+        return QuadraticLabelled(features, nodes.labels, nodes.weights)
 
     def _parameters(self) -> FloatArray:
         """Return (W - I, b), flattened; with two classes (b, w_1, w_2)."""
@@ -243,13 +245,16 @@ class StructuredMatrixScaling(StructuredScaling):
         return penalty
 
 
-def quadratic_objective(s: FloatArray, labels: IntArray) -> Objective:
+def quadratic_objective(
+    s: FloatArray, labels: IntArray, weights: FloatArray | None = None
+) -> Objective:
     """The loss of theta = (b, w_1, w_2) on log-odds s with its tiny ridge, and the gradient."""
     features = np.stack([np.ones_like(s), s, s**2], axis=1)
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         score = features @ theta
-        loss, residual = loss_and_residual(np.stack([np.zeros_like(s), score], axis=1), labels)
+        scores = np.stack([np.zeros_like(s), score], axis=1)
+        loss, residual = loss_and_residual(scores, labels, weights)
         gradient = residual[:, 1] @ features + 2.0 * RIDGE * theta
         return loss + RIDGE * float(theta @ theta), gradient
 

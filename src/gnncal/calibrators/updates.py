@@ -15,6 +15,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_nodes
 from gnncal.core.errors import InputError
 from gnncal.fitting.class_histograms import estimate_rates
+from gnncal.fitting.node_summary import NodeSummary
 from gnncal.fitting.updating import move
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.probability import log_losses
@@ -32,6 +33,7 @@ def updated(
     *,
     nodes: Any,
     train_nodes: Any,
+    sample_weight: Any,
     rates: Any,
     date: Any,
 ) -> Calibrator:
@@ -49,9 +51,8 @@ def updated(
         raise InputError(
             "labels say more than an estimate of the rates; leave rates out, or pass no labels."
         )
-    record = None if logits is None else as_nodes(logits, graph)
-    if record is not None:
-        record = calibrator._check_prediction(record, None, None)
+    given = None if logits is None else as_nodes(logits, graph)
+    record = None if given is None else calibrator._check_prediction(given, None, None)
     new, tau, after = copy(calibrator), None, None
     if rates is not None:
         new._add_to_scores(np.zeros(len(new.classes_)))  # some methods cannot, and say so
@@ -60,7 +61,13 @@ def updated(
         after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
         new._add_to_scores(log_ratio(before, after))
     if has_labels:
-        record = as_nodes_of_a_fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+        record = as_nodes_of_a_fit(
+            given,
+            labels,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+        )
         tau = _learn(new, record)
     _conclude(new, calibrator, record, tau, after, when)
     return new
@@ -73,6 +80,8 @@ def rates_of(calibrator: Calibrator) -> FloatArray:
     """
     if len(calibrator.history_):
         return np.array(calibrator.history_.updates[-1].rates)
+    if "class_histograms_" in vars(calibrator):
+        return calibrator.class_histograms_.rates
     counts = np.array(calibrator.fit_report_.nodes_per_class, dtype=np.float64)
     return counts / counts.sum()
 
@@ -84,8 +93,9 @@ def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> Floa
     histograms = getattr(calibrator, "class_histograms_", None)
     if histograms is None:
         raise InputError(
-            "this calibrator was saved by an older version, which did not remember how the "
-            "model's probabilities are spread in each class; fit again with this version."
+            "this calibrator does not know how the model's probabilities are spread in each "
+            "class, because an older version saved it or it was updated with labels since its "
+            "fit; fit again with this version, or pass new labels."
         )
     chosen = slice(None) if nodes is None else check_nodes(nodes, record.n_nodes)
     found = estimate_rates(histograms, histograms.count(record.logits[chosen]))
@@ -132,8 +142,11 @@ def _conclude(
         new._describe_fitted_graph(bare)
         if tau is not None:
             n_labels = record.labels.size
-            loss = log_losses(probs[record.calibration_nodes], record.labels).mean()
+            loss = record.mean(log_losses(probs[record.calibration_nodes], record.labels))
             new.fit_report_ = FitReport.of(record, loss)
+            new.fitted_on_ = NodeSummary.of(record, record.calibration_nodes)
+            if "class_histograms_" in vars(new):
+                del new.class_histograms_  # they are those of another world
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))

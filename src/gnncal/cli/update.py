@@ -74,8 +74,16 @@ def update(
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
             updated = fitted.update(nodes, **_labels(bundle, rates), rates=rates, date=date)
-            judged = {"labels": bundle.labels, "test_nodes": bundle.test_nodes}
-            was, result = (apply(each, nodes, **judged) for each in (fitted, updated))
+            was, result = (
+                apply(
+                    each,
+                    nodes,
+                    labels=bundle.labels,
+                    test_nodes=bundle.test_nodes,
+                    class_names=bundle.class_names,
+                )
+                for each in (fitted, updated)
+            )
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     for message in summary["notes"]:
         note(message)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, as_numpy
+from gnncal.core.arrays import BoolArray, IntArray, as_numpy
 from gnncal.core.checks import check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Table, Tabular, quantities
@@ -158,7 +158,7 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
     """
     checked = check_probs(probs)
     n_nodes, n_classes = checked.shape
-    truth = _check_truth(labels, n_nodes, n_classes)
+    truth = check_truth(labels, n_nodes, n_classes)
     chosen = _check_flags(decided, (n_nodes,), "decided")
     predicted = checked[chosen].argmax(axis=1)
     right = predicted[predicted == truth[chosen]]
@@ -213,7 +213,7 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
         )
     members = _check_flags(array, array.shape, "sets")
     n_nodes, n_classes = members.shape
-    truth = _check_truth(labels, n_nodes, n_classes)
+    truth = check_truth(labels, n_nodes, n_classes)
     n_covered = int(members[np.arange(n_nodes), truth].sum())
     size = members.sum(axis=1)
     low, high = clopper_pearson(n_covered, n_nodes)
@@ -229,7 +229,8 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
     )
 
 
-def _check_truth(labels: Any, n_nodes: int, n_classes: int) -> Any:
+def check_truth(labels: Any, n_nodes: int, n_classes: int) -> IntArray:
+    """Return the classes of nodes, all of them known."""
     return check_used_labels(check_labels(labels, n_nodes), np.arange(n_nodes), n_classes, "labels")
 
 

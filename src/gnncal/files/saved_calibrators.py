@@ -34,6 +34,7 @@ from gnncal.files.format import (
     write_saved,
 )
 from gnncal.fitting.class_histograms import ClassHistograms
+from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
@@ -70,6 +71,8 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
     }
     header |= {name: _pack(plain, name, tensors) for name, plain in _remembered(calibrator).items()}
+    if hasattr(calibrator, "fitted_on_"):  # one that an older version saved has none
+        header["fitted_on"] = _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors)
     write_saved(path, header, tensors)
 
 
@@ -141,6 +144,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.fit_report_ = report
     remembered = {name: header[name] for name in FOR_UPDATES if name in header}
     _recall(calibrator, {name: _unpack(each, tensor) for name, each in remembered.items()})
+    if "fitted_on" in header:
+        calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names

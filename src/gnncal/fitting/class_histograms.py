@@ -40,14 +40,19 @@ class ClassHistograms:
         Upper ends of the bins but the last: (1, 9) with two classes, else (n_classes, 1).
     counts : ndarray of shape (n_classes, n_bins)
         Number of calibration nodes of each class in each bin.
+    rates : ndarray of shape (n_classes,)
+        Share of each class among the calibration nodes, by their weights.
 
     """
 
     cuts: FloatArray
     counts: IntArray
+    rates: FloatArray
 
     @classmethod
-    def of(cls, logits: FloatArray, labels: IntArray) -> ClassHistograms:
+    def of(
+        cls, logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> ClassHistograms:
         """Count labelled nodes, in bins that hold about the same number of them."""
         n_classes, (group, value) = logits.shape[1], _said(logits)
         n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
@@ -58,7 +63,8 @@ class ClassHistograms:
         bins = _bins(cuts, group, value)
         size = n_groups * n_bins
         counts = np.bincount(labels * size + bins, minlength=n_classes * size)
-        return cls(cuts, counts.reshape(n_classes, size))
+        rates = np.bincount(labels, weights, minlength=n_classes)
+        return cls(cuts, counts.reshape(n_classes, size), rates / rates.sum())
 
     def count(self, logits: FloatArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
@@ -66,7 +72,7 @@ class ClassHistograms:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the counts as arrays, for files."""
-        return {"cuts": self.cuts, "counts": self.counts}
+        return {"cuts": self.cuts, "counts": self.counts, "rates": self.rates}
 
     @classmethod
     def from_plain(cls, plain: Any, n_classes: int) -> ClassHistograms:
@@ -76,6 +82,7 @@ class ClassHistograms:
         table = {
             "cuts": Array(f"{n_groups} {n_bins - 1}", low=0.0, high=1.0, rising="rows"),
             "counts": Array(f"K {n_groups * n_bins}", low=0, whole=True),
+            "rates": Array("K", low=0.0, high=1.0, total=1.0),
         }
         check_learned(table, plain, {"K": n_classes}, where="class_histograms")
         return cls(**plain)

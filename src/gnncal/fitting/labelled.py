@@ -39,23 +39,29 @@ class Labelled(Protocol):
 
 
 class Judged(NamedTuple):
-    """Log losses (n,) of scores, and the probabilities and residuals p - onehot(y), (n, K)."""
+    """Scores compared with labels; where nodes have weights, all but ``probs`` are weighted."""
 
-    losses: FloatArray
-    probs: FloatArray
-    residuals: FloatArray
+    losses: FloatArray  # (n,) log losses
+    probs: FloatArray  # (n, n_classes) softmax(scores)
+    shares: FloatArray  # (n, n_classes) the same, times the weight
+    residuals: FloatArray  # (n, n_classes) p - onehot(y)
 
 
-def judged(scores: FloatArray, labels: IntArray) -> Judged:
-    """Compare softmax(scores) with labels."""
-    rows = np.arange(len(labels))
+def judged(scores: FloatArray, labels: IntArray, weights: FloatArray | None, rows: Rows) -> Judged:
+    """Compare the scores (n, n_classes) of some rows with their labels."""
+    y = labels[rows]
+    at = np.arange(len(y))
     shifted = scores - scores.max(axis=1, keepdims=True)
     probs = np.exp(shifted)
     total = probs.sum(axis=1)
     probs /= total[:, None]
     residuals = probs.copy()
-    residuals[rows, labels] -= 1.0
-    return Judged(np.log(total) - shifted[rows, labels], probs, residuals)
+    residuals[at, y] -= 1.0
+    losses = np.log(total) - shifted[at, y]
+    if weights is None:
+        return Judged(losses, probs, probs, residuals)
+    w = weights[rows]
+    return Judged(losses * w, probs, probs * w[:, None], residuals * w[:, None])
 
 
 @dataclass(frozen=True)
@@ -64,21 +70,23 @@ class TemperatureLabelled:
 
     logits: FloatArray  # (n, n_classes), row maximum 0
     labels: IntArray
+    weights: FloatArray | None
     log_temperature: LogTemperature
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
         log_T, _ = self.log_temperature(theta, rows)
-        return judged(self.logits[rows] * np.exp(-log_T)[:, None], self.labels[rows]).losses
+        scaled = self.logits[rows] * np.exp(-log_T)[:, None]
+        return judged(scaled, self.labels, self.weights, rows).losses
 
     def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
         """Return the summed loss and its derivatives."""
         log_T, by_theta = self.log_temperature(theta, rows)
         scaled = self.logits[rows] * np.exp(-log_T)[:, None]
-        losses, probs, residuals = judged(scaled, self.labels[rows])
+        losses, probs, shares, residuals = judged(scaled, self.labels, self.weights, rows)
         slope = -np.einsum("ik,ik->i", residuals, scaled)  # by ln T
         mean = np.einsum("ik,ik->i", probs, scaled)
-        variance = np.einsum("ik,ik->i", probs, (scaled - mean[:, None]) ** 2)
+        variance = np.einsum("ik,ik->i", shares, (scaled - mean[:, None]) ** 2)
         information = (by_theta * variance[:, None]).T @ by_theta
         return Slopes(float(losses.sum()), slope @ by_theta, information)
 
@@ -92,33 +100,36 @@ class AffineLabelled:
 
     x: FloatArray  # (n, n_classes)
     labels: IntArray
+    weights: FloatArray | None
     shape: tuple[int, ...]
     has_bias: bool = True
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
-        return judged(self._scores(theta, self.x[rows]), self.labels[rows]).losses
+        return self._judged(theta, rows).losses
 
     def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
         """Return the summed loss and its derivatives."""
-        x, labels = self.x[rows], self.labels[rows]
-        losses, probs, residuals = judged(self._scores(theta, x), labels)
+        x = self.x[rows]
+        losses, probs, shares, residuals = self._judged(theta, rows)
         parts = [x, np.ones_like(x)] if self.has_bias else [x]
         if len(self.shape) == 1:
             gradient = np.concatenate([(residuals * part).sum(axis=0) for part in parts])
-            return Slopes(float(losses.sum()), gradient, _of_diagonal(probs, parts))
+            return Slopes(float(losses.sum()), gradient, _of_diagonal(probs, shares, parts))
         gradient = (residuals.T @ x).ravel()
         if self.has_bias:
             gradient = np.append(gradient, residuals.sum(axis=0))
-        return Slopes(float(losses.sum()), gradient, self._of_matrix(probs, x))
+        return Slopes(float(losses.sum()), gradient, self._of_matrix(probs, shares, x))
 
-    def _scores(self, theta: FloatArray, x: FloatArray) -> FloatArray:
+    def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
+        x = self.x[rows]
         flat, bias = np.split(theta, [int(np.prod(self.shape))])
         change = flat.reshape(self.shape)
         scores = x + (x * change if change.ndim == 1 else x @ change.T)
-        return scores + bias if self.has_bias else scores
+        scores = scores + bias if self.has_bias else scores
+        return judged(scores, self.labels, self.weights, rows)
 
-    def _of_matrix(self, probs: FloatArray, x: FloatArray) -> FloatArray:
+    def _of_matrix(self, probs: FloatArray, shares: FloatArray, x: FloatArray) -> FloatArray:
         """Return the information about (W, b): (p_j 1[j = k] - p_j p_k) x x' summed over rows."""
         if self.has_bias:
             x = np.column_stack([x, np.ones(len(x))])
@@ -126,21 +137,25 @@ class AffineLabelled:
         information = np.zeros((n_classes, width, n_classes, width))
         size = max(1, LARGEST_BLOCK // (n_classes * width))
         for start in range(0, len(x), size):
-            p, rows = probs[start : start + size], x[start : start + size]
-            flat = (p[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-            information -= (flat.T @ flat).reshape(information.shape)
+            block = slice(start, start + size)
+            rows, share = x[block], shares[block]
+            flat, weighted = (
+                (p[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+                for p in (probs[block], share)
+            )
+            information -= (weighted.T @ flat).reshape(information.shape)
             for k in range(n_classes):
-                information[k, :, k, :] += (rows * p[:, [k]]).T @ rows
+                information[k, :, k, :] += (rows * share[:, [k]]).T @ rows
         order = np.arange(n_classes * width).reshape(n_classes, width)
         last = order[:, self.shape[1] :].ravel()  # the bias comes after all weights
         places = np.append(order[:, : self.shape[1]].ravel(), last)
         return information.reshape(order.size, order.size)[np.ix_(places, places)]
 
 
-def _of_diagonal(probs: FloatArray, parts: list[FloatArray]) -> FloatArray:
+def _of_diagonal(probs: FloatArray, shares: FloatArray, parts: list[FloatArray]) -> FloatArray:
     """Return the information about weights and biases of single classes."""
     blocks = [
-        [np.diag((probs * a * b).sum(axis=0)) - (probs * a).T @ (probs * b) for b in parts]
+        [np.diag((shares * a * b).sum(axis=0)) - (shares * a).T @ (probs * b) for b in parts]
         for a in parts
     ]
     return np.block(blocks)
@@ -152,6 +167,7 @@ class QuadraticLabelled:
 
     features: FloatArray  # (n, 3): 1, s, s², each in its unit
     labels: IntArray
+    weights: FloatArray | None
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
@@ -159,12 +175,13 @@ class QuadraticLabelled:
 
     def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
         """Return the summed loss and its derivatives."""
-        losses, probs, residuals = self._judged(theta, rows)
+        losses, probs, shares, residuals = self._judged(theta, rows)
         features = self.features[rows]
-        weights = probs[:, 0] * probs[:, 1]
+        weights = probs[:, 0] * shares[:, 1]
         information = (features * weights[:, None]).T @ features
         return Slopes(float(losses.sum()), residuals[:, 1] @ features, information)
 
     def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
         score = self.features[rows] @ theta
-        return judged(np.stack([np.zeros_like(score), score], axis=1), self.labels[rows])
+        scores = np.stack([np.zeros_like(score), score], axis=1)
+        return judged(scores, self.labels, self.weights, rows)

@@ -63,13 +63,16 @@ def fit_scores(
     logits: FloatArray,
     mean_probs: FloatArray,
     labels: IntArray,
+    weights: FloatArray | None = None,
     *,
     uses_neighbours: bool,
 ) -> ScoresFit:
     """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
     law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
-    law = fit_law(rows, logits, labels, law_prior).law
-    labelled = ScoresLabelled.of(rows, logits, mean_probs, labels, uses_neighbours=uses_neighbours)
+    law = fit_law(rows, logits, labels, law_prior, weights).law
+    labelled = ScoresLabelled.of(
+        rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
+    )
     objective = _Objective(labelled, law_prior, ScoresPrior())
     start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
     solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
@@ -87,6 +90,7 @@ class ScoresLabelled:
     logits: FloatArray  # (n, n_classes), row maximum 0
     neighbours: FloatArray  # (n, n_classes) logarithms
     labels: IntArray
+    weights: FloatArray | None
     uses_neighbours: bool
 
     @classmethod
@@ -96,31 +100,33 @@ class ScoresLabelled:
         logits: FloatArray,
         mean_probs: FloatArray,
         labels: IntArray,
+        weights: FloatArray | None,
         *,
         uses_neighbours: bool,
     ) -> ScoresLabelled:
         """Bring what the scores are made of to double precision."""
         scaled = scaled_logits(logits.astype(np.float64), 1.0)
         said = log_neighbours(mean_probs.astype(np.float64))
-        return cls(rows, scaled, said, labels, uses_neighbours)
+        return cls(rows, scaled, said, labels, weights, uses_neighbours)
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
         _, bias, gamma = self.unpacked(theta)
         scaled, _ = self._scaled(theta, rows)
         scores = scaled + bias + gamma * self.neighbours[rows]
-        return judged(scores, self.labels[rows]).losses
+        return judged(scores, self.labels, self.weights, rows).losses
 
     def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
         """Return the summed loss and its derivatives."""
         _, bias, gamma = self.unpacked(theta)
         scaled, by_law = self._scaled(theta, rows)
         said = self.neighbours[rows]
-        losses, probs, residuals = judged(scaled + bias + gamma * said, self.labels[rows])
+        scores = scaled + bias + gamma * said
+        losses, probs, shares, residuals = judged(scores, self.labels, self.weights, rows)
         # By ln T and by gamma the scores move along -z / T and along what the neighbours say.
         moves = [-scaled, said] if self.uses_neighbours else [-scaled]
-        spread = [probs * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
-        by_bias = np.diag(probs.sum(axis=0)) - probs.T @ probs
+        spread = [shares * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
+        by_bias = np.diag(shares.sum(axis=0)) - shares.T @ probs
         variance = np.einsum("ik,ik->i", spread[0], moves[0])
         of_law = (by_law * variance[:, None]).T @ by_law
         gradient = [np.einsum("ik,ik->i", residuals, moves[0]) @ by_law, residuals.sum(axis=0)]
@@ -156,12 +162,13 @@ class _Objective:
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         rows, neighbours = self.labelled.rows, self.labelled.neighbours
-        n, n_classes = neighbours.shape
+        n_classes, weights = neighbours.shape[1], self.labelled.weights
+        n = len(neighbours) if weights is None else weights.sum()
         law, bias, gamma = self.labelled.unpacked(theta)
         log_temperature, jacobian, moves = law.derivatives(rows)
         scaled = self.labelled.logits * np.exp(-log_temperature)[:, None]
         scores = scaled + bias + gamma * neighbours
-        loss, residual = loss_and_residual(scores, self.labelled.labels)
+        loss, residual = loss_and_residual(scores, self.labelled.labels, weights)
         slope = -np.einsum("ik,ik->i", residual, scaled) * moves  # by ln T
         by_offset = np.bincount(rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)

@@ -37,8 +37,15 @@ def load_file(path: str | Path) -> Dataset:
 
     Examples
     --------
+    >>> import tempfile
+    >>> import numpy as np
     >>> from gnncal.lab.datasets import load_file
-    >>> load_file("amazon_fraud.npz").n_classes  # doctest: +SKIP
+    >>> arrays = {"labels": [0, 1], "edge_index": [[0], [1]]}
+    >>> features = {"x_data": [1.0], "x_indices": [2], "x_indptr": [0, 0, 1], "x_shape": [2, 3]}
+    >>> with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+    ...     np.savez(file, **arrays, **features)
+    ...     file.flush()
+    ...     load_file(file.name).graph.n_edges
     2
 
     """
