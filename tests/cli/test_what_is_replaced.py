@@ -52,6 +52,7 @@ WRITES = {
     "demo": Verb("demo --block-model --nodes 500 --out OUT"),
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
+    "update": Verb("update INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "decide": Verb("decide INPUT/in.npz --method ts --target 0.3 --out OUT"),
     "csbm": Verb("csbm entropy --quick --out OUT"),
     "scale": Verb("scale INPUT/nodes.parquet INPUT/edges.parquet --method ts --out OUT"),
