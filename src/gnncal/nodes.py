@@ -23,6 +23,7 @@ from gnncal.core.checks import (
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph
+from gnncal.core.remembered import Results, is_lasting, results_of
 from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
@@ -113,7 +114,8 @@ class Nodes:
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
-        self._results: dict[tuple[Any, ...], Any] = {}
+        self._results: Results = {}
+        self._remembered: Results = {}  # shared with the next call, see `as_nodes`
 
     def __repr__(self) -> str:
         parts = {
@@ -253,10 +255,14 @@ class Nodes:
 
         """
         key = (function, *arguments)
+        if key not in self._results and key in self._remembered:
+            self._results[key] = self._remembered[key]
         if key not in self._results:
             bare = self._labelled(NONE, NONE, NONE, NONE)
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
+            if is_lasting(function):
+                self._remembered[key] = self._results[key]
         return cast(Result, self._results[key])
 
     def with_own_logits(self) -> Self:
@@ -357,9 +363,16 @@ class Nodes:
 
 
 def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
-    """Return the record of logits and their graph; a record in place of both as it is."""
+    """Return the record of logits and their graph; a record in place of both as it is.
+
+    What such a record computes on a large graph is remembered for the next call with the same
+    arrays. A record that a user makes has no part in that: its logits may be changed before it is
+    used.
+    """
     if not isinstance(logits, Nodes):
-        return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
+        record = Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
+        record._remembered = results_of(record.logits, record.graph)
+        return record
     if graph is not None and graph is not logits.graph:
         raise InputError("a record of nodes has its graph already; leave graph out.")
     return logits

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.compiled import in_parallel, kernels_for, pieces
 from gnncal.core.graph import Graph, Side
 from gnncal.core.grouping import EDGES_PER_BLOCK
 
+NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
 CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache line of float32
 
 
 def neighbour_class_share(
     graph: Graph,
     classes: IntArray,
-    values: FloatArray | IntArray,
+    values: NumberArray,
     *,
     side: Side,
     counted: BoolArray | None = None,
@@ -42,9 +45,7 @@ def neighbour_class_share(
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
 
 
-def _neighbour_sums(
-    graph: Graph, classes: IntArray, values: FloatArray | IntArray, side: Side
-) -> FloatArray:
+def _neighbour_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
     if side == "both":
         return _sums_over_senders(graph, classes, values) + _sums_over_senders(
             graph.reversed, classes, values
@@ -52,13 +53,12 @@ def _neighbour_sums(
     return _sums_over_senders(graph if side == "in" else graph.reversed, classes, values)
 
 
-def _sums_over_senders(
-    graph: Graph, classes: IntArray, values: FloatArray | IntArray
-) -> FloatArray:
+def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
     kernels = kernels_for(graph.n_edges)
+    if kernels is not None and values.ndim == 1:
+        return _compiled_votes(graph, classes, values, kernels)
     if kernels is not None:
-        compiled = _compiled_votes if values.ndim == 1 else _compiled_sums
-        return compiled(graph, classes, values, kernels)
+        return _compiled_sums(graph, classes, values, kernels)
     sums = np.zeros(graph.n_nodes)
     adjacency = graph.adjacency(np.int8)  # one byte for each edge; widened block by block
     for c in np.unique(classes[classes >= 0]):
@@ -77,7 +77,7 @@ def _blocks(rows: IntArray, degree: IntArray) -> Iterator[IntArray]:
 
 
 def _compiled_sums(
-    graph: Graph, classes: IntArray, values: FloatArray, kernels: ModuleType
+    graph: Graph, classes: IntArray, values: NumberArray, kernels: ModuleType
 ) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
     order = np.argsort(classes, kind="stable")
@@ -101,7 +101,7 @@ def _compiled_sums(
 
 
 def _compiled_votes(
-    graph: Graph, classes: IntArray, votes: IntArray, kernels: ModuleType
+    graph: Graph, classes: IntArray, votes: NumberArray, kernels: ModuleType
 ) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
     narrow = votes.astype(np.int32)  # half the size: more of them are in the cache

@@ -88,7 +88,7 @@ class Graph:
         values = {
             "n_nodes": size,
             "n_edges": edges.shape[1],
-            **group_by_receiver(*edges, size)._asdict(),
+            **group_by_receiver(edges[0], edges[1], size)._asdict(),
             "features": checked,
         }
         for name, value in values.items():

@@ -95,6 +95,7 @@ def _by_counting(
     n_buckets = min(max(n_edges // EDGES_PER_BUCKET, 1), MOST_BUCKETS)
     shift = max(bits - (n_buckets - 1).bit_length(), 0)
     n_buckets = (max(n_nodes - 1, 0) >> shift) + 1
+    out_degree = _counted(senders, n_nodes, index_type, kernels)
 
     parts = _parts(n_edges, n_threads())
     counts = np.zeros((len(parts), n_buckets), dtype=np.int64)
@@ -131,8 +132,6 @@ def _by_counting(
         ),
         *pieces(starts),
     )
-    del keys
-    out_degree = _counted(senders, n_nodes, index_type, kernels)
     return GroupedEdges(_starts(in_degree, index_type), indices, in_degree, out_degree, loops)
 
 

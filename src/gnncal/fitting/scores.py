@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty
-from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.law import Law, LawPrior, LawRows, gamma_mixture_penalty
+from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.formulas.structural import log_neighbours, scaled_logits
 
@@ -41,12 +41,15 @@ def fit_scores(
     logits: FloatArray,
     mean_probs: FloatArray,
     labels: IntArray,
+    law: Law,
     *,
     uses_neighbours: bool,
 ) -> tuple[Scores, Solution]:
-    """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
+    """Maximise the posterior of law, bias and neighbours' weight together.
+
+    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows.
+    """
     law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
-    law = fit_law(rows, logits, labels, law_prior).law
     objective = _Objective(
         rows,
         scaled_logits(logits.astype(np.float64), 1.0),
@@ -84,19 +87,31 @@ class _Objective:
         m = self.rows.covariates.shape[1]
         law, bias, gamma = _unpack(theta, m, n_classes)
         log_temperature, jacobian, moves = law.derivatives(self.rows)
-        scaled = self.logits * np.exp(-log_temperature)[:, None]
-        scores = scaled + bias + gamma * self.neighbours
-        loss, residual = loss_and_residual(scores, self.labels)
-        slope = -np.einsum("ik,ik->i", residual, scaled) * moves  # by ln T
+        inverse = np.exp(-log_temperature)
+        loss, slope, by_score, by_gamma = 0.0, np.empty(n), np.zeros(n_classes), 0.0
+        width = max(NUMBERS_IN_CACHE // n_classes, 1)
+        for start in range(0, n, width):  # temporaries of all rows would not stay in the cache
+            part = slice(start, start + width)
+            scaled = self.logits[part] * inverse[part, None]
+            scores = scaled + bias + gamma * self.neighbours[part]
+            mean, residual = loss_and_residual(scores, self.labels[part])
+            share = len(scores) / n
+            residual *= share
+            loss += mean * share
+            slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
+            by_score += residual.sum(axis=0)
+            if self.uses_neighbours:
+                by_gamma += float((residual * self.neighbours[part]).sum())
+        slope *= moves
         by_offset = np.bincount(self.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)
         more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
             np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
-            residual.sum(axis=0) + by_bias / n,
+            by_score + by_bias / n,
         ]
         if self.uses_neighbours:
             precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2
-            parts.append([float((residual * self.neighbours).sum()) + precision * gamma / n])
+            parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
