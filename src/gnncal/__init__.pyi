@@ -43,6 +43,7 @@ from .core.errors import GnncalWarning as GnncalWarning
 from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .core.graph import Graph as Graph
+from .digits import example as example
 from .files import read_bundle as read_bundle
 from .inspection.page.report import Report as Report
 from .inspection.page.report import report as report
