@@ -23,7 +23,7 @@ from gnncal.core.checks import (
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph
-from gnncal.core.remembered import Results, is_lasting, results_of
+from gnncal.core.remembered import Results, results_of
 from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
@@ -115,7 +115,6 @@ class Nodes:
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
         self._results: Results = {}
-        self._remembered: Results = {}  # shared with the next call, see `as_nodes`
 
     def __repr__(self) -> str:
         parts = {
@@ -255,14 +254,10 @@ class Nodes:
 
         """
         key = (function, *arguments)
-        if key not in self._results and key in self._remembered:
-            self._results[key] = self._remembered[key]
         if key not in self._results:
             bare = self._labelled(NONE, NONE, NONE, NONE)
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
-            if is_lasting(function):
-                self._remembered[key] = self._results[key]
         return cast(Result, self._results[key])
 
     def with_own_logits(self) -> Self:
@@ -371,7 +366,7 @@ def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = Fal
     """
     if not isinstance(logits, Nodes):
         record = Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
-        record._remembered = results_of(record.logits, record.graph)
+        record._results = results_of(record.logits, record.graph)
         return record
     if graph is not None and graph is not logits.graph:
         raise InputError("a record of nodes has its graph already; leave graph out.")

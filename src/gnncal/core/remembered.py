@@ -19,17 +19,30 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.graph import Graph
 
 SMALLEST_GRAPH = 1 << 20  # edges; below, computing again takes no time
-Results = dict[tuple[Any, ...], Any]
+Results = dict[tuple[Any, ...], Any]  # by function and further arguments
 
 # For each graph what belongs to the logits that were seen last; it goes when the graph goes.
 _last: WeakKeyDictionary[Graph, tuple[bytes, Results]] = WeakKeyDictionary()
 
 
-def results_of(logits: FloatArray, graph: Graph | None) -> Results:
-    """Return what is known of these logits on this graph; empty, and kept from now on, if new.
+class RememberedResults(Results):
+    """Results of one call; what will be of use to the next one is also put where it finds it."""
 
-    Results are about as large as the logits. They are kept only where that is little beside the
-    graph itself.
+    def __init__(self, remembered: Results) -> None:
+        super().__init__(remembered)
+        self._remembered = remembered
+
+    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+        super().__setitem__(key, value)
+        if _is_lasting(key[0]):
+            self._remembered[key] = value
+
+
+def results_of(logits: FloatArray, graph: Graph | None) -> Results:
+    """Return what is known of these logits on this graph; what is added is remembered.
+
+    Results are about as large as the logits. They are remembered only where that is little beside
+    the graph itself.
     """
     if graph is None or graph.n_edges < SMALLEST_GRAPH or 2 * logits.nbytes > graph.indices.nbytes:
         return {}
@@ -39,10 +52,10 @@ def results_of(logits: FloatArray, graph: Graph | None) -> Results:
     found = _last.get(graph)
     if found is None or found[0] != key:
         found = _last[graph] = (key, {})
-    return found[1]
+    return RememberedResults(found[1])
 
 
-def is_lasting(function: Callable[..., Any]) -> bool:
+def _is_lasting(function: Callable[..., Any]) -> bool:
     """Whether a function is there in the next call too, and its result keeps no graph alive.
 
     That holds for gnncal's own, unlike functions made on the way or of other packages.
