@@ -23,6 +23,7 @@ from .calibrators.ensemble import (
 from .calibrators.entropy import EntropyScaling as EntropyScaling
 from .calibrators.entropy import LogEntropyScaling as LogEntropyScaling
 from .calibrators.histogram import HistogramBinning as HistogramBinning
+from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
@@ -43,6 +44,7 @@ from .core.errors import GnncalWarning as GnncalWarning
 from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .core.graph import Graph as Graph
+from .digits import example as example
 from .files import read_bundle as read_bundle
 from .inspection.page.report import Report as Report
 from .inspection.page.report import report as report
@@ -58,5 +60,7 @@ from .pipeline import Calibration as Calibration
 from .pipeline import calibrate as calibrate
 from .probability import logits_from_probabilities as logits_from_probabilities
 from .probability import softmax as softmax
+from .shift.check import check as check
+from .shift.watch import Watch as Watch
 
 __version__: str

@@ -33,7 +33,8 @@ def report(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Calibrators, separated by commas; `gnncal methods` lists them.",
+            help="Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
+            "predictions, structural-free is added.",
             show_default="ts,hots,structural",
         ),
     ] = None,
@@ -41,6 +42,12 @@ def report(
     node: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A node to show first. May be given several times."),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS", help="The class that matters, by name or number: adds a section on it."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Annotated[
@@ -78,6 +85,7 @@ def report(
             class_names=bundle.class_names,
             node_ids=bundle.node_ids,
             focus=node or (),
+            positive=positive,
             title=title or f"Calibration of {source.name}",
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,

@@ -12,6 +12,7 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
+from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -19,6 +20,7 @@ from gnncal.core.checks import (
     check_class_names,
     check_labels,
     check_nodes,
+    check_positive,
     check_used_labels,
 )
 from gnncal.core.constraints import FLAG
@@ -30,7 +32,6 @@ from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
-FREE_METHOD = "structural-free"  # beside them if predictions may change
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
 Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
@@ -50,6 +51,7 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+    positive: int | None = None  # the class that matters, if one does
 
     @property
     def logits(self) -> FloatArray:
@@ -128,6 +130,7 @@ def make_subject(
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -151,24 +154,28 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
+    # With one class in view its probability matters, not the boundary between the classes.
+    free = positive is not None and keep_predictions is None
     if methods is DEFAULT_METHODS:
-        methods = _default_methods(checked_graph is not None, keep_predictions)
+        methods = _default_methods(checked_graph is not None, False if free else keep_predictions)
     chosen = _choose_methods(methods)
-    opens_with = _opens_with(chosen, keep_predictions)
+    opens_with = _opens_with(chosen, keep_predictions, prefers_free=free)
     if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
+    class_names = class_names_of(graph) if class_names is None else class_names
     return Subject(
         record,
         all_labels,
         splits["nodes"],
         splits["train_nodes"],
         test,
-        chosen,
+        _with_a_free_one(chosen, has_graph=checked_graph is not None),
         opens_with,
-        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
+        _class_names(class_names, n_classes),
         names,
         names.find(focus, n_nodes),
+        None if positive is None else check_positive(positive, n_classes, class_names),
     )
 
 
@@ -206,7 +213,7 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
 
 def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
     if has_graph:
-        return (*DEFAULT_METHODS, *((FREE_METHOD,) if keep_predictions is False else ()))
+        return (*DEFAULT_METHODS, *((FREE_WITH_GRAPH,) if keep_predictions is False else ()))
     return [
         name
         for name in METHODS_WITHOUT_GRAPH
@@ -214,7 +221,9 @@ def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence
     ]
 
 
-def _opens_with(methods: Mapping[str, Calibrator], keep_predictions: bool | None) -> str:
+def _opens_with(
+    methods: Mapping[str, Calibrator], keep_predictions: bool | None, *, prefers_free: bool
+) -> str:
     """Return the method that a report opens with, after a check that it is what the user wants."""
     names = list(methods)
     if keep_predictions is not None:
@@ -222,10 +231,19 @@ def _opens_with(methods: Mapping[str, Calibrator], keep_predictions: bool | None
     if keep_predictions:
         for method in methods.values():
             check_answer(method, True)
-    if keep_predictions is False:
+    if keep_predictions is False or prefers_free:
         names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
+    if keep_predictions is False:
         check_answer(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+
+def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+    """Return the methods with one at least that may change predictions, to compare with."""
+    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
+    if name in methods or not all(each.preserves_predictions for each in methods.values()):
+        return methods
+    return {**methods, name: get_calibrator(name)}
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:

@@ -152,6 +152,16 @@ def test_the_graph_calibration_loss_by_hand():
     assert loss.item() == pytest.approx(expected, rel=1e-6)
 
 
+def test_the_weighted_loss_gives_every_class_the_same_weight():
+    logits, labels = (
+        torch.tensor([[0.0, 0.0]] * 3 + [[np.log(3.0), 0.0]]),
+        torch.tensor([0, 0, 0, 1]),
+    )
+    expected = -(np.log(0.5) + np.log(0.25)) / 2
+    loss = training_loss(logits, labels, TrainingSettings(loss="weighted"))
+    assert loss.item() == pytest.approx(expected, rel=1e-6)
+
+
 def test_without_gamma_the_graph_calibration_loss_is_cross_entropy():
     logits, labels = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
     plain = training_loss(logits, labels, TrainingSettings())

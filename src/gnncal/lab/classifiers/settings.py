@@ -10,7 +10,7 @@ from gnncal.core.errors import InputError
 CHOICES = {
     "stop_on": ("loss", "accuracy"),
     "checkpoint": ("release", "matched", "last"),
-    "loss": ("cross-entropy", "gcl"),
+    "loss": ("cross-entropy", "weighted", "gcl"),
 }
 
 
@@ -45,8 +45,9 @@ class TrainingSettings:
         weights kept with it are those after the step, as in the paper's release; this reproduces
         its figures. ``"matched"``: score and weights are those after the step, in evaluation mode.
         ``"last"``: as ``"matched"``, but the last weights are kept (GETS).
-    loss : {"cross-entropy", "gcl"}, default="cross-entropy"
-        ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
+    loss : {"cross-entropy", "weighted", "gcl"}, default="cross-entropy"
+        ``"weighted"`` gives all classes the same weight in total, as practitioners do where
+        positives are rare. ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
         :math:`-(1 + \gamma p_y) \ln p_y`.
     gamma : float, default=1.0
         The factor :math:`\gamma` of that loss.
@@ -69,7 +70,7 @@ class TrainingSettings:
     batch_norm: bool = False
     stop_on: Literal["loss", "accuracy"] = "loss"
     checkpoint: Literal["release", "matched", "last"] = "release"
-    loss: Literal["cross-entropy", "gcl"] = "cross-entropy"
+    loss: Literal["cross-entropy", "weighted", "gcl"] = "cross-entropy"
     gamma: float = 1.0
 
     def __post_init__(self) -> None:

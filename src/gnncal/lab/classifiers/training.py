@@ -120,12 +120,22 @@ def training_loss(logits: Tensor, labels: Tensor, settings: TrainingSettings) ->
     """Return the mean loss of the training nodes."""
     if settings.loss == "cross-entropy":
         return F.cross_entropy(logits, labels)
+    if settings.loss == "weighted":
+        return weighted_loss(logits, labels)
     log_p = logits.log_softmax(dim=1).gather(1, labels[:, None])
     return -((1 + settings.gamma * log_p.exp()) * log_p).mean()
 
 
+def weighted_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean over the classes that occur of the mean loss of their nodes."""
+    counts = labels.bincount(minlength=logits.shape[1])
+    return F.cross_entropy(logits, labels, weight=1 / counts.clamp(min=1).to(logits.dtype))
+
+
 def validation_score(logits: Tensor, labels: Tensor, settings: TrainingSettings) -> float:
     """Return the loss of the validation nodes, or minus their accuracy: smaller is better."""
+    if settings.stop_on == "loss" and settings.loss == "weighted":
+        return weighted_loss(logits, labels).item()
     if settings.stop_on == "loss":
         return F.cross_entropy(logits, labels).item()
     return -(logits.argmax(dim=1) == labels).float().mean().item()
