@@ -285,3 +285,14 @@ def test_numbers_that_no_fit_leaves_are_refused(tmp_path, changes, arrays, messa
     header["fit"]["dict"] |= changes
     content = to_bytes(tensors_of(whole) | arrays, metadata={"gnncal": json.dumps(header)})
     refused(path, signed(content), message)
+
+
+def test_probabilities_of_exactly_zero_or_one_are_worth_what_their_labels_say():
+    generator = np.random.default_rng(7)
+    p = np.repeat([0.0, 1.0], [4500, 500])
+    y = (generator.random(5000) < np.where(p == 1, 0.7, 0.02)).astype(int)
+    nodes = generator.choice(5000, size=1500, replace=False)
+    policy = ClassPolicy(budget=200).fit(np.column_stack([1 - p, p]), y, nodes=nodes)
+    precision = policy.outlook_.budget.precision
+    assert precision.low < 0.7 < precision.high
+    assert precision.high - precision.low < 0.25
