@@ -249,7 +249,8 @@ def test_damaged_headers_are_refused(edited):
     for text in ("", "{", "[]", "7", "null", '"hots"', "[" * 10**5, '{"format":' * 10**5):
         refused(*write(text or " "), "damaged")
     for key in header:
-        refused(*write(**{key: ...}), "damaged")
+        if key != "fitted_on":  # which files of older versions lack
+            refused(*write(**{key: ...}), "damaged")
         refused(*write(**{key: {"unheard": "of"}}), "damaged|class_names is|n_classes is")
     refused(*write(calibrator=["hots"]), "damaged")
     refused(*write(drop="learned.homophily_weights_.input_weight"), "damaged")

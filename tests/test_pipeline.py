@@ -10,6 +10,7 @@ import gnncal
 from gnncal import pipeline
 from gnncal.calibrators.catalogue import name_of
 from gnncal.calibrators.choice import DEFAULT_METHOD
+from tests.fraud import fraud_task
 
 N, K = 240, 3
 
@@ -349,3 +350,15 @@ def test_a_saved_calibrator_knows_the_class_by_name(tmp_path):
     )
     assert result.positive == 1
     assert "fraud: " in str(result)
+
+
+def test_what_keeping_predictions_costs_is_printed_below_the_tables():
+    arrays, splits = fraud_task(is_weighted=True)
+    names = ["honest", "<b>fraud</b>"]
+    result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
+    assert repr(result).endswith(f"\n\n{result.advice}")
+    assert result._repr_html_().endswith("Pass keep_predictions=False.</p>")
+    assert "<b>" not in result._repr_html_()
+    plain, splits = fraud_task(is_weighted=False)
+    quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
+    assert "Keeping predictions" not in repr(quiet) + quiet._repr_html_()

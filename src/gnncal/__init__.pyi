@@ -59,5 +59,7 @@ from .pipeline import Calibration as Calibration
 from .pipeline import calibrate as calibrate
 from .probability import logits_from_probabilities as logits_from_probabilities
 from .probability import softmax as softmax
+from .shift.check import check as check
+from .shift.watch import Watch as Watch
 
 __version__: str

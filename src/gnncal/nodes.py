@@ -228,6 +228,23 @@ class Nodes:
             None if self.weights is None else self.weights[kept],
         )
 
+    def calibration_nodes_alone(self) -> Self:
+        """Return the record of a fit on the calibration nodes that has no others in it.
+
+        Returns
+        -------
+        Nodes
+            A record without a graph, for fits that look at rows alone, and cost no more than
+            these rows do.
+
+        """
+        rows = np.arange(self.calibration_nodes.size)
+        record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
+        record.logits = read_only(self.calibration_logits)
+        record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
+        record.known_labels, record._results = None, {}
+        return record
+
     def with_result(
         self,
         value: Result,

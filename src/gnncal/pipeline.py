@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.choice import choose_calibrator
+from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
     check_apart,
@@ -29,7 +31,7 @@ from gnncal.metrics.evaluation import (
     evaluation_table,
 )
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.nodes import Nodes, as_nodes
+from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 
 JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
 
@@ -38,7 +40,7 @@ JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibra
 class Calibration(Tabular):
     """A fitted calibrator, its probabilities, and how good they are on the test nodes.
 
-    It prints as a table.
+    It prints as a table, with its advice below.
 
     Attributes
     ----------
@@ -56,6 +58,10 @@ class Calibration(Tabular):
         A name for each class, if they are known. ``calibrator.save`` keeps them.
     positive : int or None
         Number of the class in view, if there is one.
+    price : Price or None
+        What keeping predictions costs, where it costs something; None if there is nothing to say.
+    advice : str or None
+        The same in one sentence, with what to do.
 
     Examples
     --------
@@ -78,6 +84,19 @@ class Calibration(Tabular):
     comparison: Comparison | None
     class_names: list[str] | None = None
     positive: int | None = None
+    price: Price | None = None
+
+    @property
+    def advice(self) -> str | None:
+        """What keeping predictions costs and what to do, in one sentence; None if it is little."""
+        return None if self.price is None else self.price.advice(self.class_names)
+
+    def __repr__(self) -> str:
+        return "\n\n".join([super().__repr__(), *filter(None, [self.advice])])
+
+    def _repr_html_(self) -> str:
+        advice = "" if self.advice is None else f"<p>{escape(self.advice)}</p>"
+        return super()._repr_html_() + advice
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
@@ -133,6 +152,7 @@ def calibrate(
     keep_predictions : bool, optional
         Whether the predicted class of every node stays. The default method keeps it. ``False``
         lets the calibrator correct the model (``structural-free``), which is often more accurate.
+        Where predictions are kept and that costs something, ``advice`` of the result says so.
     method : str or Calibrator, default="structural"
         Another method: a calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which
         is copied and not changed.
@@ -193,12 +213,15 @@ def calibrate(
     names, view = check_view(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    calibrator.fit(record, labels, **splits, sample_weight=sample_weight)
+    calibrator.check_params()
+    labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
+    calibrator.fit(labelled)
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
-    del record  # what it keeps about neighbourhoods is not needed to judge
-    return _judged(calibrator, probs, *arrays, *test, names, view)
+    price = price_of_keeping(calibrator, labelled, probs)
+    del record, labelled  # what they keep about neighbourhoods is not needed to judge
+    return replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
 
 
 def apply(

@@ -10,6 +10,7 @@ from gnncal.__main__ import app
 from gnncal.files import Bundle
 from gnncal.files.npz import write_bundle
 
+from ..fraud import write_fraud_bundle
 from ..inspection.tasks import task
 
 
@@ -44,10 +45,26 @@ def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
     assert "Calibrated with svs" in " ".join(done.stdout.split())
 
 
+def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
+    source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
+    done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
+    said = " ".join(done.stdout.split())
+    assert said.startswith("Do not use these probabilities. Calibrated with structural")
+    assert "are given fraud on average" in said
+    assert "the model looks class-weighted. Use structural-free." in said
+    assert "Do not use these probabilities" in (tmp_path / "r.html").read_text()
+    done = run(source, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
+    labels_of = {name: each["label"] for name, each in json.loads(done.stdout)["verdicts"].items()}
+    assert labels_of["uncalibrated"] == labels_of["ts"] == "Do not use these probabilities"
+    assert labels_of["structural-free"] != "Do not use these probabilities"
+
+
 def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     done = run(bundle, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
     found = json.loads(done.stdout)
-    assert set(found["methods"]) == set(found["verdicts"]) == {"uncalibrated", "ts"}
+    assert (
+        set(found["methods"]) == set(found["verdicts"]) == {"uncalibrated", "ts", "structural-free"}
+    )
     assert found["methods"]["ts"]["ece"]["floor"] > 0
 
 

@@ -116,7 +116,7 @@ def test_methods_without_a_law_are_not_explained():
 def test_methods_may_be_calibrators_under_names_of_ones_own():
     data, splits = task()
     subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
-    assert list(subject.methods) == ["uncalibrated", "mine"]
+    assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
     assert subject.shown == "mine"
 
 
@@ -160,11 +160,11 @@ def test_without_a_graph_what_needs_neighbours_is_left_out():
 @pytest.mark.parametrize(
     ("keep", "has_graph", "methods", "opens_with"),
     [
-        (None, True, ["ts", "hots", "structural"], "structural"),
-        (True, True, ["ts", "hots", "structural"], "structural"),
+        (None, True, ["ts", "hots", "structural", "structural-free"], "structural"),
+        (True, True, ["ts", "hots", "structural", "structural-free"], "structural"),
         (False, True, ["ts", "hots", "structural", "structural-free"], "structural-free"),
         (None, False, ["ts", "svs", "hts"], "hts"),
-        (True, False, ["ts", "hts"], "hts"),
+        (True, False, ["ts", "hts", "svs"], "hts"),
         (False, False, ["ts", "svs", "hts"], "svs"),
     ],
 )

@@ -114,7 +114,7 @@ class Auto(Calibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         made = {name: self._make(name) for name in self.candidates}
-        folds = _folds(nodes, self.n_folds)
+        folds = folds_of(nodes, self.n_folds)
         losses = np.array([_held_out_losses(each, nodes, folds) for each in made.values()])
         self.losses_ = losses.mean(axis=1)
         self.chosen_, self.reason_ = _choose(list(made), losses)
@@ -168,7 +168,7 @@ class Auto(Calibrator):
         return calibrator
 
 
-def _folds(nodes: Nodes, n_folds: int) -> IntArray:
+def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
     """Return the fold of each calibration node; every fold has certain and uncertain ones."""
     entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
     folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)

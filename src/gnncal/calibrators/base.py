@@ -32,6 +32,7 @@ from gnncal.fitting.evidence import (
     undetermined_message,
 )
 from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.node_summary import NodeSummary
 from gnncal.formulas.methods import Portable
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.probability import scaled_probabilities
@@ -170,6 +171,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
+    fitted_on_ : NodeSummary
+        Counts that describe the calibration nodes, for :func:`gnncal.check`. Files of older
+        versions have none.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
@@ -204,6 +208,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     classes_: IntArray
     fit_report_: FitReport
+    fitted_on_: NodeSummary
     class_names_: list[str]
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
@@ -310,6 +315,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
+        self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
     @classmethod
@@ -514,6 +520,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _freed(self) -> Calibrator | None:
+        """Return the same fit with predictions that may change; a hook for methods that have it."""
+        return None
 
     def _learned_table(self) -> LearnedTable:
         """``learned`` of this very fit; a hook for methods where it depends on the data."""

@@ -306,6 +306,16 @@ class Structural(HasTemperature, Calibrator):
             hops=2,
         )
 
+    def _freed(self) -> Structural | None:
+        """Return what divides the rest as a calibrator of its own, if this fit has it."""
+        if not self.keep_predictions or self.without == "remainder":
+            return None
+        freed = Structural(keep_predictions=False, without=self.without)
+        for name in SCORES:
+            setattr(freed, name, getattr(self, FREE + name))
+        freed.centre_ = self.centre_
+        return freed
+
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
     ) -> TemperatureInterval:

@@ -58,9 +58,9 @@ def apply(
         ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
-        bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
-            bundle = _with_class_names(bundle, decided)
+            bundle = with_class_names(bundle, decided)
             positive = str(decided.positive_) if positive is None else positive
         check_measurable(gates, bundle)
         with collected_notes() as notes:
@@ -100,7 +100,7 @@ def _load_policy(path: Path) -> ClassPolicy:
     return loaded
 
 
-def _with_class_names(bundle: Bundle, fitted: Calibrator | ClassPolicy) -> Bundle:
+def with_class_names(bundle: Bundle, fitted: Calibrator | ClassPolicy) -> Bundle:
     """Return the bundle with the calibrator's class names, which must not contradict its own."""
     names = getattr(fitted, "class_names_", None)
     if names is None or bundle.class_names == names:

@@ -28,7 +28,7 @@ from gnncal.cli.policies import (
     asked_policy,
     fit_policy,
 )
-from gnncal.cli.results import collected_notes
+from gnncal.cli.results import collected_notes, terminal_advice
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
@@ -130,7 +130,7 @@ def decide(
             "--probabilities are calibrated already; leave --method and --param out, and "
             "--keep-predictions and --free."
         )
-    calibrator = None
+    calibrator = advice = None
     if probabilities is None:
         calibrator = chosen_calibrator(
             method, keep_predictions, param, one_class=policy is not None
@@ -151,7 +151,7 @@ def decide(
             if probabilities is not None:
                 probs, nodes = _read(probabilities, bundle), bundle.nodes
             elif calibrator is not None:
-                probs, nodes = _calibrate(calibrator, bundle, held_out, seed)
+                probs, nodes, advice = _calibrate(calibrator, bundle, held_out, seed)
             selective = conformal = members = None
             if policy is not None:
                 fit_policy(policy, bundle, probs, nodes)
@@ -166,6 +166,8 @@ def decide(
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
+        if advice is not None:
+            notes.append(advice)
         decisions = Decisions(calibrator, probs, nodes, selective, policy, conformal, members)
         failures = failures_of(gates, gate_values(gates, bundle, decisions))
         summary = write_files(staging, bundle, decisions, notes, as_parquet=source.is_dir())
@@ -214,15 +216,21 @@ def _check_folder(folder: Path) -> None:
 
 def _calibrate(
     calibrator: Calibrator, bundle: Bundle, share: float, seed: int
-) -> tuple[FloatArray, IntArray]:
-    """Fit on a part of the validation nodes; return probabilities and the nodes of the rest."""
+) -> tuple[FloatArray, IntArray, str | None]:
+    """Fit on a part of the validation nodes.
+
+    Returns the probabilities, the nodes of the rest, and what keeping predictions costs, in words.
+    """
+    from gnncal.calibrators.price import price_of_keeping
     from gnncal.decisions import hold_out
     from gnncal.nodes import Nodes
 
     fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels, share=share, random_state=seed)
     every = Nodes(bundle.logits, bundle.graph)
-    calibrator.fit(every, bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
-    return calibrator.predict_proba(every), nodes
+    labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
+    probs = calibrator.fit(labelled).predict_proba(every)
+    price = price_of_keeping(calibrator, labelled, probs)
+    return probs, nodes, terminal_advice(price, bundle.class_names)
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

@@ -33,7 +33,8 @@ def report(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Calibrators, separated by commas; `gnncal methods` lists them.",
+            help="Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
+            "predictions, structural-free is added.",
             show_default="ts,hots,structural",
         ),
     ] = None,

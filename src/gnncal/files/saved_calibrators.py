@@ -32,6 +32,7 @@ from gnncal.files.format import (
     unpack,
     write_saved,
 )
+from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
@@ -66,6 +67,8 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "learned": _pack(learned, "learned", tensors),
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
     }
+    if hasattr(calibrator, "fitted_on_"):  # one that an older version saved has none
+        header["fitted_on"] = _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors)
     write_saved(path, header, tensors)
 
 
@@ -108,6 +111,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
         setattr(calibrator, name, value)
     check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
     calibrator.fit_report_ = report
+    if "fitted_on" in header:
+        calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names

@@ -39,6 +39,12 @@ class Neighbourhood:
     covariates: Any  # (n_nodes, 6) in the order of COVARIATES; four are NaN without neighbours
     mean_probs: Any  # (n_nodes, n_classes) of the neighbours; uniform without neighbours
 
+    def take(self, rows: Any) -> Neighbourhood:
+        """Return what is known of some of the nodes."""
+        return Neighbourhood(
+            self.predictions[rows], self.entropy[rows], self.covariates[rows], self.mean_probs[rows]
+        )
+
 
 def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     """Look at the senders and receivers of each node together.

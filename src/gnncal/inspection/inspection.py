@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
@@ -31,7 +32,13 @@ from gnncal.inspection.selection import (
 )
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
+from gnncal.inspection.verdict import (
+    UNCALIBRATED,
+    Evidence,
+    Verdict,
+    evidence_of,
+    judge_method,
+)
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
@@ -139,6 +146,7 @@ class _FittedMethod:
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
+    price: Price | None  # of keeping predictions
 
 
 def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
@@ -168,6 +176,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         temperature,
         seconds,
         tuple(notes),
+        price_of_keeping(calibrator, subject.labelled, probs),
     )
 
 
@@ -195,7 +204,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, evidence_of(before, after, gain)),
+        judge_method(name, _evidence(subject, before, after, gain, run.price)),
         bins_of(outcomes),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
@@ -206,6 +215,19 @@ def _judge(
         run.seconds,
         run.notes,
     )
+
+
+def _evidence(
+    subject: Subject, before: Evaluation, after: Evaluation, gain: Comparison, price: Price | None
+) -> Evidence:
+    """Collect what a verdict rests on; a price is said with a free method of the report."""
+    if price is None:
+        return evidence_of(before, after, gain)
+    free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
+    instead = price.instead if price.instead in free else next(iter(free), price.instead)
+    sentence = f"{price.sentence(subject.class_names)} Use {instead}."
+    favours = price.given is not None
+    return evidence_of(before, after, gain, price=sentence, favours_a_class=favours)
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
 from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
+from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -31,7 +32,6 @@ from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
-FREE_METHOD = "structural-free"  # beside them if predictions may change
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
 Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
@@ -170,7 +170,7 @@ def make_subject(
         splits["nodes"],
         splits["train_nodes"],
         test,
-        chosen,
+        _with_a_free_one(chosen, has_graph=checked_graph is not None),
         opens_with,
         _class_names(class_names, n_classes),
         names,
@@ -213,7 +213,7 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
 
 def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
     if has_graph:
-        return (*DEFAULT_METHODS, *((FREE_METHOD,) if keep_predictions is False else ()))
+        return (*DEFAULT_METHODS, *((FREE_WITH_GRAPH,) if keep_predictions is False else ()))
     return [
         name
         for name in METHODS_WITHOUT_GRAPH
@@ -236,6 +236,14 @@ def _opens_with(
     if keep_predictions is False:
         check_answer(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+
+def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+    """Return the methods with one at least that may change predictions, to compare with."""
+    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
+    if name in methods or not all(each.preserves_predictions for each in methods.values()):
+        return methods
+    return {**methods, name: get_calibrator(name)}
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:

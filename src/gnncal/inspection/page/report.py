@@ -117,11 +117,12 @@ def report(
     methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
-        ``structural``; without a graph ``ts``, ``svs`` and ``hts``.
+        ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
+        predictions, one that may change them is added: ``structural-free``, or ``svs``.
     keep_predictions : bool, optional
         Whether the predicted class of every node stays. ``True`` refuses methods that may change
-        it. ``False`` opens the page with one that may, and adds ``structural-free`` to the default
-        methods of a graph. Default: both kinds are welcome.
+        it; the one that is added for comparison stays. ``False`` opens the page with one that may.
+        Default: both kinds are welcome.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``.

@@ -105,7 +105,7 @@ def _decide(bundle: Bundle) -> ClassPolicy:
     from gnncal.pipeline import calibrate
 
     fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
-    splits = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
+    splits: dict[str, Any] = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
     result = calibrate(bundle.logits, bundle.labels, bundle.graph, **splits, method=FREE)
     return ClassPolicy(POSITIVE, act=0.8, clear=0.98).fit(
         result.probabilities,
