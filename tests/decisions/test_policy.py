@@ -270,7 +270,10 @@ FACTS = [
     ({"positive": "1"}, {}, "positive is '1'"),
     ({}, {"fit.p": np.full(1500, 2.0)}, "p has entries"),
     ({}, {"fit.p": np.ones(3)}, "expected"),
-    ({}, {"fit.is_positive": np.full(1500, 2, np.int8)}, "is_positive has entries"),
+    ({}, {"fit.calibration_labels": np.full(1500, 2)}, "calibration_labels has entries"),
+    ({}, {"fit.calibration_keys": np.zeros(1500, np.uint64)}, "calibration_keys are not those"),
+    ({"n_rows": 3}, {}, "1500 of 3 nodes cannot be"),
+    ({"has_ids": "no"}, {}, "has_ids is 'no'"),
     ({}, {"fit.p": np.full(1500, np.nan)}, "p has entries"),
 ]
 
