@@ -13,9 +13,11 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
 from gnncal.core.errors import InputError
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.fitting.scores import fit_scores
+from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
     Portable,
     structural,
@@ -23,7 +25,12 @@ from gnncal.formulas.methods import (
     structural_temperature,
 )
 from gnncal.formulas.probability import normalised_homophily, softmax
-from gnncal.formulas.structural import COVARIATES, centred, describe_neighbourhoods
+from gnncal.formulas.structural import (
+    COVARIATES,
+    centred,
+    describe_neighbourhoods,
+    scaled_logits,
+)
 from gnncal.nodes import Nodes
 from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
 
@@ -36,6 +43,7 @@ LAW: LearnedTable = {
     "class_offsets_": Array("K"),
 }
 SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
+LAW_PART, SCORES_PART = "law", "scores"
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
@@ -222,6 +230,7 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
+        self.posterior_ = {}
         covariates = describe(nodes).covariates[nodes.calibration_nodes]
         self.centre_ = centre_of(covariates, nodes.weights)
         if self.keep_predictions:
@@ -243,7 +252,7 @@ class Structural(HasTemperature, Calibrator):
         self.fit_report_ = FitReport.of(nodes, fit.loss)
 
     def _fit_scores(self, nodes: Nodes, prefix: str) -> None:
-        fitted, solution = fit_scores(
+        fit = fit_scores(
             self._rows(nodes).take(nodes.calibration_nodes),
             nodes.calibration_logits,
             describe(nodes).mean_probs[nodes.calibration_nodes],
@@ -251,16 +260,16 @@ class Structural(HasTemperature, Calibrator):
             nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
-        self._set_law(fitted.law, prefix)
-        learned = {
-            "bias_": fitted.bias,
-            "neighbour_weight_": fitted.neighbour_weight,
-            "converged_": solution.converged,
-            "n_iter_": solution.n_iter,
-        }
-        for name, value in learned.items():
-            setattr(self, prefix + name, value)
-        warn_unless_converged(self, solution)
+        self._set_scores(fit.scores, prefix)
+        setattr(self, f"{prefix}converged_", fit.solution.converged)
+        setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
+        self.posterior_ = {SCORES_PART: fit.covariance}
+        warn_unless_converged(self, fit.solution)
+
+    def _set_scores(self, scores: Scores, prefix: str) -> None:
+        self._set_law(scores.law, prefix)
+        setattr(self, f"{prefix}bias_", scores.bias)
+        setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
 
     def _set_law(self, law: Law, prefix: str) -> None:
         learned = {
@@ -275,6 +284,55 @@ class Structural(HasTemperature, Calibrator):
     def _law_of(self, prefix: str) -> Law:
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
         return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        rows = self._rows(nodes).take(nodes.calibration_nodes)
+        parts = []
+        if self.keep_predictions:
+            logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
+            law = TemperatureLabelled(
+                logits,
+                nodes.labels,
+                nodes.weights,
+                lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
+            )
+            parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
+        if self.without != "remainder":
+            uses_neighbours = self.without != "neighbours"
+            prefix = FREE if self.keep_predictions else ""
+            scores = Scores(
+                self._law_of(prefix),
+                getattr(self, f"{prefix}bias_"),
+                getattr(self, f"{prefix}neighbour_weight_"),
+            )
+            labelled = ScoresLabelled.of(
+                rows,
+                nodes.calibration_logits,
+                describe(nodes).mean_probs[nodes.calibration_nodes],
+                nodes.labels,
+                nodes.weights,
+                uses_neighbours=uses_neighbours,
+            )
+            theta = scores.vector(uses_neighbours=uses_neighbours)
+            start = scores.law.vector().size
+            biases = slice(start, start + len(self.classes_))
+            covariance = self._covariance_of(SCORES_PART)
+            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
+        return parts
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        if name == LAW_PART:
+            self._set_law(Law.of(theta, len(COVARIATES)), "")
+            self.covariance_ = covariance
+            return
+        scores = Scores.of(theta, len(COVARIATES), len(self.classes_))
+        self._set_scores(scores, FREE if self.keep_predictions else "")
+        self.posterior_ = {name: covariance}
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        if self.keep_predictions:
+            super()._add_to_scores(shifts)  # says that it cannot
+        self.bias_ = self.bias_ + shifts
 
     def _rows(self, nodes: Nodes) -> LawRows:
         """Return what the law looks at, one row for each node."""

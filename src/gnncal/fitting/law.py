@@ -56,6 +56,16 @@ class Law(NamedTuple):
         weights, offsets = np.split(theta[2:], [n_covariates])
         return cls(float(theta[0]), float(theta[1]), weights, offsets)
 
+    def vector(self) -> FloatArray:
+        """Return the parameters as a vector."""
+        return np.concatenate([self[:2], self.weights, self.offsets])
+
+    def slopes(self, rows: LawRows) -> tuple[FloatArray, FloatArray]:
+        """ln T (n,) and its derivatives (n, p) by all parameters."""
+        log_T, jacobian, moves = self.derivatives(rows)
+        by_offset = rows.predictions[:, None] == np.arange(len(self.offsets))
+        return log_T, np.column_stack([jacobian.T, by_offset]) * moves[:, None]
+
     def log_temperature(self, rows: LawRows) -> FloatArray:
         """Compute ln T of each row, shape (n,), within the range of temperatures."""
         return limited(self._unlimited(rows))
@@ -191,7 +201,7 @@ def fit_law(
     hessian = loss.total_weight * _posterior_derivatives(predicted_law, rows, loss, prior)[2]
     covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
     fitted = np.append(np.arange(2 + m), 2 + m + predicted)
-    covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
+    covariance[np.ix_(fitted, fitted)] = inverse(hessian)
     offsets = np.zeros(n_classes)
     offsets[predicted] = predicted_law.offsets
     fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / loss.total_weight
@@ -224,7 +234,7 @@ def _posterior_derivatives(
     return float(value) + penalty / n, gradient, hessian
 
 
-def _inverse(hessian: FloatArray) -> FloatArray:
-    """The inverse of a Hessian; where it is flat or bends down, the precision is a small one."""
+def inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
