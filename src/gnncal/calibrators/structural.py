@@ -27,6 +27,7 @@ from gnncal.formulas.methods import (
 from gnncal.formulas.probability import normalised_homophily, softmax
 from gnncal.formulas.structural import (
     COVARIATES,
+    Neighbourhood,
     centred,
     describe_neighbourhoods,
     scaled_logits,
@@ -345,6 +346,17 @@ class Structural(HasTemperature, Calibrator):
             return scaled_probabilities(nodes.logits, self._temperature(nodes), nodes.predictions)
         probs = self._portable()(nodes)
         return keep_predictions(probs, nodes.predictions) if self.keep_predictions else probs
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        known = describe(nodes)
+        part = Neighbourhood(
+            known.predictions[rows],
+            known.entropy[rows],
+            known.covariates[rows],
+            known.mean_probs[rows],
+        )
+        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
+        return self._predict(alone.with_result(part, describe_neighbourhoods))
 
     def _portable(self) -> Portable:
         learned = {
