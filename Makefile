@@ -85,8 +85,7 @@ $(VENV)/bin/python:
 
 # One stamp for each set of extras; a change of pyproject.toml installs again.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) torch
-	$(PIP) --editable '.[neural,plot,report]'
+	$(PIP) --editable '.[report]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -128,7 +128,25 @@ def _dataset(data: Path, name: str) -> Dataset:
     return found
 
 
+def resampled(dataset: Dataset, name: str, rate: float) -> Dataset:
+    """Return the graph without so many of its positives that those left have this rate."""
+    positive, negative = (np.flatnonzero(dataset.labels == c) for c in (1, 0))
+    n_kept = round(rate / (1 - rate) * len(negative))
+    kept = np.random.default_rng(0).choice(positive, n_kept, replace=False)
+    nodes = np.sort(np.concatenate([negative, kept]))
+    number = np.full(len(dataset.labels), -1)
+    number[nodes] = np.arange(len(nodes))
+    edges = number[dataset.graph.edge_index]
+    edges = edges[:, (edges >= 0).all(axis=0)]
+    features = dataset.graph.features
+    assert features is not None
+    return Dataset(name, Graph(edges, len(nodes), features[nodes]), dataset.labels[nodes])
+
+
 def _named(data: Path, name: str) -> Dataset:
+    if "@" in name:  # such as twitch_DE@0.05: with 5 % positives
+        whole, rate = name.split("@")
+        return resampled(_named(data, whole), name, float(rate))
     if name in FACTS:
         return load(name, data)
     paths = [data / folder / f"{name}.npz" for folder in FOLDERS]

@@ -13,6 +13,7 @@ import gnncal
 from gnncal.inspection import neighbour_support
 from gnncal.plotting import (
     HomophilySplitDisplay,
+    PositiveReliabilityDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     TemperatureDisplay,
@@ -32,6 +33,9 @@ def main(path: str) -> None:
     support = neighbour_support(logits, graph)[test]
     displays = {
         "plot_reliability": ReliabilityDisplay.from_predictions(labels[test], raw, name="raw"),
+        "plot_positive_reliability": PositiveReliabilityDisplay.from_predictions(
+            labels[test], raw, positive=0, name="raw"
+        ),
         "plot_risk_coverage": RiskCoverageDisplay.from_predictions(
             labels[test], probs, name="structural"
         ),

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.choice import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
-from gnncal.pipeline import DEFAULT_METHOD
 from tests.test_bundles import (
     BAD_ARRAYS,
     BAD_TABLES,
@@ -53,10 +53,50 @@ def listing(folder):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    return folder, run_process("demo", "--nodes", "1000", "--out", "here", cwd=folder)
+    return folder, run_process(
+        "demo", "--block-model", "--nodes", "1000", "--out", "here", cwd=folder
+    )
 
 
 # --- demo
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    return folder, run_process("demo", "--out", "here", cwd=folder)
+
+
+def test_the_first_minute_fits_a_terminal_and_names_every_file(digits):
+    folder, done = digits
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    written = next(line for line in said if line.startswith("written to here: "))
+    there = [p.name for p in (folder / "here").iterdir()]
+    assert sorted([*written.removeprefix("written to here: ").split(", "), MARKER]) == sorted(there)
+    assert max(len(line.rstrip()) for line in said if line != written) <= 80
+    methods = ("uncalibrated", "ts", "hots", "structural", "structural-free")
+    assert [line.split()[0] for line in said if line.split()[:1] and line.split()[0] in methods][
+        :5
+    ] == list(methods)
+
+
+def test_the_first_minutes_files_give_its_figures_again(digits):
+    files = digits[0] / "here"
+    results = json.loads((files / "results.json").read_text())["methods"]
+    calibrated = ("--probabilities", files / "probabilities.npz", "--json")
+    metrics = json.loads(run("evaluate", files / "bundle.npz", *calibrated).stdout)
+    assert metrics["before"] == results["uncalibrated"]
+    assert metrics["after"] == results["structural"]
+    assert gnncal.load(files / "policy.safetensors").positive_ == 8
+
+
+def test_options_of_the_sampled_graph_need_it(tmp_path):
+    result = run("demo", "--nodes", 600, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "add --block-model" in result.stderr
+
+
 LIGHT = {name for name, kind in CALIBRATORS.items() if not kind.needs_torch}
 
 
@@ -106,7 +146,7 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
     names = ("uncalibrated", "ts", "hots", "structural", "structural-free")  # those it speaks of
     few = {name: CALIBRATORS[name] for name in names}
     monkeypatch.setattr("gnncal.calibrators.catalogue.CALIBRATORS", few)
-    result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")
+    result = run("demo", "--block-model", "--nodes", 500, "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0
     results = json.loads(result.stdout)
     assert set(results["methods"]) == {*few, "hots, true h"}
@@ -118,8 +158,8 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
 
 
 def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("gnncal.lab.commands.demo.find_spec", lambda name: None)
-    result = run("demo", "--nodes", 500, "--out", tmp_path / "out", "--json")
+    monkeypatch.setattr("gnncal.lab.commands.block_model.find_spec", lambda name: None)
+    result = run("demo", "--block-model", "--nodes", 500, "--out", tmp_path / "out", "--json")
     assert set(json.loads(result.stdout)["methods"]) == {*LIGHT, "hots, true h"}
     assert "left out cagcn, gats, gets, wats" in result.stderr
     assert "gnncal[neural]" in result.stderr
@@ -134,7 +174,7 @@ def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
     ],
 )
 def test_a_demo_that_cannot_be_is_refused(tmp_path, arguments, message):
-    result = run("demo", "--out", tmp_path / "out", *arguments)
+    result = run("demo", "--block-model", "--out", tmp_path / "out", *arguments)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ")

@@ -8,6 +8,9 @@ import pytest
 
 import gnncal
 from gnncal import pipeline
+from gnncal.calibrators.catalogue import name_of
+from gnncal.calibrators.choice import DEFAULT_METHOD
+from tests.fraud import fraud_task
 
 N, K = 240, 3
 
@@ -74,7 +77,7 @@ def test_labels_of_test_nodes_cannot_change_probabilities():
 def test_the_default_method_is_named_once():
     logits, labels, graph, split = task()
     result = gnncal.calibrate(logits, labels, graph, **split)
-    assert type(result.calibrator) is type(gnncal.get_calibrator(pipeline.DEFAULT_METHOD))
+    assert type(result.calibrator) is type(gnncal.get_calibrator(DEFAULT_METHOD))
 
 
 def test_parameters_reach_the_constructor():
@@ -245,8 +248,18 @@ def test_heads_with_several_labels_are_told_what_works_and_it_works():
             method="hts",
         )
         assert result.comparison.nll.mean < 0
+    probs = 1 / (1 + np.exp(-logits))
     with pytest.raises(gnncal.InputError, match=r"one column p at a time as two, \[1 - p, p\]"):
-        gnncal.evaluate(labels.argmax(axis=1), 1 / (1 + np.exp(-logits)))
+        gnncal.evaluate(labels.argmax(axis=1), probs)
+    halves = np.full((300, 2), 0.5)
+    for unknown in (labels, np.where(labels < 1, -1, labels), np.where(labels < 1, np.nan, labels)):
+        with pytest.raises(gnncal.InputError, match=r"are judged as np.column_stack\(\[1 - p, p\]"):
+            gnncal.evaluate(unknown, halves)
+    for one in (probs[:, 0], probs[:, :1]):
+        with pytest.raises(gnncal.InputError, match=r"stack \[1 - p, p\] as two columns"):
+            gnncal.evaluate(labels[:, 0], one)
+    column = np.column_stack([1 - probs[:, 0], probs[:, 0]])
+    assert gnncal.evaluate(labels[:, 0], column, positive=1).positive_ece < 0.3
 
 
 def test_heads_that_predict_links_are_told_what_works_and_it_works():
@@ -261,3 +274,91 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
         gnncal.calibrate(logits, labels, **splits)
     assert gnncal.calibrate(logits, labels, **splits, method="hts").comparison.nll.mean < 0
+
+
+# --- one class in view
+
+
+def weighted_task(n_nodes=900, seed=0):
+    """A model of two classes, 8 % of them fraud, that gives fraud three nats too much."""
+    generator = np.random.default_rng(seed)
+    score = 2.0 * generator.normal(size=n_nodes) - 4.0
+    labels = (generator.random(n_nodes) < 1 / (1 + np.exp(-score))).astype(int)
+    logits = np.column_stack([np.zeros(n_nodes), score + 3.0])
+    edges = generator.integers(0, n_nodes, size=(2, 2 * n_nodes))
+    graph = gnncal.Graph(np.hstack([edges, edges[::-1]]), n_nodes)
+    third = n_nodes // 3
+    return logits, labels, graph, {"nodes": range(third), "test_nodes": range(third, n_nodes)}
+
+
+def test_with_a_class_in_view_the_default_is_free_and_its_probability_honest():
+    logits, labels, graph, split = weighted_task()
+    result = gnncal.calibrate(
+        logits, labels, graph, **split, positive="fraud", class_names=["fine", "fraud"]
+    )
+    assert name_of(result.calibrator) == "structural-free"
+    assert result.positive == result.before.positive == result.after.positive == 1
+    assert result.before.positive_ece > 0.2
+    assert result.after.positive_ece < result.after.floors["positive_ece"] + 0.02
+    test = np.arange(300, 900)
+    expected = gnncal.evaluate(
+        labels[test],
+        result.probabilities[test],
+        in_degree=graph.in_degree[test],
+        positive=1,
+        class_names=["fine", "fraud"],
+    )
+    assert result.after == expected
+    assert result.comparison.positive_brier.high < 0
+    shown = str(result)
+    assert f"\nfraud: {labels[test].sum()} of 600 test nodes\nmean P %" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_class_in_view_changes_neither_a_method_that_is_passed_nor_an_answer():
+    logits, labels, graph, split = weighted_task()
+    plain = gnncal.calibrate(logits, labels, graph, **split)
+    for asked in ({"method": "structural"}, {"keep_predictions": True}):
+        result = gnncal.calibrate(logits, labels, graph, **split, positive=1, **asked)
+        assert name_of(result.calibrator) == "structural"
+        np.testing.assert_array_equal(result.probabilities, plain.probabilities)
+        assert result.after.values.items() >= plain.after.values.items()
+    free = gnncal.calibrate(logits, labels, graph, **split, keep_predictions=False)
+    default = gnncal.calibrate(logits, labels, graph, **split, positive=1)
+    np.testing.assert_array_equal(default.probabilities, free.probabilities)
+
+
+def test_a_class_that_is_not_there_is_said_before_the_fit():
+    logits, labels, graph, split = weighted_task()
+    with pytest.raises(gnncal.InputError, match=r"there is no class 'fruad'.*did you mean 'fraud'"):
+        gnncal.calibrate(
+            logits, labels, graph, **split, positive="fruad", class_names=["fine", "fraud"]
+        )
+    with pytest.raises(gnncal.InputError, match="positive is 2 but there are 2 classes"):
+        gnncal.calibrate(logits, labels, graph, **split, positive=2)
+
+
+def test_a_saved_calibrator_knows_the_class_by_name(tmp_path):
+    logits, labels, graph, split = weighted_task()
+    fitted = gnncal.calibrate(
+        logits, labels, graph, **split, class_names=["fine", "fraud"], method="svs"
+    )
+    fitted.calibrator.save(tmp_path / "c.safetensors")
+    loaded = gnncal.load(tmp_path / "c.safetensors")
+    result = pipeline.apply(
+        loaded, logits, graph, labels=labels, test_nodes=split["test_nodes"], positive="fraud"
+    )
+    assert result.positive == 1
+    assert "fraud: " in str(result)
+
+
+def test_what_keeping_predictions_costs_is_printed_below_the_tables():
+    arrays, splits = fraud_task(is_weighted=True)
+    names = ["honest", "<b>fraud</b>"]
+    result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
+    assert repr(result).endswith(f"\n\n{result.advice}")
+    assert result._repr_html_().endswith("Pass keep_predictions=False.</p>")
+    assert "<b>" not in result._repr_html_()
+    plain, splits = fraud_task(is_weighted=False)
+    quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
+    assert "Keeping predictions" not in repr(quiet) + quiet._repr_html_()

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import gnncal
-from gnncal.metrics import METRICS
+from gnncal.metrics import METRICS, Metric
 
 HEADING = """\
 API reference
@@ -65,14 +65,22 @@ def section(module: ModuleType) -> str:
 def metrics_table() -> str:
     """Return the table of metrics, in Markdown."""
     head = (
-        "| name | shown as | better | noise floor | compared node by node |\n|---|---|---|---|---|"
+        "| name | shown as | better | noise floor | compared node by node | needs |\n"
+        "|---|---|---|---|---|---|"
     )
     rows = [
         f"| `{name}` | {metric.heading} | {metric.better} | {'yes' if metric.floor else 'no'} "
-        f"| {'yes' if metric.per_node else 'no'} |"
+        f"| {'yes' if metric.per_node else 'no'} | {_needs(metric)} |"
         for name, metric in METRICS.items()
     ]
     return "\n".join([head, *rows, ""])
+
+
+def _needs(metric: Metric) -> str:
+    """Say what a metric needs beside labels and probabilities."""
+    if metric.needs_positive:
+        return "a class in view"
+    return "in-degrees" if metric.needs_degree else ""
 
 
 def write_index(folder: Path) -> None:

@@ -23,6 +23,7 @@ from .calibrators.ensemble import (
 from .calibrators.entropy import EntropyScaling as EntropyScaling
 from .calibrators.entropy import LogEntropyScaling as LogEntropyScaling
 from .calibrators.histogram import HistogramBinning as HistogramBinning
+from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
@@ -59,5 +60,7 @@ from .pipeline import Calibration as Calibration
 from .pipeline import calibrate as calibrate
 from .probability import logits_from_probabilities as logits_from_probabilities
 from .probability import softmax as softmax
+from .shift.check import check as check
+from .shift.watch import Watch as Watch
 
 __version__: str

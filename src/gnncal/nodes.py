@@ -17,6 +17,7 @@ from gnncal.core.checks import (
     check_labels,
     check_logits,
     check_nodes,
+    check_sample_weight,
     check_used_labels,
     warn_if_probabilities,
 )
@@ -66,6 +67,8 @@ class Nodes:
         Nodes to fit on, sorted; empty in a record for predictions.
     labels : ndarray of shape (n,)
         Their labels.
+    weights : ndarray of shape (n,) or None
+        How many nodes each of them counts as, above 0; None if each counts as one.
     train_nodes : ndarray of shape (m,)
         Nodes that the model was trained on, sorted; may be empty.
     train_labels : ndarray of shape (m,)
@@ -111,6 +114,7 @@ class Nodes:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
         self.calibration_nodes: IntArray = NONE
         self.labels: IntArray = NONE
+        self.weights: FloatArray | None = None
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
@@ -127,7 +131,14 @@ class Nodes:
         shown = ", ".join(f"{name}={value}" for name, value in parts.items() if value)
         return f"{type(self).__name__}({shown})"
 
-    def with_labels(self, labels: Any, *, nodes: Any = None, train_nodes: Any = None) -> Self:
+    def with_labels(
+        self,
+        labels: Any,
+        *,
+        nodes: Any = None,
+        train_nodes: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Return the record of a fit: with the labels of calibration and training nodes only.
 
         Parameters
@@ -139,6 +150,8 @@ class Nodes:
             ``train_nodes``; with a graph in which no label is -1 there is no default.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each calibration node counts as. One of weight zero is left out.
 
         Returns
         -------
@@ -158,11 +171,18 @@ class Nodes:
         chosen = self._calibration_nodes(all_labels, nodes, train)
         advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
         check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
+        weights = None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, self.n_nodes, chosen)
+            chosen, weights = chosen[weights > 0], weights[weights > 0]
+        if weights is not None and (weights == 1).all():
+            weights = None  # so that nothing changes to the bit
         return self._labelled(
             chosen,
             check_used_labels(all_labels, chosen, self.n_classes, "labels of nodes"),
             train,
             check_used_labels(all_labels, train, self.n_classes, "labels of train_nodes"),
+            weights,
         )
 
     def with_known_labels(self, known_labels: Any = None) -> Self:
@@ -202,8 +222,29 @@ class Nodes:
 
         """
         return self._labelled(
-            self.calibration_nodes[kept], self.labels[kept], self.train_nodes, self.train_labels
+            self.calibration_nodes[kept],
+            self.labels[kept],
+            self.train_nodes,
+            self.train_labels,
+            None if self.weights is None else self.weights[kept],
         )
+
+    def calibration_nodes_alone(self) -> Self:
+        """Return the record of a fit on the calibration nodes that has no others in it.
+
+        Returns
+        -------
+        Nodes
+            A record without a graph, for fits that look at rows alone, and cost no more than
+            these rows do.
+
+        """
+        rows = np.arange(self.calibration_nodes.size)
+        record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
+        record.logits = read_only(self.calibration_logits)
+        record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
+        record.known_labels, record._results = None, {}
+        return record
 
     def with_result(
         self,
@@ -291,6 +332,29 @@ class Nodes:
         return self.logits[self.calibration_nodes]
 
     @property
+    def total_weight(self) -> float:
+        """How many nodes the calibration nodes count as; their number without weights."""
+        return self.calibration_nodes.size if self.weights is None else float(self.weights.sum())
+
+    def mean(self, values: FloatArray) -> float:
+        """Return the weighted mean of what calibration nodes have.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            A number for each calibration node.
+
+        Returns
+        -------
+        float
+            The mean.
+
+        """
+        return float(
+            values.mean() if self.weights is None else np.average(values, weights=self.weights)
+        )
+
+    @property
     def predictions(self) -> IntArray:
         """Class (n_nodes,) with the largest logit of each node."""
         return self.once(_predictions)
@@ -327,10 +391,16 @@ class Nodes:
         return vector
 
     def _labelled(
-        self, nodes: IntArray, labels: IntArray, train_nodes: IntArray, train_labels: IntArray
+        self,
+        nodes: IntArray,
+        labels: IntArray,
+        train_nodes: IntArray,
+        train_labels: IntArray,
+        weights: FloatArray | None = None,
     ) -> Self:
-        """Return a record that shares everything but the labels."""
+        """Return a record that shares everything but the labels and weights."""
         record = copy(self)
+        record.weights = weights
         record.calibration_nodes, record.labels = nodes, labels
         record.train_nodes, record.train_labels = train_nodes, train_labels
         return record
@@ -374,13 +444,22 @@ def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = Fal
 
 
 def as_nodes_of_a_fit(
-    logits: Any, labels: Any, graph: Any = None, *, nodes: Any = None, train_nodes: Any = None
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any = None,
+    train_nodes: Any = None,
+    sample_weight: Any = None,
 ) -> Nodes:
     """Return the record of what is handed to ``fit``; one with labels in it as it is."""
     record = as_nodes(logits, graph)
-    if labels is None and nodes is None and train_nodes is None and record.calibration_nodes.size:
+    others = (labels, nodes, train_nodes, sample_weight)
+    if record.calibration_nodes.size and all(other is None for other in others):
         return record
-    return record.with_labels(labels, nodes=nodes, train_nodes=train_nodes)
+    return record.with_labels(
+        labels, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
+    )
 
 
 def check_graph(graph: Any, n_nodes: int) -> Graph | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
+from gnncal.calibrators.choice import choose_calibrator
+from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
     check_apart,
-    check_class_names,
     check_labels,
     check_nodes,
     check_used_labels,
@@ -24,12 +25,13 @@ from gnncal.formulas.probability import softmax
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,
+    check_view,
     comparison_of,
     evaluation_of,
     evaluation_table,
 )
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.nodes import Nodes, as_nodes
+from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 
 JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
 
@@ -38,7 +40,7 @@ JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibra
 class Calibration(Tabular):
     """A fitted calibrator, its probabilities, and how good they are on the test nodes.
 
-    It prints as a table.
+    It prints as a table, with its advice below.
 
     Attributes
     ----------
@@ -54,6 +56,12 @@ class Calibration(Tabular):
         Paired comparison of the two on the same nodes.
     class_names : list of str or None
         A name for each class, if they are known. ``calibrator.save`` keeps them.
+    positive : int or None
+        Number of the class in view, if there is one.
+    price : Price or None
+        What keeping predictions costs, where it costs something; None if there is nothing to say.
+    advice : str or None
+        The same in one sentence, with what to do.
 
     Examples
     --------
@@ -75,6 +83,20 @@ class Calibration(Tabular):
     after: Evaluation | None
     comparison: Comparison | None
     class_names: list[str] | None = None
+    positive: int | None = None
+    price: Price | None = None
+
+    @property
+    def advice(self) -> str | None:
+        """What keeping predictions costs and what to do, in one sentence; None if it is little."""
+        return None if self.price is None else self.price.advice(self.class_names)
+
+    def __repr__(self) -> str:
+        return "\n\n".join([super().__repr__(), *filter(None, [self.advice])])
+
+    def _repr_html_(self) -> str:
+        advice = "" if self.advice is None else f"<p>{escape(self.advice)}</p>"
+        return super()._repr_html_() + advice
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
@@ -104,8 +126,10 @@ def calibrate(
     train_nodes: Any = None,
     test_nodes: Any = None,
     keep_predictions: bool | None = None,
-    method: str | Calibrator = DEFAULT_METHOD,
+    method: str | Calibrator | None = None,
+    positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
+    sample_weight: Any = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
@@ -128,12 +152,19 @@ def calibrate(
     keep_predictions : bool, optional
         Whether the predicted class of every node stays. The default method keeps it. ``False``
         lets the calibrator correct the model (``structural-free``), which is often more accurate.
+        Where predictions are kept and that costs something, ``advice`` of the result says so.
     method : str or Calibrator, default="structural"
         Another method: a calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which
         is copied and not changed.
+    positive : int or str, optional
+        The class that matters, by its number or its name, such as "fraud". The result is then
+        judged by the metrics of this class too, and predictions may change unless you pass
+        ``keep_predictions=True`` or a ``method``: a rare class is seldom the most probable one.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``. The result shows them, and the calibrator is saved with them.
+    sample_weight : array_like of shape (n_nodes,), optional
+        How many nodes each calibration node counts as in the fit. Test nodes count alike.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -175,17 +206,22 @@ def calibrate(
 
     """
     names = class_names_of(graph) if class_names is None else class_names
-    calibrator = choose_calibrator(method, keep_predictions=keep_predictions, **params)
+    calibrator = choose_calibrator(
+        method, keep_predictions=keep_predictions, one_class=positive is not None, **params
+    )
     record = as_nodes(logits, graph)
-    names = check_class_names(names, record.n_classes)
+    names, view = check_view(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    calibrator.fit(record, labels, **splits)
+    calibrator.check_params()
+    labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
+    calibrator.fit(labelled)
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
-    del record  # what it keeps about neighbourhoods is not needed to judge
-    return _judged(calibrator, probs, *arrays, *test)
+    price = price_of_keeping(calibrator, labelled, probs)
+    del record, labelled  # what they keep about neighbourhoods is not needed to judge
+    return replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
 
 
 def apply(
@@ -195,13 +231,22 @@ def apply(
     *,
     labels: Any = None,
     test_nodes: Any = None,
+    positive: int | str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Calibration:
-    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
+    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any.
+
+    ``positive`` is the class in view. The names of the classes are by default the calibrator's.
+    """
     record = as_nodes(logits, graph)
+    known = getattr(calibrator, "class_names_", None)
+    if class_names is None and known is not None and len(known) == record.n_classes:
+        class_names = known  # of other classes predict_proba says what is wrong
+    names, view = check_view(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
-    return _judged(calibrator, probs, *arrays, *test)
+    return _judged(calibrator, probs, *arrays, *test, names, view)
 
 
 def judge(
@@ -210,16 +255,23 @@ def judge(
     probs: FloatArray,
     test_nodes: IntArray,
     labels: IntArray,
+    class_names: list[str] | None = None,
+    positive: int | None = None,
 ) -> tuple[Evaluation, Evaluation, Comparison]:
     """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two.
 
-    ``labels`` (n,) are those of the test nodes (n,); all arrays are checked already.
+    ``labels`` (n,) are those of the test nodes (n,); everything is checked already.
     """
     degree = None if graph is None else graph.in_degree[test_nodes]
-    raw = softmax(logits[test_nodes])
-    before = Outcomes(labels, raw, degree, is_checked=True)
-    after = Outcomes(labels, probs[test_nodes], degree, is_checked=True)
-    return evaluation_of(before), evaluation_of(after), comparison_of(before, after)
+    before, after = (
+        Outcomes(labels, each, degree, positive=positive, is_checked=True)
+        for each in (softmax(logits[test_nodes]), probs[test_nodes])
+    )
+    return (
+        evaluation_of(before, class_names=class_names),
+        evaluation_of(after, class_names=class_names),
+        comparison_of(before, after, class_names=class_names),
+    )
 
 
 def _judged(
@@ -229,12 +281,13 @@ def _judged(
     graph: Graph | None,
     test_nodes: IntArray,
     labels: IntArray,
+    class_names: list[str] | None,
+    positive: int | None,
 ) -> Calibration:
-    names = getattr(calibrator, "class_names_", None)
     if test_nodes.size == 0:
-        return Calibration(calibrator, probs, None, None, None, names)
-    judged = judge(logits, graph, probs, test_nodes, labels)
-    return Calibration(calibrator, probs, *judged, names)
+        return Calibration(calibrator, probs, None, None, None, class_names, positive)
+    judged = judge(logits, graph, probs, test_nodes, labels, class_names, positive)
+    return Calibration(calibrator, probs, *judged, class_names, positive)
 
 
 def _check_test_nodes(

@@ -212,3 +212,59 @@ def test_paper_is_white_also_when_the_screen_is_dark(visit, plain_page):
     assert page.evaluate(theme) == "light"
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(theme) == "dark"
+
+
+@pytest.fixture(scope="module")
+def class_page(tmp_path_factory):
+    data, splits = task(900, n_classes=5)
+    made = gnncal.report(
+        *data, **splits, methods=["ts", "structural-free"], class_names=HOSTILE, positive=1
+    )
+    return made.save(tmp_path_factory.mktemp("class") / "report.html")
+
+
+def test_the_class_in_view_opens_without_complaint(visit, class_page):
+    opened = visit(class_page)
+    opened.draw_everything()
+    assert opened.complaints == []
+    assert opened.requests == [class_page.as_uri()]
+    assert violations(opened.page) == []
+
+
+def test_the_threshold_budget_costs_and_promises_answer(visit, class_page):
+    page = visit(class_page).page
+    for place, values, answer in (
+        ("#class-threshold", ("3", "60"), "#class-threshold-answer"),
+        ("#class-budget", ("5", "80"), "#class-budget-answer"),
+        ("#cost-missed", ("1", "5000"), "#cost-answer"),
+        ("#cost-review", ("0.1", "90"), "#cost-answer"),
+    ):
+        answers = set()
+        for value in values:
+            page.locator(place).fill(value)
+            answers.add(page.text_content(answer))
+        assert len(answers) == 2, place
+    first = page.text_content("#promise-table tbody")
+    page.select_option("#promise-kind", "catch")
+    assert page.text_content("#promise-table tbody") != first
+
+
+def test_costs_add_up_by_hand(visit, class_page):
+    page = visit(class_page).page
+    for place, value in (("missed", 7), ("false-alarm", 3), ("review", 2)):
+        page.locator(f"#cost-{place}").fill(str(value))
+    rows = page.locator("#cost-table tbody tr").all()
+    cells = {
+        row.locator("th").text_content(): [
+            int(cell.replace(",", "")) for cell in row.locator("td").all_text_contents()
+        ]
+        for row in rows
+    }
+    n_nodes = sum(cells["clear everyone"][:3])
+    n_positive = page.evaluate("Page.data.methods[Page.data.shown].one_class.n_positive")
+    assert cells["clear everyone"][-1] == 7 * n_positive
+    assert cells["act on everyone"][-1] == 3 * (n_nodes - n_positive)
+    assert cells["review everyone"][-1] == 2 * n_nodes
+    assert cells["the cheapest action for each node"][-2] <= min(
+        cells[rule][-2] for rule in ("clear everyone", "act on everyone", "review everyone")
+    )

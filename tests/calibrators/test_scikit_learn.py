@@ -23,8 +23,14 @@ EXPECTED_FAILURES = {
     "check_classifiers_train": COLUMNS,
     "check_classifiers_classes": "labels are 0..K-1; class names are encoded by the caller",
     "check_dtype_object": "what is not a number is an InputError, a ValueError, not a TypeError",
+    "check_sample_weights_pandas_series": COLUMNS,
+    "check_sample_weights_not_an_array": COLUMNS,
+    "check_sample_weights_shape": COLUMNS,
+    "check_sample_weights_not_overwritten": COLUMNS,
+    "check_sample_weight_equivalence_on_dense_data": "it passes labels as y; test_sample_weight.py",
     "check_supervised_y_2d": "labels of shape (n, 1) are read as (n,) without a warning",
 }
+NO_WEIGHTS = {"check_sample_weights_list": "weights are refused, in one sentence"}
 ONE_LABEL = {
     "check_classifiers_one_label": "predictions come from the logits, not from the labels seen"
 }
@@ -32,7 +38,8 @@ ONE_LABEL = {
 
 def expected_failures(estimator):
     from_logits = estimator.preserves_predictions or isinstance(estimator, gnncal.SplineCalibration)
-    return EXPECTED_FAILURES | (ONE_LABEL if from_logits else {})
+    weights = {} if estimator.uses_sample_weight else NO_WEIGHTS
+    return EXPECTED_FAILURES | weights | (ONE_LABEL if from_logits else {})
 
 
 @parametrize_with_checks(

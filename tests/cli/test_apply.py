@@ -110,3 +110,48 @@ def test_an_unknown_parameter_is_refused_before_anything_is_read(tmp_path):
     result = run("calibrate", *arguments)
     assert result.exit_code == 2
     assert "did you mean 'epsilon'?" in result.stderr
+
+
+# --- one class in view, with every verb that judges
+
+
+def test_the_class_in_view_is_in_the_summary_the_document_and_the_tables(tmp_path):
+    source, out = write_npz(tmp_path / "in.npz"), tmp_path / "fit"
+    result = run("calibrate", source, "--positive", "dog", "--out", out)
+    assert result.exit_code == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["method"] == "structural-free"
+    assert summary["positive"] == {"class": 1, "name": "dog"}
+    assert summary["test"]["after"]["positive"] == summary["positive"]
+    assert "\ndog: " in result.stdout
+    probabilities = out / "probabilities.npz"
+    judged = run("evaluate", source, "--probabilities", probabilities, "--positive", 1, "--json")
+    assert json.loads(judged.stdout)["after"] == summary["test"]["after"]
+    assert "positive_brier" in json.loads(judged.stdout)["difference"]
+    raw = run("evaluate", source, "--positive", "dog", "--json")
+    assert json.loads(raw.stdout)["before"] == summary["test"]["before"]
+    assert "\ndog: " in run("evaluate", source, "--positive", "dog").stdout
+    saved = out / "calibrator.safetensors"
+    applied = run("apply", saved, source, "--positive", "dog", "--out", tmp_path / "o", "--json")
+    assert json.loads(applied.stdout)["test"] == summary["test"]
+    assert json.loads(applied.stdout)["positive"] == summary["positive"]
+
+
+def test_keeping_predictions_or_a_method_is_heeded_beside_a_class(tmp_path):
+    source = write_npz(tmp_path / "in.npz")
+    for asked, method in ((["--keep-predictions"], "structural"), (["--method", "ts"], "ts")):
+        result = run(
+            *("calibrate", source, "--positive", "1", *asked, "--out", tmp_path / "o", "--json")
+        )
+        assert json.loads(result.stdout)["method"] == method
+
+
+def test_a_class_that_is_not_there_leaves_one_line_and_nothing_else(tmp_path, fitted):
+    source = tmp_path / "in.npz"
+    for verb in (["calibrate"], ["apply", fitted]):
+        result = run(*verb, source, "--positive", "fihs", "--out", tmp_path / "new")
+        assert result.exit_code == 2
+        assert "there is no class 'fihs': the names are cat, dog, naïve fish" in result.stderr
+        assert not (tmp_path / "new").exists()
+    result = run("evaluate", source, "--positive", 3)
+    assert "positive is 3 but there are 3 classes; pass a number 0..2 or a name" in result.stderr

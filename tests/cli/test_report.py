@@ -10,6 +10,7 @@ from gnncal.__main__ import app
 from gnncal.files import Bundle
 from gnncal.files.npz import write_bundle
 
+from ..fraud import write_fraud_bundle
 from ..inspection.tasks import task
 
 
@@ -37,10 +38,33 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
 
 
+def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
+    chosen = ["--free", "--methods", "svs,ts"]
+    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
+    assert done.exit_code == 0, done.output
+    assert "Calibrated with svs" in " ".join(done.stdout.split())
+
+
+def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
+    source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
+    done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
+    said = " ".join(done.stdout.split())
+    assert said.startswith("Do not use these probabilities. Calibrated with structural")
+    assert "are given fraud on average" in said
+    assert "the model looks class-weighted. Use structural-free." in said
+    assert "Do not use these probabilities" in (tmp_path / "r.html").read_text()
+    done = run(source, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
+    labels_of = {name: each["label"] for name, each in json.loads(done.stdout)["verdicts"].items()}
+    assert labels_of["uncalibrated"] == labels_of["ts"] == "Do not use these probabilities"
+    assert labels_of["structural-free"] != "Do not use these probabilities"
+
+
 def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     done = run(bundle, "--out", tmp_path / "r.html", "--methods", "ts", "--json")
     found = json.loads(done.stdout)
-    assert set(found["methods"]) == set(found["verdicts"]) == {"uncalibrated", "ts"}
+    assert (
+        set(found["methods"]) == set(found["verdicts"]) == {"uncalibrated", "ts", "structural-free"}
+    )
     assert found["methods"]["ts"]["ece"]["floor"] > 0
 
 
@@ -48,6 +72,8 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     ("options", "message"),
     [
         (["--methods", "hotz"], "did you mean 'hots'?"),
+        (["--keep-predictions", "--methods", "vs"], "vs may change predictions, but you ask"),
+        (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
         (["--out", "missing/folder/r.html"], "there is no folder"),
         (["--out", "."], "is a folder; --out expects a file"),

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import gnncal
+from gnncal.core.checks import check_positive
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 LOGITS = np.random.default_rng(0).normal(size=(6, 3))
@@ -150,3 +151,49 @@ def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
     fitted = gnncal.TemperatureScaling().fit(LOGITS, LABELS)
     with pytest.raises(gnncal.InputError, match="X has 2 features, but TemperatureScaling is"):
         fitted.predict_proba(LOGITS[:, :2])
+
+
+# --- one class in view
+
+
+@pytest.mark.parametrize(
+    ("positive", "names", "number"),
+    [
+        (1, None, 1),
+        (np.int32(0), None, 0),
+        ("1", None, 1),
+        ("fraud", ["fine", "fraud"], 1),
+        (np.str_("fine"), ["fine", "fraud"], 0),
+        ("1", ["fine", "fraud"], 1),
+        ("1", ["1", "0"], 0),
+        (1, ["1", "0"], 1),
+    ],
+)
+def test_a_class_is_its_name_or_else_its_number(positive, names, number):
+    found = check_positive(positive, 2, names)
+    assert found == number
+    assert type(found) is int
+
+
+@pytest.mark.parametrize(
+    ("positive", "names", "message"),
+    [
+        (2, None, "positive is 2 but there are 2 classes; pass a number 0..1."),
+        (-1, ["a", "b"], "positive is -1 but there are 2 classes; pass a number 0..1 or a name."),
+        ("7", None, "positive is 7 but there are 2 classes"),
+        (True, None, "positive is True; expected the name of a class or its number, 0..1."),
+        (np.bool_(True), None, "positive is True; expected the name"),
+        (1.0, None, "positive is 1.0; expected the name"),
+        ([1], None, r"positive is \[1\]; expected the name"),
+        ("fraud", None, "no class 'fraud': the classes have no names; pass class_names too, or"),
+        (
+            "frud",
+            ["fine", "fraud"],
+            r"no class 'frud' \(did you mean 'fraud'\?\): the names are fine, fraud; pass one of",
+        ),
+        ("a", ["a", "a"], "positive is 'a', the name of 2 classes; pass the number of one, 0..1."),
+    ],
+)
+def test_what_is_no_class_gets_a_sentence(positive, names, message):
+    with pytest.raises(gnncal.InputError, match=message):
+        check_positive(positive, 2, names)

@@ -41,6 +41,18 @@ def test_text_is_aligned_names_left_and_values_right():
     ]
 
 
+def test_a_row_of_one_cell_is_a_heading():
+    rows = [[text("a"), count(1)], [text("part", "the <other> part")], [text("b"), count(2)]]
+    table = Table("", ("name", "value"), rows)
+    assert table.as_text().splitlines()[2:] == [
+        "a         1",
+        "",
+        "the <other> part",
+        "b         2",
+    ]
+    assert '<tr><th colspan="2">the &lt;other&gt; part</th></tr>' in table.as_html()
+
+
 def test_html_is_escaped_and_whole():
     html = Shown()._repr_html_()
     assert "<b>" not in html
@@ -104,7 +116,7 @@ def test_the_evaluation_shows_every_metric_in_its_unit():
     shown = str(RECORDS["evaluation"])
     assert "4 test nodes" in shown
     for metric in gnncal.metrics.METRICS.values():
-        assert metric.heading in shown
+        assert (metric.heading in shown) == (not metric.needs_positive)
     # Node 1 is wrong: three of four are right.
     (line,) = (line for line in shown.splitlines() if line.startswith("accuracy"))
     assert line.split() == ["accuracy", "%", "75.00"]

@@ -96,6 +96,7 @@ def saved_decisions(folder):
         "selective": SelectiveClassifier(target_accuracy=0.3, confidence_level=0.5),
         "none certified": SelectiveClassifier(),
         "aps": ConformalClassifier(coverage=0.6),
+        "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
         "daps": ConformalClassifier(coverage=0.6, score=DAPS(0.3, RAPS())),
     }
     for name, classifier in made.items():

@@ -116,7 +116,7 @@ def test_methods_without_a_law_are_not_explained():
 def test_methods_may_be_calibrators_under_names_of_ones_own():
     data, splits = task()
     subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
-    assert list(subject.methods) == ["uncalibrated", "mine"]
+    assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
     assert subject.shown == "mine"
 
 
@@ -128,6 +128,9 @@ def test_methods_may_be_calibrators_under_names_of_ones_own():
         ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
         ({"methods": []}, "methods is empty"),
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
+        ({"keep_predictions": "yes"}, "keep_predictions is 'yes'"),
+        ({"keep_predictions": True, "methods": ["ts", "svs"]}, "svs may change predictions, but"),
+        ({"keep_predictions": False, "methods": ["ts"]}, "ts keeps every prediction, but you ask"),
         ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
         ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
         ({"focus": ["nobody"]}, "there is no node 'nobody'"),
@@ -152,6 +155,27 @@ def test_without_a_graph_what_needs_neighbours_is_left_out():
     assert all(around.n_neighbours == 0 for around in found.surroundings)
     with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
         make_subject(logits, labels, None, **splits, methods=["hots"])
+
+
+@pytest.mark.parametrize(
+    ("keep", "has_graph", "methods", "opens_with"),
+    [
+        (None, True, ["ts", "hots", "structural", "structural-free"], "structural"),
+        (True, True, ["ts", "hots", "structural", "structural-free"], "structural"),
+        (False, True, ["ts", "hots", "structural", "structural-free"], "structural-free"),
+        (None, False, ["ts", "svs", "hts"], "hts"),
+        (True, False, ["ts", "hts", "svs"], "hts"),
+        (False, False, ["ts", "svs", "hts"], "svs"),
+    ],
+)
+def test_a_report_has_the_methods_that_the_answer_about_predictions_asks_for(
+    keep, has_graph, methods, opens_with
+):
+    (logits, labels, graph), splits = task(100)
+    graph = graph if has_graph else None
+    subject = make_subject(logits, labels, graph, **splits, keep_predictions=keep)
+    assert list(subject.methods) == ["uncalibrated", *methods]
+    assert subject.shown == opens_with
 
 
 def test_very_long_names_are_cut():

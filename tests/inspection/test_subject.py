@@ -9,6 +9,8 @@ from gnncal.inspection.subject import NodeNames, make_subject
 
 from .tasks import task
 
+FREE = "structural-free"  # is added where no method may change predictions
+
 
 def methods_of(methods):
     data, splits = task(100)
@@ -18,22 +20,36 @@ def methods_of(methods):
 def test_calibrators_in_a_list_go_by_their_names_in_the_catalogue():
     mine = gnncal.HoTS(epsilon=0.1)
     found = methods_of(["ts", mine])
-    assert list(found) == ["uncalibrated", "ts", "hots"]
+    assert list(found) == ["uncalibrated", "ts", "hots", FREE]
     assert found["hots"] is mine
-    assert list(methods_of(mine)) == ["uncalibrated", "hots"]
+    assert list(methods_of(mine)) == ["uncalibrated", "hots", FREE]
 
 
 def test_two_calibrators_of_one_kind_need_names():
     pair = gnncal.HoTS(epsilon=0.1), gnncal.HoTS(epsilon=0.2)
     with pytest.raises(InputError, match="two methods are called 'hots'; pass a mapping"):
         methods_of(pair)
-    assert list(methods_of({"low": pair[0], "high": pair[1]})) == ["uncalibrated", "low", "high"]
+    assert list(methods_of({"low": pair[0], "high": pair[1]})) == [
+        "uncalibrated",
+        "low",
+        "high",
+        FREE,
+    ]
 
 
 def test_no_other_method_takes_the_place_of_the_model():
     with pytest.raises(InputError, match="a method is called 'uncalibrated'"):
         methods_of({"uncalibrated": gnncal.TemperatureScaling()})
-    assert list(methods_of(["uncalibrated"])) == ["uncalibrated"]
+    assert list(methods_of(["uncalibrated"])) == ["uncalibrated", FREE]
+
+
+def test_a_report_has_one_method_at_least_that_may_change_predictions():
+    assert list(methods_of(["ts"])) == ["uncalibrated", "ts", FREE]
+    assert list(methods_of(["vs", "ts"])) == ["uncalibrated", "vs", "ts"]
+    (logits, labels, _), splits = task(100)
+    without_graph = make_subject(logits, labels, None, **splits, methods=["ts"])
+    assert list(without_graph.methods) == ["uncalibrated", "ts", "svs"]
+    assert without_graph.shown == "ts"  # it opens with what was asked for
 
 
 def test_none_is_no_method():

@@ -43,6 +43,38 @@ def test_the_model_itself_is_judged_alone():
     assert (found.grade, found.label) == ("bad", "Not trustworthy as it is")
 
 
+PRICE = "Keeping predictions costs 0.20 nats here. Use structural-free."
+
+
+@pytest.mark.parametrize("name", ["structural", "uncalibrated"])
+def test_where_keeping_predictions_favours_a_class_the_verdict_is_not_to_use_it(name):
+    labels, probs = outcomes(0.7, 0.7)  # an honest confidence is no excuse
+    side, gain = evaluate(labels, probs), compare(labels, probs, probs)
+    found = judge_method(name, evidence_of(side, side, gain, price=PRICE, favours_a_class=True))
+    assert (found.grade, found.label) == ("bad", "Do not use these probabilities")
+    assert found.text.endswith(PRICE)
+
+
+@pytest.mark.parametrize(
+    ("stated", "label"),
+    [
+        (0.7, "You can act on this confidence"),  # honest: the price is only said
+        (0.8, "Do not use these probabilities"),  # would be "Better, not perfect"
+    ],
+)
+def test_a_price_without_a_favoured_class_spoils_the_verdict_only_of_a_dishonest_method(
+    stated, label
+):
+    labels, before = outcomes(0.95, 0.7)
+    _, after = outcomes(stated, 0.7)
+    sides = evaluate(labels, before), evaluate(labels, after)
+    found = judge_method(
+        "structural", evidence_of(*sides, compare(labels, before, after), price=PRICE)
+    )
+    assert found.label == label
+    assert PRICE in found.text
+
+
 def test_changed_predictions_are_said():
     labels, before = outcomes(0.95, 0.7)
     after = before.copy()

@@ -48,8 +48,8 @@ def test_a_metric_that_is_a_mean_over_nodes_is_compared(monkeypatch):
 def test_a_metric_with_scores_of_nodes_is_their_mean(name):
     labels, probs = simulate(50)
     metric = METRICS[name]
-    scores = metric.per_node(metrics.Outcomes(labels, probs))
-    assert scores.mean() == pytest.approx(metric.measure(labels, probs))
+    scores = metric.per_node(metrics.Outcomes(labels, probs, positive=1))
+    assert scores.mean() == pytest.approx(metric.measure(labels, probs, positive=1))
 
 
 def test_floors_stand_beside_their_metric():
@@ -65,9 +65,21 @@ def test_floors_stand_beside_their_metric():
 
 
 def test_without_degrees_the_metrics_by_degree_are_left_out():
-    measured = measure(LABELS, PROBS)
+    measured = measure(LABELS, PROBS, positive=1)
     assert set(METRICS) - set(measured) == {"degree_ece"}
     assert gnncal.evaluate(LABELS, PROBS).degree_ece is None
+
+
+def test_without_a_class_in_view_the_metrics_of_one_class_are_left_out():
+    of_one_class = {name for name, metric in METRICS.items() if metric.needs_positive}
+    measured = measure(LABELS, PROBS, in_degree=DEGREE)
+    assert set(METRICS) - set(measured) == of_one_class
+    evaluation = gnncal.evaluate(LABELS, PROBS, in_degree=DEGREE)
+    assert not of_one_class & evaluation.values.keys()
+    assert "positive" not in evaluation.as_dict()
+    assert METRICS["positive_ece"].measure(LABELS, PROBS) is None
+    with pytest.raises(AttributeError, match=r"has no metric 'positive_ece'.* Pass positive"):
+        evaluation.positive_ece  # noqa: B018
 
 
 def test_shares_are_shown_in_percent_and_nothing_as_a_dash():

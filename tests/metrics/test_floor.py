@@ -4,9 +4,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from gnncal.metrics import calibration_floor, expected_calibration_error
-from gnncal.metrics.floor import Hits, fine_sums, floor_of_fine_sums, floor_of_hits
+from gnncal.metrics.floor import (
+    Hits,
+    calibrated_range,
+    fine_sums,
+    floor_of_fine_sums,
+    floor_of_hits,
+)
 
 
 def two_classes(confidence):
@@ -87,3 +94,19 @@ def test_floor_of_one_large_and_one_tiny_cell_by_hand():
     tiny = Hits.of(np.array([0.5 + np.sqrt(0.24)]))  # a variance of 0.01
     floor = floor_of_hits([Hits(100.0, np.empty(0)), tiny], 1000.0)
     assert floor.mean == pytest.approx((np.sqrt(200 / np.pi) + 0.02) / 1000)
+
+
+@pytest.mark.parametrize(("n_nodes", "chance"), [(5, 0.3), (60, 0.02), (40, 0.5), (400, 0.5)])
+def test_the_range_of_hits_is_that_of_the_binomial_distribution(n_nodes, chance):
+    edges = np.array([0.0, 1.0])
+    low, high = calibrated_range(np.full(n_nodes, chance), edges, 0.9)
+    hits = n_nodes * np.append(low, high)
+    expected = binom.ppf([0.05, 0.95], n_nodes, chance)
+    # Large bins count as normal: their ends lie between whole numbers.
+    np.testing.assert_allclose(hits, expected, atol=1e-9 if n_nodes < 100 else 1.0)
+
+
+def test_bins_without_nodes_have_no_range_and_certain_ones_a_point():
+    low, high = calibrated_range(np.zeros(3), np.array([0.0, 0.5, 1.0]), 0.95)
+    np.testing.assert_array_equal(low, [0.0, np.nan])
+    np.testing.assert_array_equal(high, [0.0, np.nan])

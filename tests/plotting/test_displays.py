@@ -11,6 +11,7 @@ from gnncal.inspection import homophily_groups, neighbour_support, temperature_p
 from gnncal.metrics import RiskCoverage, clopper_pearson, risk_coverage_curve
 from gnncal.plotting import (
     HomophilySplitDisplay,
+    PositiveReliabilityDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     TemperatureDisplay,
@@ -25,6 +26,12 @@ matplotlib = pytest.importorskip("matplotlib")
 
 def make_reliability(task, **options):
     return ReliabilityDisplay.from_predictions(task[1], gnncal.softmax(task[0]), **options)
+
+
+def make_positive_reliability(task, **options):
+    return PositiveReliabilityDisplay.from_predictions(
+        task[1], gnncal.softmax(task[0]), positive=1, **options
+    )
 
 
 def make_risk_coverage(task, **options):
@@ -45,7 +52,13 @@ def make_temperature(task, **options):
     return TemperatureDisplay.from_predictions(logits, probs, graph, against="entropy", **options)
 
 
-DISPLAYS = [make_reliability, make_risk_coverage, make_homophily_split, make_temperature]
+DISPLAYS = [
+    make_reliability,
+    make_positive_reliability,
+    make_risk_coverage,
+    make_homophily_split,
+    make_temperature,
+]
 
 
 @pytest.mark.parametrize("make", DISPLAYS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.scale import calibrate
+from gnncal.scale import blocks, calibrate
 from gnncal.scale.blocks import Blocks, blocks_of_sums, blocks_of_values
 from gnncal.scale.engines import DuckDB
 from tests.scale.graphs import make_example
@@ -14,11 +14,19 @@ pytestmark = [
 ]
 
 
+def in_blocks(monkeypatch):
+    """Memory for two of six classes and for a fifth of the sums of 300 nodes at a time."""
+    monkeypatch.setattr(blocks, "FEWEST_CLASSES", 2)
+    monkeypatch.setattr(DuckDB, "memory", 20_000)
+    assert len(blocks_of_values(300, 6, 8, 20_000).classes) == 3
+    assert blocks_of_sums(300, 6, 8, 20_000).parts == 5
+
+
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
 @pytest.mark.parametrize("method", ["hots", "rbs", "structural", "structural-free"])
 def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatch, tmp_path):
-    monkeypatch.setattr(DuckDB, "memory", 40_000)
-    example = make_example(n_nodes=300, n_classes=20, directed=directed, ids="text")
+    in_blocks(monkeypatch)
+    example = make_example(n_nodes=300, n_classes=6, directed=directed, ids="text")
     nodes, edges = example.write(tmp_path)
     summary = calibrate(nodes, edges, tmp_path / "out", method=method, all_probabilities=True)
     assert_same(result(tmp_path / "out"), example.in_memory(method), example)

@@ -1,5 +1,7 @@
 """What is computed from files equals what is computed in memory, to 1e-6."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,13 +37,26 @@ def assert_same(found, calibrator, example):
     np.testing.assert_allclose(np.stack(columns, axis=1), probs, atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory):
+    """A function that runs a method at scale, at most once: the example, summary and result."""
+
+    @cache
+    def run(method, directed):
+        folder = tmp_path_factory.mktemp(method)
+        example = make_example(directed=directed)
+        nodes, edges = example.write(folder)
+        summary = calibrate(nodes, edges, folder / "out", method=method, all_probabilities=True)
+        return example, summary, folder / "out"
+
+    return run
+
+
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_equals_its_calibrator_in_memory(method, directed, tmp_path):
-    example = make_example(directed=directed)
-    nodes, edges = example.write(tmp_path)
-    summary = calibrate(nodes, edges, tmp_path / "out", method=method, all_probabilities=True)
-    assert_same(result(tmp_path / "out"), example.in_memory(method), example)
+def test_every_method_equals_its_calibrator_in_memory(method, directed, run_of):
+    example, summary, out = run_of(method, directed)
+    assert_same(result(out), example.in_memory(method), example)
     if method.startswith("structural") or method == "rbs":
         assert summary.is_undirected is not directed
     assert summary.n_edges == example.edge_index.shape[1]
@@ -116,11 +131,11 @@ def test_folders_with_partitions_and_globs_are_read_as_one_table(tmp_path):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_calibrator_fitted_at_scale_serves_in_memory_and_the_other_way_round(method, tmp_path):
-    example = make_example()
-    nodes, edges = example.write(tmp_path)
-    calibrate(nodes, edges, tmp_path / "out", method=method)
-    at_scale = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
+def test_a_calibrator_fitted_at_scale_serves_in_memory_and_the_other_way_round(
+    method, run_of, tmp_path
+):
+    example, _, out = run_of(method, True)
+    at_scale = gnncal.load(out / "calibrator.safetensors")
     in_memory = example.in_memory(method)
     assert at_scale.get_params() == in_memory.get_params()
     np.testing.assert_allclose(

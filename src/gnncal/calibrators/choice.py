@@ -16,22 +16,31 @@ DEFAULT_METHOD = "structural"
 
 
 def choose_calibrator(
-    method: str | Calibrator, *, keep_predictions: bool | None = None, **params: Any
+    method: str | Calibrator | None,
+    *,
+    keep_predictions: bool | None = None,
+    one_class: bool = False,
+    **params: Any,
 ) -> Calibrator:
     """Return a new calibrator that keeps predictions or may change them, as the user says.
 
-    ``method`` is a name, with ``params`` of the constructor, or a calibrator, which is copied. If
-    ``keep_predictions`` is None, the method decides; if the two contradict each other, an
-    ``InputError`` says so.
+    ``method`` is a name, with ``params`` of the constructor, or a calibrator, which is copied; None
+    is the default method. If ``keep_predictions`` is None, the method decides; if the two
+    contradict each other, an ``InputError`` says so. With ``one_class`` in view the default method
+    is free: then a probability matters, and not which class is the most probable one.
     """
     if keep_predictions is not None:
         FLAG.check("keep_predictions", keep_predictions)
+    if method is None:
+        method = DEFAULT_METHOD
+        if one_class and keep_predictions is None:
+            keep_predictions = False
     if isinstance(method, str):
         calibrator = get_calibrator(method, **_with_answer(method, keep_predictions, params))
     else:
         calibrator = _copied(method, params)
     if keep_predictions is not None:
-        _check_answer(calibrator, keep_predictions)
+        check_answer(calibrator, keep_predictions)
     return calibrator
 
 
@@ -59,7 +68,8 @@ def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
     return clone(method)
 
 
-def _check_answer(calibrator: Calibrator, keep: bool) -> None:
+def check_answer(calibrator: Calibrator, keep: bool) -> None:
+    """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return
     name = _shown_name(calibrator)

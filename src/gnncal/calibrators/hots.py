@@ -325,8 +325,9 @@ class HoTS(ParametricTemperature):
         self._learn_homophily(nodes)
         self.graph_fingerprint_ = _fingerprint(nodes)
         raw = self._estimate(nodes)
-        known = raw[nodes.calibration_nodes][~np.isnan(raw[nodes.calibration_nodes])]
-        self.isolated_homophily_ = _typical(known, nodes.n_classes)
+        self.isolated_homophily_ = _typical(
+            raw[nodes.calibration_nodes], nodes.weights, nodes.n_classes
+        )
         self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
         return self._signals(nodes.entropy, self.homophily_, nodes.n_classes)
 
@@ -383,6 +384,11 @@ class HoTS(ParametricTemperature):
 
         """
         return self._homophily(self._check_prediction(logits, graph, known_labels))
+
+    def _describe_fitted_graph(self, nodes: Nodes) -> None:
+        if self.needs_graph:
+            self.homophily_ = self._homophily(nodes)
+        super()._describe_fitted_graph(nodes)
 
     def _homophily(self, nodes: Nodes) -> FloatArray:
         raw = self._estimate(nodes)
@@ -480,15 +486,17 @@ def _fingerprint(nodes: Nodes) -> str:
     return "" if nodes.graph is None else nodes.graph.fingerprint
 
 
-def _typical(homophily: FloatArray, n_classes: int) -> float:
-    """Return the h^ whose |h~| is the mean of |h~| over some nodes.
+def _typical(homophily: FloatArray, weights: FloatArray | None, n_classes: int) -> float:
+    """Return the h^ whose |h~| is the mean of |h~| over the nodes where it is known.
 
     The mean of h^ itself may lie at h~ = 0, where the correction is largest, although no node does.
     """
-    if homophily.size == 0:
+    known = ~np.isnan(homophily)
+    if not known.any():
         return WITHOUT_NEIGHBOURS
-    signal = np.abs(normalised_homophily(homophily, n_classes)).mean()
-    return homophily_of(float(signal), n_classes)
+    signal = np.abs(normalised_homophily(homophily[known], n_classes))
+    mean = signal.mean() if weights is None else np.average(signal, weights=weights[known])
+    return homophily_of(float(mean), n_classes)
 
 
 def portable_estimator(calibrator: HoTS) -> Support | Agreement:

@@ -14,9 +14,11 @@ from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.fitting.scores import fit_scores
+from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
     Portable,
     structural,
@@ -30,6 +32,7 @@ from gnncal.formulas.structural import (
     Neighbourhood,
     centred,
     describe_neighbourhoods,
+    scaled_logits,
 )
 from gnncal.nodes import Nodes
 from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
@@ -45,6 +48,7 @@ LAW: LearnedTable = {
 SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
+LAW_PART, SCORES_PART = "law", "scores"
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
@@ -156,6 +160,7 @@ class Structural(HasTemperature, Calibrator):
 
     needs_graph = True
     fitting = "posterior"
+    uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "keep_predictions": FLAG,
         "without": choice("remainder", "neighbours") | NONE,
@@ -230,11 +235,12 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
+        self.posterior_ = {}
         chosen = nodes.calibration_nodes
         part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
-        self.centre_ = centre_of(part.described.covariates)
+        self.centre_ = centre_of(part.described.covariates, nodes.weights)
         rows = self._rows(part)
-        fit = fit_law(rows, part.logits, nodes.labels, LawPrior())
+        fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
         loss = fit.loss
         if self.keep_predictions:
             self._set_law(fit.law, "")
@@ -243,33 +249,34 @@ class Structural(HasTemperature, Calibrator):
             warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
             prefix = FREE if self.keep_predictions else ""
-            self._fit_scores(part, rows, nodes.labels, fit.law, prefix)
-            loss = log_losses(self._predict_part(part), nodes.labels).mean()
+            self._fit_scores(part, rows, nodes, fit.law, prefix)
+            loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
         self.temperature_ = self._temperature(nodes)
         bounds_hit, notes = self._limits_reached(rows)
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
     def _fit_scores(
-        self, part: DescribedRows, rows: LawRows, labels: IntArray, law: Law, prefix: str
+        self, part: DescribedRows, rows: LawRows, nodes: Nodes, law: Law, prefix: str
     ) -> None:
-        fitted, solution = fit_scores(
+        fit = fit_scores(
             rows,
             part.logits,
             part.described.mean_probs,
-            labels,
+            nodes.labels,
             law,
+            nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
-        self._set_law(fitted.law, prefix)
-        learned = {
-            "bias_": fitted.bias,
-            "neighbour_weight_": fitted.neighbour_weight,
-            "converged_": solution.converged,
-            "n_iter_": solution.n_iter,
-        }
-        for name, value in learned.items():
-            setattr(self, prefix + name, value)
-        warn_unless_converged(self, solution)
+        self._set_scores(fit.scores, prefix)
+        setattr(self, f"{prefix}converged_", fit.solution.converged)
+        setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
+        self.posterior_ = {SCORES_PART: fit.covariance}
+        warn_unless_converged(self, fit.solution)
+
+    def _set_scores(self, scores: Scores, prefix: str) -> None:
+        self._set_law(scores.law, prefix)
+        setattr(self, f"{prefix}bias_", scores.bias)
+        setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
 
     def _limits_reached(self, rows: LawRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Say where the fit stands at the limits of the temperature, for its report."""
@@ -302,6 +309,55 @@ class Structural(HasTemperature, Calibrator):
     def _law_of(self, prefix: str) -> Law:
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
         return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        rows = self._rows(nodes).take(nodes.calibration_nodes)
+        parts = []
+        if self.keep_predictions:
+            logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
+            law = TemperatureLabelled(
+                logits,
+                nodes.labels,
+                nodes.weights,
+                lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
+            )
+            parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
+        if self.without != "remainder":
+            uses_neighbours = self.without != "neighbours"
+            prefix = FREE if self.keep_predictions else ""
+            scores = Scores(
+                self._law_of(prefix),
+                getattr(self, f"{prefix}bias_"),
+                getattr(self, f"{prefix}neighbour_weight_"),
+            )
+            labelled = ScoresLabelled.of(
+                rows,
+                nodes.calibration_logits,
+                describe(nodes).mean_probs[nodes.calibration_nodes],
+                nodes.labels,
+                nodes.weights,
+                uses_neighbours=uses_neighbours,
+            )
+            theta = scores.vector(uses_neighbours=uses_neighbours)
+            start = scores.law.vector().size
+            biases = slice(start, start + len(self.classes_))
+            covariance = self._covariance_of(SCORES_PART)
+            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
+        return parts
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        if name == LAW_PART:
+            self._set_law(Law.of(theta, len(COVARIATES)), "")
+            self.covariance_ = covariance
+            return
+        scores = Scores.of(theta, len(COVARIATES), len(self.classes_))
+        self._set_scores(scores, FREE if self.keep_predictions else "")
+        self.posterior_ = {name: covariance}
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        if self.keep_predictions:
+            super()._add_to_scores(shifts)  # says that it cannot
+        self.bias_ = self.bias_ + shifts
 
     def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
@@ -345,6 +401,16 @@ class Structural(HasTemperature, Calibrator):
             temperature=structural_temperature,
             hops=2,
         )
+
+    def _freed(self) -> Structural | None:
+        """Return what divides the rest as a calibrator of its own, if this fit has it."""
+        if not self.keep_predictions or self.without == "remainder":
+            return None
+        freed = Structural(keep_predictions=False, without=self.without)
+        for name in SCORES:
+            setattr(freed, name, getattr(self, FREE + name))
+        freed.centre_ = self.centre_
+        return freed
 
     def predict_interval(
         self, logits: Any, graph: Any = None, *, level: float = 0.9
@@ -463,7 +529,11 @@ def describe(nodes: Nodes) -> Neighbourhood:
     return nodes.once(describe_neighbourhoods)
 
 
-def centre_of(covariates: FloatArray) -> FloatArray:
+def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Return the mean of each covariate over the rows where it is known; zero where it never is."""
     known = ~np.isnan(covariates)
-    return np.where(known, covariates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    values = np.where(known, covariates, 0.0)
+    if weights is None:
+        return values.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    total = weights @ known
+    return weights @ values / np.where(total > 0, total, 1.0)

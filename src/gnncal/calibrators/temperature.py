@@ -99,10 +99,12 @@ class TemperatureScaling(ParametricTemperature):
         return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)
 
 
-def best_temperature(logits: FloatArray, labels: IntArray) -> float:
+def best_temperature(
+    logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
+) -> float:
     """Return the T of temperature scaling on these rows; it may lie at a bound."""
     scaling, same = TemperatureScaling(), np.ones((len(labels), 1))
     with warnings.catch_warnings():  # the caller judges the outcome by other means
         warnings.simplefilter("ignore")
-        scaling._fit_to_convergence(same, TemperatureLoss(logits, labels))
+        scaling._fit_to_convergence(same, TemperatureLoss(logits, labels, weights))
     return scaling.base_temperature_

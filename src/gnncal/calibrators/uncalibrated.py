@@ -39,10 +39,11 @@ class Uncalibrated(TemperatureCalibrator):
     """
 
     fitting = "closed form"
+    uses_sample_weight = True
 
     def _fit(self, nodes: Nodes) -> None:
         self.temperature_ = np.ones(nodes.n_nodes)
-        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
         self.fit_report_ = FitReport.of(nodes, loss.value(np.ones(nodes.calibration_nodes.size)))
 
     def _temperature(self, nodes: Nodes) -> FloatArray:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
+from gnncal.cli.params import Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
+    from gnncal.decisions import ClassPolicy
     from gnncal.files import Bundle
 
 
@@ -25,19 +28,27 @@ def apply(
         Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    positive: Positive = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="policy.safetensors of decide: also say what to do with each node."),
+    ] = None,
+    fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
 
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
-    them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json.
+    them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json,
+    with --policy also decisions.npz (or .parquet). The exit code is 4 if a --fail-if holds.
     """
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run
 
-    fitted = load(calibrator)
+    gates = read_gates(fail_if)
+    fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
     with (
         staged_folder(
             folder,
@@ -47,24 +58,57 @@ def apply(
         ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
-        bundle = _with_class_names(read_bundle(source, labels_required=False), fitted)
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
+        if decided is not None:
+            bundle = with_class_names(bundle, decided)
+            positive = str(decided.positive_) if positive is None else positive
+        check_measurable(gates, bundle)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
-            result = run(fitted, nodes, labels=bundle.labels, test_nodes=bundle.test_nodes)
+            result = run(
+                fitted,
+                nodes,
+                labels=bundle.labels,
+                test_nodes=bundle.test_nodes,
+                positive=positive,
+                class_names=bundle.class_names,
+            )
+        failures = failures_of(gates, {} if result.after is None else result.after.values)
         summary = write_results(
-            staging, bundle, result, notes, as_parquet=source.is_dir(), applied_to=nodes
+            staging,
+            bundle,
+            result,
+            notes,
+            as_parquet=source.is_dir(),
+            applied_to=nodes,
+            policy=decided,
         )
     print_results(folder, result, summary, as_json=json)
+    end_if_failed(failures)
 
 
-def _with_class_names(bundle: Bundle, fitted: Calibrator) -> Bundle:
+def _load_policy(path: Path) -> ClassPolicy:
+    from gnncal.decisions import ClassPolicy
+    from gnncal.loading import load
+
+    loaded = load(path)
+    if not isinstance(loaded, ClassPolicy):
+        raise InputError(
+            f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "
+            "`gnncal decide --positive CLASS` writes it."
+        )
+    return loaded
+
+
+def with_class_names(bundle: Bundle, fitted: Calibrator | ClassPolicy) -> Bundle:
     """Return the bundle with the calibrator's class names, which must not contradict its own."""
     names = getattr(fitted, "class_names_", None)
     if names is None or bundle.class_names == names:
         return bundle
     if bundle.class_names is not None:
+        what = "policy" if hasattr(fitted, "promises_") else "calibrator"
         raise InputError(
-            f"the calibrator was fitted for the classes {', '.join(names)} but the input has "
+            f"the {what} was fitted for the classes {', '.join(names)} but the input has "
             f"{', '.join(bundle.class_names)}; put the columns of logits in the same order."
         )
     if len(names) != bundle.logits.shape[1]:

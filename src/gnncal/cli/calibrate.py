@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, chosen_calibrator
+from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
+from gnncal.cli.params import KeepPredictions, Positive, chosen_calibrator
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 
@@ -31,18 +32,22 @@ def calibrate(
             help="Parameter of the method, such as epsilon=0.1. May be given several times.",
         ),
     ] = None,
+    positive: Positive = None,
+    fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
 
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
-    calibrator.safetensors and summary.json.
+    calibrator.safetensors and summary.json. With --positive predictions may change, unless you
+    say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
     from gnncal.calibrators.catalogue import name_of
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.pipeline import calibrate as run
 
-    calibrator = chosen_calibrator(method, keep_predictions, param)
+    gates = read_gates(fail_if)
+    calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (
         staged_folder(
             folder,
@@ -53,6 +58,7 @@ def calibrate(
         err.status(f"calibrating with {name_of(calibrator)}"),
     ):
         bundle = read_bundle(source)
+        check_measurable(gates, bundle)
         with collected_notes() as notes:
             result = run(
                 bundle.logits,
@@ -60,7 +66,10 @@ def calibrate(
                 bundle.graph,
                 **bundle.splits,
                 method=calibrator,
+                positive=positive,
                 class_names=bundle.class_names,
             )
+        failures = failures_of(gates, {} if result.after is None else result.after.values)
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)
+    end_if_failed(failures)

@@ -7,10 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gnncal.cli.decision_results import Decisions, print_decisions, write_files
+from gnncal.cli.decision_results import Decisions, gate_values, print_decisions, write_files
+from gnncal.cli.gates import (
+    NOTHING_CERTIFIED,
+    FailIf,
+    check_measurable,
+    end_if_failed,
+    failures_of,
+    read_gates,
+)
 from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import KeepPredictions, chosen_calibrator
-from gnncal.cli.results import collected_notes
+from gnncal.cli.policies import (
+    Act,
+    Budget,
+    Catch,
+    Clear,
+    CostsOption,
+    Positive,
+    asked_policy,
+    fit_policy,
+)
+from gnncal.cli.results import collected_notes, terminal_advice
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
@@ -20,6 +38,8 @@ if TYPE_CHECKING:
     from gnncal.core.arrays import FloatArray, IntArray
     from gnncal.files import Bundle
 
+DEFAULT_TARGET = 0.95
+OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
     "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
@@ -35,8 +55,12 @@ def decide(
         "decided"
     ),
     target: Annotated[
-        float, typer.Option(help="Share of the automatic decisions that must be right.")
-    ] = 0.95,
+        float | None,
+        typer.Option(
+            help="Share of the automatic decisions that must be right.",
+            show_default=str(DEFAULT_TARGET),
+        ),
+    ] = None,
     confidence_level: Annotated[
         float, typer.Option(help="Probability with which the guarantee holds.")
     ] = 0.9,
@@ -47,6 +71,9 @@ def decide(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
+    by_class: Annotated[
+        bool, typer.Option("--by-class", help="Promise that share for the nodes of each class.")
+    ] = False,
     keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
@@ -69,28 +96,52 @@ def decide(
         Path | None,
         typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
     ] = None,
+    positive: Positive = None,
+    act: Act = None,
+    clear: Clear = None,
+    catch: Catch = None,
+    costs: CostsOption = None,
+    budget: Budget = None,
+    fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
 
+    With --positive, decide about one class instead: act, clear, or leave the node to a person, as
+    --act, --clear, --catch, --costs or --budget ask for.
+
     The calibrator is fitted on one part of the validation nodes, the confidence threshold on the
     rest, because a calibrator looks better than it is on the nodes it was fitted on. The folder
     gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
-    selective.safetensors (the threshold, for gnncal.load), conformal.safetensors (the sets, if
-    any) and summary.json.
+    selective.safetensors or policy.safetensors (the threshold or the policy, for gnncal.load),
+    conformal.safetensors (the sets, if any) and summary.json.
+
+    The exit code is 3 if a promise was asked for and nothing can be certified, 4 if a --fail-if
+    holds. It may name uncertified (how many promises are not certified) and review (the share of
+    nodes that goes to people) beside metrics.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
     from gnncal.files import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
+    if by_class and sets is None:
+        raise InputError(
+            "--by-class is about sets of classes; pass --sets too, such as --sets lac."
+        )
+    policy = asked_policy(positive, act, clear, catch, costs, budget, confidence_level)
+    if policy is not None and target is not None:
+        raise InputError("--target is about all classes; with --positive say --act or --clear.")
+    gates = read_gates(fail_if, others=OWN_GATES)
     if probabilities is not None and (method or param or keep_predictions is not None):
         raise InputError(
             "--probabilities are calibrated already; leave --method and --param out, and "
             "--keep-predictions and --free."
         )
-    calibrator = None
+    calibrator = advice = None
     if probabilities is None:
-        calibrator = chosen_calibrator(method, keep_predictions, param)
+        calibrator = chosen_calibrator(
+            method, keep_predictions, param, one_class=policy is not None
+        )
     _check_folder(folder)
     with (
         staged_folder(
@@ -102,31 +153,46 @@ def decide(
         err.status("deciding"),
     ):
         bundle = read_bundle(source)
+        check_measurable(gates, bundle, others=OWN_GATES)
         with collected_notes() as notes:
             if probabilities is not None:
                 probs, nodes = _read(probabilities, bundle), bundle.nodes
             elif calibrator is not None:
-                probs, nodes = _calibrate(calibrator, bundle, held_out, seed)
-            selective = SelectiveClassifier(
-                target_accuracy=target, confidence_level=confidence_level
-            ).fit(probs, bundle.labels, nodes=nodes)
-            conformal = members = None
+                probs, nodes, advice = _calibrate(calibrator, bundle, held_out, seed)
+            selective = conformal = members = None
+            if policy is not None:
+                fit_policy(policy, bundle, probs, nodes)
+            else:
+                selective = SelectiveClassifier(
+                    DEFAULT_TARGET if target is None else target, confidence_level=confidence_level
+                ).fit(probs, bundle.labels, nodes=nodes)
             if sets is not None:
-                conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
+                conformal = ConformalClassifier(
+                    coverage, score=sets, by_class=by_class, random_state=seed
+                )
                 ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+                conformal.fit(
+                    *(probs, bundle.labels, bundle.graph),
+                    nodes=nodes,
+                    ids=ids,
+                    class_names=bundle.class_names,
+                )
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)
-        decisions = Decisions(
-            calibrator, probs, nodes, selective, selective.decide(probs), conformal, members
-        )
+        if advice is not None:
+            notes.append(advice)
+        decisions = Decisions(calibrator, probs, nodes, selective, policy, conformal, members)
+        failures = failures_of(gates, gate_values(gates, bundle, decisions))
         summary = write_files(staging, bundle, decisions, notes, as_parquet=source.is_dir())
     print_decisions(folder, summary, as_json=json)
+    if decisions.certifies_nothing:
+        raise typer.Exit(NOTHING_CERTIFIED)
+    end_if_failed(failures)
 
 
 def _check_options(
-    target: float,
+    target: float | None,
     confidence_level: float,
     sets: str | None,
     coverage: float,
@@ -134,7 +200,8 @@ def _check_options(
     seed: int,
 ) -> None:
     share = number(above=0, below=1)
-    share.check("--target", target)
+    if target is not None:
+        share.check("--target", target)
     share.check("--confidence-level", confidence_level)
     share.check("--coverage", coverage)
     share.check("--hold-out", held_out)
@@ -163,15 +230,21 @@ def _check_folder(folder: Path) -> None:
 
 def _calibrate(
     calibrator: Calibrator, bundle: Bundle, share: float, seed: int
-) -> tuple[FloatArray, IntArray]:
-    """Fit on a part of the validation nodes; return probabilities and the nodes of the rest."""
+) -> tuple[FloatArray, IntArray, str | None]:
+    """Fit on a part of the validation nodes.
+
+    Returns the probabilities, the nodes of the rest, and what keeping predictions costs, in words.
+    """
+    from gnncal.calibrators.price import price_of_keeping
     from gnncal.decisions import hold_out
     from gnncal.nodes import Nodes
 
-    fit_nodes, nodes = hold_out(bundle.nodes, share=share, random_state=seed)
+    fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels, share=share, random_state=seed)
     every = Nodes(bundle.logits, bundle.graph)
-    calibrator.fit(every, bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
-    return calibrator.predict_proba(every), nodes
+    labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
+    probs = calibrator.fit(labelled).predict_proba(every)
+    price = price_of_keeping(calibrator, labelled, probs)
+    return probs, nodes, terminal_advice(price, bundle.class_names)
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
+from gnncal.cli.params import Positive
 from gnncal.cli.terminal import out, print_json
 from gnncal.core.errors import InputError
 
@@ -18,17 +20,24 @@ def evaluate(
     probabilities: Annotated[
         Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
     ] = None,
+    positive: Positive = None,
+    fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities."""
+    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities.
+
+    The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
+    """
     from gnncal.core.checks import warn_if_probabilities
     from gnncal.files import read_bundle, read_probabilities
     from gnncal.formulas.probability import softmax
-    from gnncal.metrics.evaluation import evaluation_of, evaluation_table
+    from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
     from gnncal.metrics.outcomes import Outcomes
     from gnncal.pipeline import judge
 
+    gates = read_gates(fail_if)
     bundle = read_bundle(source)
+    names, view = check_view(positive, bundle.logits.shape[1], bundle.class_names)
     warn_if_probabilities(bundle.logits)
     test = bundle.test_nodes
     truth = bundle.labels[test]
@@ -39,7 +48,8 @@ def evaluate(
     if probabilities is None:
         degree = bundle.graph.in_degree[test]
         raw = softmax(bundle.logits[test])
-        before = evaluation_of(Outcomes(truth, raw, degree, is_checked=True))
+        outcomes = Outcomes(truth, raw, degree, positive=view, is_checked=True)
+        before = evaluation_of(outcomes, class_names=names)
         after = comparison = None
     else:
         probs = read_probabilities(probabilities, bundle)
@@ -48,11 +58,15 @@ def evaluate(
             raise InputError(
                 f"{probabilities} has {probs.shape[1]} classes but the logits have {n_classes}."
             )
-        before, after, comparison = judge(bundle.logits, bundle.graph, probs, test, truth)
+        before, after, comparison = judge(
+            bundle.logits, bundle.graph, probs, test, truth, names, view
+        )
+    failures = failures_of(gates, (before if after is None else after).values)
     if json:
         print_json({"before": before, "after": after, "difference": comparison})
-        return
+        return end_if_failed(failures)
     sides = {"before": before} if after is None else {"before": before, "after": after}
     out.print(evaluation_table(sides).as_text())
     if comparison is not None:
         out.print(f"\n{comparison}")
+    return end_if_failed(failures)

@@ -9,6 +9,7 @@ import typer
 from gnncal import __version__
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
+from gnncal.cli.check import check
 from gnncal.cli.decide import decide
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
@@ -18,6 +19,8 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
+from gnncal.cli.update import update
+from gnncal.cli.watch import watch
 
 app = Program(
     name="gnncal",
@@ -26,7 +29,10 @@ app = Program(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale):
+for verb in (
+    *(calibrate, apply, update, evaluate, decide, export, report, methods, scale),
+    *(check, watch),
+):
     app.command(cls=Verb)(friendly(verb))
 
 

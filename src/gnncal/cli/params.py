@@ -21,14 +21,29 @@ KeepPredictions = Annotated[
         show_default="keep-predictions",
     ),
 ]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLASS",
+        help="The class that matters, by name or number: judge its probability too.",
+        show_default=False,
+    ),
+]
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
 def chosen_calibrator(
-    method: str | None, keep_predictions: bool | None, given: Sequence[str] | None
+    method: str | None,
+    keep_predictions: bool | None,
+    given: Sequence[str] | None,
+    *,
+    one_class: bool = False,
 ) -> Calibrator:
-    """Return the calibrator that --method, --keep-predictions or --free, and --param ask for."""
-    from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
+    """Return the calibrator that --method, --keep-predictions or --free, and --param ask for.
+
+    The default is free where ``one_class`` is in view.
+    """
+    from gnncal.calibrators.choice import choose_calibrator
 
     params = parse_params(given or [])
     if keep_predictions is not None and "keep_predictions" in params:
@@ -37,7 +52,7 @@ def chosen_calibrator(
             "the two."
         )
     answer = {"keep_predictions": keep_predictions}
-    return choose_calibrator(method or DEFAULT_METHOD, **(answer | params))
+    return choose_calibrator(method or None, one_class=one_class, **(answer | params))
 
 
 def parse_params(given: Sequence[str]) -> dict[str, Any]:

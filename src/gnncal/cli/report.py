@@ -10,6 +10,16 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.terminal import console_beside, err, page_target, print_json
+from gnncal.core.errors import InputError
+
+ReportPredictions = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-predictions/--free",
+        help="Only methods that keep every predicted class, or open with one that may correct it.",
+        show_default="both kinds",
+    ),
+]
 
 
 def report(
@@ -23,13 +33,21 @@ def report(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Calibrators, separated by commas; `gnncal methods` lists them.",
+            help="Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
+            "predictions, structural-free is added.",
             show_default="ts,hots,structural",
         ),
     ] = None,
+    keep_predictions: ReportPredictions = None,
     node: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A node to show first. May be given several times."),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS", help="The class that matters, by name or number: adds a section on it."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Annotated[
@@ -48,6 +66,11 @@ def report(
 
     target = page_target(page, inputs=[source])
     if is_summary(source):
+        if keep_predictions is not None:
+            raise InputError(
+                f"{source} was calibrated by gnncal scale already; pass --keep-predictions or "
+                "--free to that command."
+            )
         _report_at_scale(source, target, title=title, json=json)
         return
     with err.status("reading the input") as status:
@@ -58,9 +81,11 @@ def report(
             bundle.graph,
             **bundle.splits,
             methods=DEFAULT_METHODS if methods is None else methods.split(","),
+            keep_predictions=keep_predictions,
             class_names=bundle.class_names,
             node_ids=bundle.node_ids,
             focus=node or (),
+            positive=positive,
             title=title or f"Calibration of {source.name}",
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,

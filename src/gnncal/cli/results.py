@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
+    from gnncal.calibrators.price import Price
+    from gnncal.decisions import ClassPolicy
     from gnncal.files import Bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
@@ -33,13 +37,14 @@ def write_results(
     *,
     as_parquet: bool,
     applied_to: Nodes | None = None,
+    policy: ClassPolicy | None = None,
 ) -> dict[str, Any]:
-    """Write probabilities and summary; return the summary.
+    """Write probabilities, perhaps what a policy decides, and summary; return the summary.
 
     A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
     """
     from gnncal.calibrators.base import HasTemperature
-    from gnncal.files import write_probabilities
+    from gnncal.files import write_decisions, write_probabilities
 
     calibrator = result.calibrator
     temperature = None
@@ -55,7 +60,14 @@ def write_results(
     if applied_to is None:
         calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
-    summary = {**summarise(bundle, result, notes), "files": [*files, "summary.json"]}
+    decided: dict[str, Any] = {}
+    if policy is not None:
+        decided = policy_summary(policy, bundle, probs)
+        columns = verdict_of(policy, bundle, probs)
+        files.append(
+            write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
+        )
+    summary = {**summarise(bundle, result, notes), **decided, "files": [*files, "summary.json"]}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
@@ -64,6 +76,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
     from gnncal.calibrators.catalogue import name_of
+    from gnncal.metrics.evaluation import class_in_view
 
     calibrator = result.calibrator
     summary = {
@@ -72,17 +85,26 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "params": calibrator.get_params(deep=False),
         "learned": calibrator._learned_values(),
         "fit_report": calibrator.fit_report_,
+        "history": calibrator.history_.updates,
         "preserves_predictions": calibrator.preserves_predictions,
         "n_nodes": len(result.probabilities),
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
+        "positive": class_in_view(result.positive, bundle.class_names),
+        "price": result.price,
+        "advice": terminal_advice(result.price, bundle.class_names),
         "notes": notes,
     }
     if result.before is not None:
         difference = result.comparison
         summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
     return summary
+
+
+def terminal_advice(price: Price | None, class_names: Sequence[str] | None) -> str | None:
+    """Return what to do about predictions that are kept, in the words of the command line."""
+    return None if price is None else price.advice_in_a_terminal(class_names)
 
 
 def print_results(
@@ -94,6 +116,10 @@ def print_results(
     if as_json:
         print_json(summary)
         return
-    out.print(result, soft_wrap=True)
+    out.print(replace(result, price=None), soft_wrap=True)
     out.print()
+    if "policy" in summary:
+        out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
+    if summary["advice"] is not None:  # in words of the command line
+        out.print(f"{summary['advice']}\n", soft_wrap=True)
     print_written(folder, summary["files"])

@@ -45,7 +45,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
                 with stopped_in_one_line(), until_the_reader_leaves():
                     return verb(*args, **kwargs)
             except (InputError, MissingExtraError, OSError) as error:
-                _print_line("error", _plain_text(error))
+                print_line("error", _plain_text(error))
         raise typer.Exit(2)
 
     # The help of a verb is its docstring; without the line ends of the source it fits any width.
@@ -57,7 +57,7 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
 def note(message: Warning | str) -> None:
     """Print something worth knowing as one line on stderr."""
-    _print_line("note", message)
+    print_line("note", message)
 
 
 def _plain_text(error: Exception) -> str:
@@ -67,7 +67,8 @@ def _plain_text(error: Exception) -> str:
     return str(error)
 
 
-def _print_line(kind: str, message: object) -> None:
+def print_line(kind: str, message: object) -> None:
+    """Print a kind of message and the message as one line on stderr."""
     print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Number
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,23 @@ import numpy.typing as npt
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.names import suggestion
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
+ONE_LOGIT = "for a sigmoid model with one logit z for each node, stack [0, z] as two columns"
+ONE_PROBABILITY = (
+    "for a binary model with one probability p for each node, stack [1 - p, p] as two columns"
+)
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
 
 
 def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
     """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
-    array = _float_matrix(logits, name)
+    array = _float_matrix(logits, name, ONE_LOGIT)
     if array.shape[1] == 1:
         raise InputError(
-            f"{name} has one column (n_features=1), so one class; at least two are expected. For a "
-            "sigmoid model with logit z, stack [0, z] as two columns."
+            f"{name} has one column (n_features=1), so one class; at least two are expected. "
+            f"{ONE_LOGIT.capitalize()}."
         )
     if len(array) and not _is_finite(array):
         raise InputError(
@@ -57,10 +62,10 @@ def warn_about_edge_weights(what: str) -> None:
 
 def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
     """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
-    array = _float_matrix(probs, name)
+    array = _float_matrix(probs, name, ONE_PROBABILITY)
     if array.shape[1] == 1:
         raise InputError(
-            f"{name} has one column; pass one column for each class, [1 - p, p] for a binary model."
+            f"{name} has one column; pass one column for each class: {ONE_PROBABILITY}."
         )
     if len(array) == 0:
         raise InputError(f"{name} has no rows; pass at least one node.")
@@ -170,6 +175,27 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
     return unique.astype(np.int64, copy=False)
 
 
+def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
+    """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
+    array = as_numpy(sample_weight)
+    if array.dtype.kind not in "fiub" or array.shape != (n_nodes,):
+        raise InputError(
+            f"sample_weight has dtype {array.dtype} and shape {array.shape}; expected one number "
+            f"for each node, shape ({n_nodes},)."
+        )
+    weights = array[nodes].astype(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        bad = int(nodes[np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}; expected finite numbers of at least 0."
+        )
+    if not (weights > 0).any():
+        raise InputError(
+            "sample_weight is zero at every calibration node; give at least one a weight above 0."
+        )
+    return weights
+
+
 def check_apart(name: str, nodes: IntArray, others: Mapping[str, IntArray], *, advice: str) -> None:
     """Raise if a set of nodes, sorted, shares a node with one of the others; say what to do."""
     for other, theirs in others.items():
@@ -202,7 +228,49 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
     return [str(name) for name in class_names]
 
 
-def _float_matrix(values: Any, name: str) -> FloatArray:
+def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
+    """Return the number of the class that is in view, which is given by its name or its number.
+
+    A text that is no name may be a number too, as it comes from a command line.
+    """
+    last = n_classes - 1
+    if isinstance(positive, str):
+        names = [] if class_names is None else list(class_names)
+        if names.count(positive) > 1:
+            raise InputError(
+                f"positive is {shown(positive)}, the name of {names.count(positive)} classes; pass "
+                f"the number of one, 0..{last}."
+            )
+        if positive in names:
+            return names.index(positive)
+        if not positive.strip().isdecimal():
+            known = f"the names are {', '.join(names)}" if names else "the classes have no names"
+            wanted = "one of them" if names else "class_names too"
+            raise InputError(
+                f"there is no class {shown(positive)}{suggestion(positive, names)}: {known}; pass "
+                f"{wanted}, or a number 0..{last}."
+            )
+        positive = int(positive)
+    if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
+        raise InputError(
+            f"positive is {shown(positive)}; expected the name of a class or its number, 0..{last}."
+        )
+    chosen = int(positive)
+    if not 0 <= chosen < n_classes:
+        raise InputError(
+            f"positive is {shown(positive)} but there are {n_classes} classes; pass a number "
+            f"0..{last}{' or a name' if class_names is not None else ''}."
+        )
+    return chosen
+
+
+def class_label(number: int, class_names: Sequence[str] | None) -> str:
+    """Return what tables call a class: its name, or ``class 1`` where it has none."""
+    return f"class {number}" if class_names is None else class_names[number]
+
+
+def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
+    """Return numbers in two dimensions; ``one_column`` says what to do with one for each node."""
     if hasattr(values, "tocsr"):
         raise InputError(f"{name} is a sparse matrix; pass a dense array, one row for each node.")
     array = as_numpy(values)
@@ -217,8 +285,7 @@ def _float_matrix(values: Any, name: str) -> FloatArray:
     if array.ndim != 2:
         raise InputError(
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
-            "and one column for each class. Reshape your data; for a sigmoid model with one logit "
-            "z for each node, stack [0, z] as two columns."
+            f"and one column for each class. Reshape your data; {one_column}."
         )
     if array.shape[1] == 0:
         raise InputError(
@@ -247,14 +314,18 @@ def _bad_rows(array: FloatArray) -> int:
 
 def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
     """Say what works for labels with one column for each class."""
-    if labels.ndim != 2 or labels.dtype.kind not in "iubf" or not np.isin(labels, (0, 1)).all():
+    if labels.ndim != 2 or labels.dtype.kind not in "iubf":
         return ""
-    if labels.size and (labels.sum(axis=1) == 1).all():
+    known = labels[np.isfinite(labels) & (labels != UNKNOWN)]
+    if not np.isin(known, (0, 1)).all():
+        return ""
+    if labels.size and known.size == labels.size and (labels.sum(axis=1) == 1).all():
         return " These are one-hot: pass labels.argmax(axis=1)."
     return (
         " A node with several labels (multi-label) is calibrated one column at a time, without a "
         "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='hts'."
+        "labels[:, c] as labels and method='hts'; probabilities p of one column are judged as "
+        "np.column_stack([1 - p, p])."
     )
 
 

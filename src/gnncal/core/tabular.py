@@ -23,7 +23,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A small table. The first column names the rows."""
+    """A small table. The first column names the rows; a row of one cell is a heading."""
 
     title: str
     columns: tuple[str, ...]
@@ -32,12 +32,15 @@ class Table:
     def as_text(self) -> str:
         """Return aligned lines: names to the left, everything else to the right."""
         lines = [self.columns, *(tuple(cell.text for cell in row) for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        full = [line for line in lines if len(line) > 1]
+        widths = [max(map(len, column)) for column in zip(*full, strict=True)]
         body = [
             "  ".join(
                 text.ljust(width) if i == 0 else text.rjust(width)
                 for i, (text, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
+            if len(line) > 1
+            else f"\n{line[0]}"
             for line in lines
         ]
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
@@ -46,8 +49,9 @@ class Table:
     def as_html(self) -> str:
         """Return an HTML table without styles or scripts, all text escaped."""
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
+        whole = f' colspan="{len(self.columns)}"'
         body = "".join(
-            f"<tr><th>{escape(row[0].text.strip())}</th>"
+            f"<tr><th{'' if len(row) > 1 else whole}>{escape(row[0].text.strip())}</th>"
             + "".join(f"<td>{escape(cell.text)}</td>" for cell in row[1:])
             + "</tr>"
             for row in self.rows
@@ -58,7 +62,7 @@ class Table:
     def to_frame(self) -> Any:
         """Return the values as a pandas DataFrame whose index is the first column."""
         pandas = require("pandas", extra="report", purpose="to_frame()")
-        rows = [[cell.value for cell in row] for row in self.rows]
+        rows = [[cell.value for cell in row] for row in self.rows if len(row) > 1]
         return pandas.DataFrame(rows, columns=list(self.columns)).set_index(self.columns[0])
 
 

@@ -2,10 +2,10 @@ r"""The threshold above which accuracy is certified, by fixed-sequence testing.
 
 Write :math:`\tau` for the target accuracy and :math:`\delta` for one minus the confidence level.
 The calibration nodes are sorted by confidence. For planned numbers of nodes
-:math:`r_1 < r_2 < \dots`, which depend on n, :math:`\tau` and :math:`\delta` alone, the r most
-confident nodes are tested in turn. With E mistakes among them, the threshold at the r-th node
-passes if :math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the
-sequence, and the last that passed is the answer. Nothing is lost to the number of tests.
+:math:`r_1 < r_2 < \dots`, which depend on no label, the r most confident nodes are tested in turn.
+With E mistakes among them, the threshold at the r-th node passes if
+:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the sequence, and
+the last that passed is the answer. Nothing is lost to the number of tests.
 
 Why the answer is valid although the thresholds are confidences of the calibration nodes
 themselves. Let :math:`G(u)` be the chance of "right" minus :math:`\tau` times the chance of
@@ -40,8 +40,9 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions.outcomes import RankedNodes
 from gnncal.metrics.proportions import lower_limit
 
-START = 3.0  # times the square root of n: the first test has at least so many nodes. Fewer would
-# fail more often by bad luck and end the sequence; more would leave small coverages out of reach.
+START = 3.0  # times the square root of n, or of how many of them may be right, if these are few:
+# the first test has at least so many nodes. Fewer would fail more often by bad luck and end the
+# sequence; more would leave small coverages out of reach.
 SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 TARGET_DIGITS = 3
@@ -60,15 +61,33 @@ class Certificate:
 
 def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Certificate:
     """Find the lowest threshold in the fixed sequence that is certified for this target."""
-    ends = tested_ends(ranked, target, confidence_level)
-    mistakes = ranked.mistakes[ends - 1]
-    passed = p_values(ends, mistakes, target) <= 1.0 - confidence_level
-    n_passed = int(np.argmin(np.append(passed, False)))  # tests before the first that fails
-    if n_passed == 0:
+    return lowest(ranked, certified_ends(ranked, target, confidence_level))
+
+
+def lowest(ranked: RankedNodes, ends: IntArray, *, above: float = -np.inf) -> Certificate:
+    """Return the lowest of certified thresholds, or the lowest that lies above some value.
+
+    With the probability of the confidence level all thresholds that pass are good at once, so
+    whatever else asks for one above some value may choose among them.
+    """
+    ends = ends[ranked.confidence[ends - 1] > above]
+    if ends.size == 0:
         return Certificate(np.inf, 0, 0)
-    n_decided = int(ends[n_passed - 1])
-    wrong = int(mistakes[n_passed - 1])
+    n_decided = int(ends[-1])
+    wrong = int(ranked.mistakes[n_decided - 1])
     return Certificate(float(ranked.confidence[n_decided - 1]), n_decided, n_decided - wrong)
+
+
+def certified_ends(
+    ranked: RankedNodes, target: float, confidence_level: float, share: float = 1.0
+) -> IntArray:
+    """Return the numbers of nodes whose test passes, before the first test that fails.
+
+    ``share`` is that of the nodes which a decision could be right about, known without labels.
+    """
+    ends = tested_ends(ranked, target, confidence_level, share)
+    passed = p_values(ends, ranked.mistakes[ends - 1], target) <= 1.0 - confidence_level
+    return ends[: int(np.argmin(np.append(passed, False)))]
 
 
 def is_certified(certificate: Certificate, target: float, confidence_level: float) -> bool:
@@ -80,23 +99,27 @@ def is_certified(certificate: Certificate, target: float, confidence_level: floa
     return bool(p_values(n, mistakes, target) <= 1.0 - confidence_level)
 
 
-def best_target(ranked: RankedNodes, below: float, confidence_level: float) -> float:
+def best_target(
+    ranked: RankedNodes, below: float, confidence_level: float, share: float = 1.0
+) -> float:
     """Return the highest target below this one that is certified, in whole steps; 0 if none is.
 
     A target is certified as soon as its first test passes. Which nodes that test takes depends on
     the target, so a lower target may fail where a higher one passes, and all of them are looked at.
     """
     targets = np.arange(1, ceil(below / TARGET_STEP - ROUNDING)) * TARGET_STEP
-    first = first_ranks(len(ranked.end), targets, confidence_level)
+    first = first_ranks(len(ranked.end), targets, confidence_level, share)
     ends = ranked.end[np.maximum(first, 1) - 1]
     p = p_values(ends, ranked.mistakes[ends - 1], targets)
     passed = targets[(first > 0) & (p <= 1.0 - confidence_level)]
     return round(float(passed.max(initial=0.0)), TARGET_DIGITS)
 
 
-def first_ranks(n: int, targets: FloatArray, confidence_level: float) -> IntArray:
+def first_ranks(
+    n: int, targets: FloatArray, confidence_level: float, share: float = 1.0
+) -> IntArray:
     """Return the first of the planned ranks for each target; 0 where there is none."""
-    planned, start = _planned_mistakes(n), ceil(START * np.sqrt(n))
+    planned, start = _planned_mistakes(n), ceil(START * np.sqrt(share * n))
     low, high = np.full(len(targets), -1), np.full(len(targets), len(planned))
     while (high - low > 1).any():  # at low, fewer nodes than the start pass; at high, they fail
         middle = (low + high) // 2
@@ -110,14 +133,16 @@ def first_ranks(n: int, targets: FloatArray, confidence_level: float) -> IntArra
     return np.where(hopeless, 0, np.minimum(ranks, n))
 
 
-def tested_ends(ranked: RankedNodes, target: float, confidence_level: float) -> IntArray:
+def tested_ends(
+    ranked: RankedNodes, target: float, confidence_level: float, share: float
+) -> IntArray:
     """Return how many of the most confident nodes each test takes, rising, never inside a tie."""
     n = len(ranked.end)
-    return np.unique(ranked.end[planned_ranks(n, target, confidence_level) - 1])
+    return np.unique(ranked.end[planned_ranks(n, target, confidence_level, share) - 1])
 
 
 @lru_cache(maxsize=1024)  # a curve of many targets asks for the same for each method
-def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
+def planned_ranks(n: int, target: float, confidence_level: float, share: float = 1.0) -> IntArray:
     """Return the numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
 
     Empty if even n nodes without a mistake would not be enough.
@@ -125,7 +150,7 @@ def planned_ranks(n: int, target: float, confidence_level: float) -> IntArray:
     ranks = ranks_allowing(_planned_mistakes(n), n, target, confidence_level)
     if ranks[0] > n:
         return np.empty(0, dtype=np.int64)
-    return np.append(ranks[(ranks >= START * np.sqrt(n)) & (ranks < n)], n)
+    return np.append(ranks[(ranks >= START * np.sqrt(share * n)) & (ranks < n)], n)
 
 
 def ranks_allowing(

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.checks import check_class_names
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_class_names, check_probs
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import check_learned
+from gnncal.core.learned import LearnedTable, check_learned
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
 
 
@@ -36,7 +37,7 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     constraints: ClassVar[dict[str, Constraint]]
-    saved_facts: ClassVar[dict[str, Constraint]]
+    saved_facts: ClassVar[LearnedTable]
 
     n_classes_: int
     class_names_: list[str]
@@ -64,8 +65,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
             "decision": _name_of(self),
             "n_classes": self.n_classes_,
             "class_names": check_class_names(names, self.n_classes_),
-            "params": pack(self.get_params(deep=False), "params", tensors, _pack_score),
-            "fit": pack(self._facts(), "fit", tensors, _pack_score),
+            "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
+            "fit": pack(self._facts(), "fit", tensors, _pack_part),
         }
         write_saved(path, header, tensors)
 
@@ -80,6 +81,37 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         """
         for name, constraint in self.constraints.items():
             constraint.check(name, getattr(self, name))
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], facts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
+
+        Parameters
+        ----------
+        parameters : dict
+            Constructor parameters by name.
+        facts : dict
+            The numbers of the fit by name.
+
+        Returns
+        -------
+        tuple of dict
+            Parameters and numbers of this version.
+
+        """
+        return parameters, facts
+
+    def _checked_probs(self, probs: Any) -> FloatArray:
+        """Return probabilities of as many classes as ``fit`` had."""
+        checked = check_probs(probs)
+        if checked.shape[1] != self.n_classes_:
+            raise InputError(
+                f"probs has {checked.shape[1]} columns but the threshold was fitted with "
+                f"{self.n_classes_}; pass one column for each class."
+            )
+        return checked
 
     @abstractmethod
     def _facts(self) -> dict[str, Any]:
@@ -101,8 +133,9 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
         )
     n_classes = header["n_classes"]
     whole_number(at_least=2).check("n_classes", n_classes)
-    params = unpack(header["params"], tensor, _unpack_score)
-    facts = unpack(header["fit"], tensor, _unpack_score)
+    params = unpack(header["params"], tensor, _unpack_part)
+    facts = unpack(header["fit"], tensor, _unpack_part)
+    params, facts = known[name].upgraded(params, facts)
     classifier = known[name]()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
     if unknown:
@@ -111,10 +144,10 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     classifier.check_params()
     check_learned(classifier.saved_facts, facts, {"K": n_classes})
     classifier.n_classes_ = n_classes
-    classifier._restore(facts)
     names = check_class_names(header["class_names"], n_classes)
     if names is not None:
         classifier.class_names_ = names
+    classifier._restore(facts)
     return classifier
 
 
@@ -122,9 +155,14 @@ def kinds() -> dict[str, type[Saved]]:
     """Return the classes that a file can name."""
     # Here, because these classes are made of what this file has.
     from gnncal.decisions.conformal import ConformalClassifier
+    from gnncal.decisions.policy import ClassPolicy
     from gnncal.decisions.selective import SelectiveClassifier
 
-    return {"selective": SelectiveClassifier, "conformal": ConformalClassifier}
+    return {
+        "selective": SelectiveClassifier,
+        "conformal": ConformalClassifier,
+        "policy": ClassPolicy,
+    }
 
 
 def _name_of(classifier: Saved) -> str:
@@ -137,8 +175,16 @@ def _name_of(classifier: Saved) -> str:
     )
 
 
+def _pack_part(value: Any) -> tuple[str, Any] | None:
+    """Return costs as their fields, a conformal score as its name and its fields."""
+    from gnncal.decisions.costs import Costs
+
+    if type(value) is Costs:
+        return "costs", vars(value)
+    return _pack_score(value)
+
+
 def _pack_score(value: Any) -> tuple[str, Any] | None:
-    """A conformal score as its name and its fields."""
     from gnncal.decisions.conformal import SCORES
     from gnncal.decisions.scores import ConformalScore
 
@@ -152,6 +198,12 @@ def _pack_score(value: Any) -> tuple[str, Any] | None:
         f"{type(value).__name__} is not one of gnncal's scores ({', '.join(SCORES)}), so a file "
         "cannot name it; keep the code that makes it, and fit again."
     )
+
+
+def _unpack_part(kind: str, plain: Any) -> Any:
+    from gnncal.decisions.costs import Costs
+
+    return Costs(**plain) if kind == "costs" else _unpack_score(kind, plain)
 
 
 def _unpack_score(kind: str, plain: Any) -> Any:

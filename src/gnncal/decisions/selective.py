@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray
-from gnncal.core.checks import check_probs
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.tabular import Table, Tabular, quantities
@@ -220,7 +219,7 @@ class SelectiveClassifier(Saved):
     n_decided_: int
     report_: SelectiveReport
 
-    def __init__(self, *, target_accuracy: float = 0.95, confidence_level: float = 0.9) -> None:
+    def __init__(self, target_accuracy: float = 0.95, *, confidence_level: float = 0.9) -> None:
         self.target_accuracy = target_accuracy
         self.confidence_level = confidence_level
 
@@ -280,13 +279,7 @@ class SelectiveClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        checked = check_probs(probs)
-        if checked.shape[1] != self.n_classes_:
-            raise InputError(
-                f"probs has {checked.shape[1]} columns but the threshold was fitted with "
-                f"{self.n_classes_}; pass one column for each class."
-            )
-        return confidences(checked) >= self.threshold_
+        return confidences(self._checked_probs(probs)) >= self.threshold_
 
     def _conclude(self, certificate: Certificate, n_calibration: int, best: float) -> None:
         """Set what a fit leaves."""

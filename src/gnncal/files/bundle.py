@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -23,10 +24,11 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.files.atomic import as_path
 
+Verdict = Mapping[str, npt.NDArray[Any]]
 PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
 DECISION_FILES = (  # of either format, and what made them
     *("decisions.npz", "decisions.parquet"),
-    *("selective.safetensors", "conformal.safetensors"),
+    *("selective.safetensors", "conformal.safetensors", "policy.safetensors"),
 )
 
 
@@ -187,16 +189,19 @@ def write_decisions(
     folder: Path,
     bundle: Bundle,
     probs: FloatArray,
-    decided: BoolArray,
+    verdict: Verdict,
     sets: BoolArray | None,
     *,
     as_parquet: bool,
 ) -> Path:
-    """Write ``decisions.npz`` or ``decisions.parquet`` and return the file."""
+    """Write ``decisions.npz`` or ``decisions.parquet`` and return the file.
+
+    ``verdict`` has what is decided about each node, by the name of the column.
+    """
     from gnncal.files import npz, parquet
 
     writer = parquet.write_decisions if as_parquet else npz.write_decisions
-    return writer(folder, bundle, probs, decided, sets)
+    return writer(folder, bundle, probs, verdict, sets)
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:

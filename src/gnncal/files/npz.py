@@ -22,7 +22,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import Arrays, read_npz
 from gnncal.files.atomic import SIGN, write_atomically
-from gnncal.files.bundle import Bundle
+from gnncal.files.bundle import Bundle, Verdict
 from gnncal.files.csr import csr_from_parts
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
@@ -96,10 +96,10 @@ def write_probabilities(
 
 
 def write_decisions(
-    folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
+    folder: Path, bundle: Bundle, probs: FloatArray, verdict: Verdict, sets: BoolArray | None
 ) -> Path:
-    """Write prediction, confidence, decide, perhaps sets, ids and class names."""
-    arrays: Arrays = {**_predictions(probs), "decide": decided}
+    """Write prediction, confidence, the verdict, perhaps sets, ids and class names."""
+    arrays: Arrays = {**_predictions(probs), **verdict}
     if sets is not None:
         arrays["sets"] = sets
     path = folder / "decisions.npz"

@@ -23,7 +23,7 @@ from gnncal.core.graph import Graph
 from gnncal.files.agreement import Table, class_names_in, read_together
 from gnncal.files.archives import check_expansion
 from gnncal.files.atomic import SIGN, write_atomically
-from gnncal.files.bundle import Bundle, rows_of
+from gnncal.files.bundle import Bundle, Verdict, rows_of
 from gnncal.files.kinds import is_uuid
 from gnncal.files.numbered import number_of, numbered_columns
 from gnncal.files.partitions import partition_value
@@ -71,10 +71,10 @@ def write_probabilities(
 
 
 def write_decisions(
-    folder: Path, bundle: Bundle, probs: FloatArray, decided: BoolArray, sets: BoolArray | None
+    folder: Path, bundle: Bundle, probs: FloatArray, verdict: Verdict, sets: BoolArray | None
 ) -> Path:
-    """Write the columns id, prediction, confidence, decide, perhaps set0..setK-1."""
-    columns = {**_predictions(bundle, probs), "decide": decided}
+    """Write the columns id, prediction, confidence, those of the verdict, perhaps set0..setK-1."""
+    columns = {**_predictions(bundle, probs), **verdict}
     if sets is not None:
         columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
     return _write(folder / "decisions.parquet", columns, bundle)

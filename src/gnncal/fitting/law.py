@@ -56,6 +56,16 @@ class Law(NamedTuple):
         weights, offsets = np.split(theta[2:], [n_covariates])
         return cls(float(theta[0]), float(theta[1]), weights, offsets)
 
+    def vector(self) -> FloatArray:
+        """Return the parameters as a vector."""
+        return np.concatenate([self[:2], self.weights, self.offsets])
+
+    def slopes(self, rows: LawRows) -> tuple[FloatArray, FloatArray]:
+        """ln T (n,) and its derivatives (n, p) by all parameters."""
+        log_T, jacobian, moves = self.derivatives(rows)
+        by_offset = rows.predictions[:, None] == np.arange(len(self.offsets))
+        return log_T, np.column_stack([jacobian.T, by_offset]) * moves[:, None]
+
     def log_temperature(self, rows: LawRows) -> FloatArray:
         """Compute ln T of each row, shape (n,), within the range of temperatures."""
         return limited(self._unlimited(rows))
@@ -151,7 +161,13 @@ class LawFit:
     solution: Solution
 
 
-def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior) -> LawFit:
+def fit_law(
+    rows: LawRows,
+    logits: FloatArray,
+    labels: IntArray,
+    prior: LawPrior,
+    weights: FloatArray | None = None,
+) -> LawFit:
     """Maximise the posterior by Newton's method, from several starts.
 
     Only offsets of classes that are predicted at some row are fitted; the others stay zero.
@@ -160,7 +176,7 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
     is_predicted = np.bincount(rows.predictions, minlength=n_classes) > 0
     predicted = np.flatnonzero(is_predicted)
     rows = rows._replace(predictions=(np.cumsum(is_predicted) - 1)[rows.predictions])
-    loss = TemperatureLoss(logits, labels)
+    loss = TemperatureLoss(logits, labels, weights)
     limits = np.full(2 + m + len(predicted), np.inf)
     limits[:2] = LOG_TEMPERATURE
 
@@ -184,13 +200,13 @@ def fit_law(rows: LawRows, logits: FloatArray, labels: IntArray, prior: LawPrior
     solution = follow(starts, 1)[0]
     assert solution.hessian is not None
     predicted_law = Law.of(solution.parameters, m)
-    hessian = len(labels) * solution.hessian
+    hessian = loss.total_weight * solution.hessian
     covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
     fitted = np.append(np.arange(2 + m), 2 + m + predicted)
-    covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
+    covariance[np.ix_(fitted, fitted)] = inverse(hessian)
     offsets = np.zeros(n_classes)
     offsets[predicted] = predicted_law.offsets
-    fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / len(labels)
+    fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / loss.total_weight
     return LawFit(predicted_law._replace(offsets=offsets), covariance, fitted_loss, solution)
 
 
@@ -203,7 +219,7 @@ def _posterior_derivatives(
     value, by_temperature, curvature = loss.derivatives(temperature)
     slope = by_temperature * temperature * moves  # by ln T
     curvature = (curvature * temperature**2 * moves) + slope
-    (p, n), n_classes = jacobian.shape, len(law.offsets)
+    p, n, n_classes = len(jacobian), loss.total_weight, len(law.offsets)
     weighted = jacobian * curvature
     penalty, gradient, hessian = prior.derivatives(law)
     gradient, hessian = gradient / n, hessian / n
@@ -220,7 +236,7 @@ def _posterior_derivatives(
     return float(value) + penalty / n, gradient, hessian
 
 
-def _inverse(hessian: FloatArray) -> FloatArray:
-    """The inverse of a Hessian; where it is flat or bends down, the precision is a small one."""
+def inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T

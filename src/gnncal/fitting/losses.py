@@ -12,7 +12,9 @@ LOWEST_LOGIT = -1e100  # its square still fits a float64
 NUMBERS_IN_CACHE = 1 << 16  # temporaries of that many numbers are reused quickly
 
 
-def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
+def loss_and_residual(
+    scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
+) -> tuple[float, FloatArray]:
     """Return the mean cross-entropy of softmax(scores), and its derivative by the scores.
 
     Parameters
@@ -21,13 +23,15 @@ def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, Floa
         Logits of the nodes, after whatever is fitted.
     labels : ndarray of int of shape (n,)
         Their classes.
+    weights : ndarray of shape (n,), optional
+        How many nodes each counts as.
 
     Returns
     -------
     loss : float
         The mean.
     residual : ndarray of shape (n, n_classes)
-        Its derivative by each score: (p - onehot(label)) / n.
+        Its derivative by each score: (p - onehot(label)) / n, or times the share of the weight.
 
     Examples
     --------
@@ -42,11 +46,14 @@ def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, Floa
     shifted = scores - scores.max(axis=1, keepdims=True)
     residual = np.exp(shifted)
     total = residual.sum(axis=1)
-    loss = np.mean(np.log(total) - shifted[rows, labels])
+    losses = np.log(total) - shifted[rows, labels]
     residual /= total[:, None]
     residual[rows, labels] -= 1.0  # p - onehot(y)
-    residual /= len(rows)
-    return float(loss), residual
+    if weights is None:
+        residual /= len(rows)
+        return float(np.mean(losses)), residual
+    residual *= (weights / weights.sum())[:, None]
+    return float(np.average(losses, weights=weights)), residual
 
 
 class TemperatureLoss:
@@ -62,6 +69,8 @@ class TemperatureLoss:
         Logits of the calibration nodes.
     labels : ndarray of int of shape (n,)
         Their classes.
+    weights : ndarray of shape (n,), optional
+        How many nodes each counts as.
 
     Examples
     --------
@@ -74,12 +83,20 @@ class TemperatureLoss:
 
     """
 
-    def __init__(self, logits: FloatArray, labels: IntArray) -> None:
+    def __init__(
+        self, logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> None:
         shifted = logits.T.astype(np.float64, order="C")  # few nodes: exact gradients are worth it
         shifted -= shifted.max(axis=0)
         np.maximum(shifted, LOWEST_LOGIT, out=shifted)
         self.shifted = shifted  # (K, n), highest class 0; class by class, sums over them are fast
         self.at_label = shifted[labels, np.arange(len(labels))]  # (n,)
+        self.weights = weights
+
+    @property
+    def total_weight(self) -> float:
+        """How many nodes these count as; their number without weights."""
+        return len(self.at_label) if self.weights is None else float(self.weights.sum())
 
     def every(self, stride: int) -> TemperatureLoss:
         """Return the loss of some of the nodes.
@@ -98,6 +115,7 @@ class TemperatureLoss:
         part = copy(self)
         part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
         part.at_label = self.at_label[::stride]
+        part.weights = None if self.weights is None else self.weights[::stride]
         return part
 
     def value(self, temperature: FloatArray) -> float:
@@ -136,7 +154,8 @@ class TemperatureLoss:
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=0) / total
-        return float(self._mean(tau, total)), (self.at_label - mean) * tau**2 / len(tau)
+        slope = (self.at_label - mean) * tau**2
+        return float(self._mean(tau, total)), self._share(slope)
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the loss with its first and second derivatives by each temperature.
@@ -171,7 +190,7 @@ class TemperatureLoss:
         squared = tau * tau
         slope = (self.at_label - mean) * squared
         curvature = variance * squared**2 - 2.0 * slope * tau
-        return self._mean(tau, total), slope / n, curvature / n
+        return self._mean(tau, total), self._share(slope), self._share(curvature)
 
     def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         tau = 1.0 / temperature
@@ -180,4 +199,11 @@ class TemperatureLoss:
         return tau, weights, weights.sum(axis=-2)
 
     def _mean(self, tau: FloatArray, total: FloatArray) -> FloatArray:
-        return (np.log(total) - tau * self.at_label).mean(axis=-1)
+        losses = np.log(total) - tau * self.at_label
+        return losses.mean(axis=-1) if self.weights is None else self._share(losses).sum(axis=-1)
+
+    def _share(self, values: FloatArray) -> FloatArray:
+        """Return what each node adds to the mean of these values (..., n)."""
+        if self.weights is None:
+            return values / len(self.at_label)
+        return values * (self.weights / self.weights.sum())

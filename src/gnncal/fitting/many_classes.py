@@ -28,24 +28,33 @@ class RowSpaceLoss:
     """
 
     def __init__(
-        self, x: FloatArray, labels: IntArray, *, diagonal: float, off_diagonal: float, mu: float
+        self,
+        x: FloatArray,
+        labels: IntArray,
+        weights: FloatArray | None = None,
+        *,
+        diagonal: float,
+        off_diagonal: float,
+        mu: float,
     ) -> None:
         self.x = x.astype(np.float64)  # (n, K)
-        self.labels = labels
+        self.labels, self.weights = labels, weights
+        # What a row's part in a mean is divided by: one number, or one for each row with weights.
+        self.divisor = len(labels) if weights is None else weights.sum() / weights[:, None]
         left, size, self.basis = np.linalg.svd(self.x, full_matrices=False)
         self.left = left * size  # L, (n, r)
         self.diagonal, self.off_diagonal, self.mu = diagonal, off_diagonal, mu
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the penalised loss and its gradient."""
-        loss, residual = loss_and_residual(self.x + self._moves(theta), self.labels)
+        loss, residual = loss_and_residual(self.x + self._moves(theta), self.labels, self.weights)
         penalty = self._penalty_slope(theta)
         return loss + float(penalty @ theta) / 2.0, self._back(residual) + penalty
 
     def hessian_product(self, probs: FloatArray, direction: FloatArray) -> FloatArray:
         """The Hessian times a direction, where the model's probabilities (n, K) are these."""
         moved = self._moves(direction)
-        by_scores = probs * (moved - (probs * moved).sum(axis=1, keepdims=True)) / len(probs)
+        by_scores = probs * (moved - (probs * moved).sum(axis=1, keepdims=True)) / self.divisor
         return self._back(by_scores) + self._penalty_slope(direction)
 
     def probabilities(self, theta: FloatArray) -> FloatArray:
@@ -58,7 +67,7 @@ class RowSpaceLoss:
     def scale(self) -> FloatArray:
         """One over the root of the Hessian's diagonal at the start, about."""
         probs = self.probabilities(np.zeros(self.n_parameters))
-        weights = probs * (1.0 - probs) / len(probs)
+        weights = probs * (1.0 - probs) / self.divisor
         curvature = (
             weights.T @ self.left**2 + 2.0 * self.off_diagonal,
             (weights * self.x**2).sum(axis=0) + 2.0 * self.diagonal,

@@ -40,12 +40,9 @@ class Neighbourhood:
     mean_probs: Any  # (n_nodes, n_classes) of the neighbours; uniform without neighbours
 
     def take(self, rows: Any) -> Neighbourhood:
-        """Return the neighbourhoods of some nodes."""
+        """Return what is known of some of the nodes."""
         return Neighbourhood(
-            self.predictions[rows],
-            self.entropy[rows],
-            self.covariates[rows],
-            self.mean_probs[rows],
+            self.predictions[rows], self.entropy[rows], self.covariates[rows], self.mean_probs[rows]
         )
 
 

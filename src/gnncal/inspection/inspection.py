@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
@@ -22,6 +23,7 @@ from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import GraphFacts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
+from gnncal.inspection.one_class import ClassFindings, measure_class
 from gnncal.inspection.selection import (
     SelectiveFindings,
     measure_selection,
@@ -30,7 +32,13 @@ from gnncal.inspection.selection import (
 )
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import UNCALIBRATED, Verdict, evidence_of, judge_method
+from gnncal.inspection.verdict import (
+    UNCALIBRATED,
+    Evidence,
+    Verdict,
+    evidence_of,
+    judge_method,
+)
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
@@ -52,6 +60,7 @@ class MethodFindings:
     sets: Mapping[str, SetOutcome]  # by the name of their score
     temperature: TemperatureProfile
     explanation: Explanation | None  # of the listed nodes
+    one_class: ClassFindings | None  # if a class is in view
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
 
@@ -67,6 +76,7 @@ class Inspection:
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: NodeView
+    positive: int | None  # the class in view
     surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
 
     @property
@@ -119,6 +129,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         subject.shown,
         np.searchsorted(drawn, listed),
         _view(subject, drawn, neighbourhood, support, before, runs),
+        subject.positive,
         surroundings,
     )
 
@@ -135,6 +146,7 @@ class _FittedMethod:
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
+    price: Price | None  # of keeping predictions
 
 
 def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
@@ -164,6 +176,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         temperature,
         seconds,
         tuple(notes),
+        price_of_keeping(calibrator, subject.labelled, probs),
     )
 
 
@@ -191,16 +204,30 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, evidence_of(before, after, gain)),
+        judge_method(name, _evidence(subject, before, after, gain, run.price)),
         bins_of(outcomes),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
         measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
         temperature_profile(run.calibrator, subject.record, probabilities=run.probs),
         None if temperature is None else explain(run.used, neighbourhood, temperature, listed),
+        measure_class(subject, run.probs, run.held_out_probs, run.held_out),
         run.seconds,
         run.notes,
     )
+
+
+def _evidence(
+    subject: Subject, before: Evaluation, after: Evaluation, gain: Comparison, price: Price | None
+) -> Evidence:
+    """Collect what a verdict rests on; a price is said with a free method of the report."""
+    if price is None:
+        return evidence_of(before, after, gain)
+    free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
+    instead = price.instead if price.instead in free else next(iter(free), price.instead)
+    sentence = f"{price.sentence(subject.class_names)} Use {instead}."
+    favours = price.given is not None
+    return evidence_of(before, after, gain, price=sentence, favours_a_class=favours)
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:

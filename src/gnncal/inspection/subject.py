@@ -11,7 +11,8 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
-from gnncal.calibrators.choice import DEFAULT_METHOD
+from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
+from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
@@ -19,8 +20,10 @@ from gnncal.core.checks import (
     check_class_names,
     check_labels,
     check_nodes,
+    check_positive,
     check_used_labels,
 )
+from gnncal.core.constraints import FLAG
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
@@ -48,6 +51,7 @@ class Subject:
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
+    positive: int | None = None  # the class that matters, if one does
 
     @property
     def logits(self) -> FloatArray:
@@ -122,9 +126,11 @@ def make_subject(
     train_nodes: Any = None,
     test_nodes: Any,
     methods: Methods = DEFAULT_METHODS,
+    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -148,23 +154,28 @@ def make_subject(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    if checked_graph is None and methods is DEFAULT_METHODS:
-        methods = METHODS_WITHOUT_GRAPH
+    # With one class in view its probability matters, not the boundary between the classes.
+    free = positive is not None and keep_predictions is None
+    if methods is DEFAULT_METHODS:
+        methods = _default_methods(checked_graph is not None, False if free else keep_predictions)
     chosen = _choose_methods(methods)
+    opens_with = _opens_with(chosen, keep_predictions, prefers_free=free)
     if checked_graph is None:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
+    class_names = class_names_of(graph) if class_names is None else class_names
     return Subject(
         record,
         all_labels,
         splits["nodes"],
         splits["train_nodes"],
         test,
-        chosen,
-        DEFAULT_METHOD if DEFAULT_METHOD in chosen else list(chosen)[-1],
-        _class_names(class_names_of(graph) if class_names is None else class_names, n_classes),
+        _with_a_free_one(chosen, has_graph=checked_graph is not None),
+        opens_with,
+        _class_names(class_names, n_classes),
         names,
         names.find(focus, n_nodes),
+        None if positive is None else check_positive(positive, n_classes, class_names),
     )
 
 
@@ -198,6 +209,41 @@ def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
             f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
         )
     return chosen
+
+
+def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
+    if has_graph:
+        return (*DEFAULT_METHODS, *((FREE_WITH_GRAPH,) if keep_predictions is False else ()))
+    return [
+        name
+        for name in METHODS_WITHOUT_GRAPH
+        if not keep_predictions or get_calibrator(name).preserves_predictions
+    ]
+
+
+def _opens_with(
+    methods: Mapping[str, Calibrator], keep_predictions: bool | None, *, prefers_free: bool
+) -> str:
+    """Return the method that a report opens with, after a check that it is what the user wants."""
+    names = list(methods)
+    if keep_predictions is not None:
+        FLAG.check("keep_predictions", keep_predictions)
+    if keep_predictions:
+        for method in methods.values():
+            check_answer(method, True)
+    if keep_predictions is False or prefers_free:
+        names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
+    if keep_predictions is False:
+        check_answer(methods[names[-1]], False)
+    return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+
+def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+    """Return the methods with one at least that may change predictions, to compare with."""
+    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
+    if name in methods or not all(each.preserves_predictions for each in methods.values()):
+        return methods
+    return {**methods, name: get_calibrator(name)}
 
 
 def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:

@@ -15,6 +15,7 @@ REMAINDER = (
     "The error is still {:.1f} points larger than chance explains; the groups of the report show "
     "where."
 )
+MISTAKE = "Do not use these probabilities"
 TOO_FEW = "Too few test nodes to tell"
 UNSEEN = (
     "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
@@ -49,9 +50,18 @@ class Evidence:
     changed: float  # share of the predictions
     accuracy_before: float
     accuracy_after: float
+    price: str | None = None  # what keeping predictions costs and what to do, where it is much
+    favours_a_class: bool = False  # it is given clearly more probability than there is of it
 
 
-def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evidence:
+def evidence_of(
+    before: Evaluation,
+    after: Evaluation,
+    gain: Comparison,
+    *,
+    price: str | None = None,
+    favours_a_class: bool = False,
+) -> Evidence:
     """Collect what two evaluations of the same nodes and their comparison say."""
     return Evidence(
         before.ece.value,
@@ -63,6 +73,8 @@ def evidence_of(before: Evaluation, after: Evaluation, gain: Comparison) -> Evid
         gain.prediction_change_rate,
         before.accuracy,
         after.accuracy,
+        price,
+        favours_a_class,
     )
 
 
@@ -72,6 +84,8 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
     The paired interval of the log loss decides between better and worse. The ECE, compared with
     what perfect calibration would show on the same nodes, decides whether a method is honest. If
     perfect calibration would show a large error, this cannot be decided, and the verdict says so.
+    Where keeping predictions costs much and a class is favoured or the ECE is not honest, that is
+    the verdict; where they are honest, the price is only said.
     """
     excess = max(evidence.ece_after - evidence.floor, 0.0)
     honest = not evidence.beyond_chance or excess < NEGLIGIBLE
@@ -84,7 +98,9 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
         f"would show {_percent(evidence.floor)}) and the log loss changes by "
         f"{evidence.nll.mean:+.3f} nats [{evidence.nll.low:+.3f}, {evidence.nll.high:+.3f}]"
     )
-    changed = _changes(evidence)
+    changed = " ".join(filter(None, [_changes(evidence), evidence.price]))
+    if evidence.price is not None and (evidence.favours_a_class or not honest):
+        return Verdict("bad", MISTAKE, f"{moved}. {changed}")
     if worse:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
@@ -112,6 +128,8 @@ def _judge_model(evidence: Evidence, honest: bool) -> Verdict:
         f"The model as it is has an expected calibration error of {_percent(evidence.ece_after)}; "
         f"perfect calibration would show {_percent(evidence.floor)}."
     )
+    if evidence.price is not None and evidence.favours_a_class:
+        return Verdict("bad", MISTAKE, f"{error} {evidence.price}")
     if honest and evidence.floor > FAINT:
         return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(evidence.floor))}")
     if honest:

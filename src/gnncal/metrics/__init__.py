@@ -7,6 +7,7 @@ from gnncal.metrics.calibration import (
     maximum_calibration_error,
     smooth_calibration_error,
 )
+from gnncal.metrics.error_detection import error_aupr, error_auroc
 from gnncal.metrics.floor import NoiseFloor, calibration_floor, degree_floor
 from gnncal.metrics.groups import (
     GroupCells,
@@ -16,7 +17,20 @@ from gnncal.metrics.groups import (
     grouped_calibration_error,
 )
 from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.positive import (
+    positive_bins,
+    positive_brier_score,
+    positive_calibration_error,
+    positive_floor,
+)
 from gnncal.metrics.proportions import clopper_pearson
+from gnncal.metrics.retrieval import (
+    average_precision,
+    positive_auroc,
+    precision_among_top,
+    recall_among_top,
+    recall_at_precision,
+)
 from gnncal.metrics.risk_coverage import (
     RiskCoverage,
     aurc,
@@ -45,6 +59,7 @@ __all__ = [
     "RiskCoverage",
     "accuracy",
     "aurc",
+    "average_precision",
     "brier_score",
     "calibration_by_group",
     "calibration_floor",
@@ -53,13 +68,23 @@ __all__ = [
     "degree_blocks",
     "degree_ece",
     "degree_floor",
+    "error_aupr",
+    "error_auroc",
     "estimate_calibration_error",
     "expected_calibration_error",
     "grouped_calibration_error",
     "maximum_calibration_error",
     "measure",
     "negative_log_likelihood",
+    "positive_auroc",
+    "positive_bins",
+    "positive_brier_score",
+    "positive_calibration_error",
+    "positive_floor",
+    "precision_among_top",
     "prediction_change_rate",
+    "recall_among_top",
+    "recall_at_precision",
     "reliability_bins",
     "risk_coverage_curve",
     "selective_accuracy",

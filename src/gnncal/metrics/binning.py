@@ -226,9 +226,15 @@ def bins_of(
     outcomes: Outcomes, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> ReliabilityBins:
     """Sort outcomes into bins of confidence."""
-    edges = bin_edges(outcomes.confidence, n_bins, strategy)
-    cell = bin_index(outcomes.confidence, edges)
-    cells = fill_cells(outcomes.confidence, outcomes.correct, cell, len(edges) - 1)
+    return reliability_of(outcomes.confidence, outcomes.correct, n_bins, strategy)
+
+
+def reliability_of(
+    confidence: FloatArray, correct: FloatArray, n_bins: int, strategy: Strategy
+) -> ReliabilityBins:
+    """Sort nodes into bins of a probability (n,), beside what came true (n,), 1.0 or 0.0."""
+    edges = bin_edges(confidence, n_bins, strategy)
+    cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
     return ReliabilityBins(
         cells.count, cells.confidence, cells.accuracy, lower=edges[:-1], upper=edges[1:]
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_class_names, check_positive, class_label
 from gnncal.core.errors import InputError, shown
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
 from gnncal.metrics.outcomes import Outcomes
@@ -18,6 +19,7 @@ from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
 NAN = float("nan")
 IF_CALIBRATED = "  if perfectly calibrated"
+LONGEST_NAME = 24  # characters of a class's name that a table shows
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,11 +36,16 @@ class Evaluation(Tabular):
     ece : CalibrationEstimate
         The ECE with its interval, noise floor and p-value.
     values : mapping of str to float or None
-        Metrics by name; None for metrics by degree without degrees.
+        Metrics by name; None for metrics by degree without degrees, and where the nodes do not
+        define one. Metrics of one class are there if a class is in view.
     floors : mapping of str to float
         What perfect calibration would show, by the metric's name.
     added : tuple of Metric
         The metrics that were passed to :func:`gnncal.evaluate`.
+    positive : int or None
+        Number of the class in view.
+    class_names : list of str or None
+        A name for each class.
 
     """
 
@@ -47,6 +54,8 @@ class Evaluation(Tabular):
     values: Mapping[str, float | None]
     floors: Mapping[str, float]
     added: tuple[Metric, ...] = ()
+    positive: int | None = None
+    class_names: list[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, "values", name)
@@ -60,11 +69,14 @@ class Evaluation(Tabular):
         Returns
         -------
         dict
-            Values, floors, and the ECE with its interval.
+            Values, floors, and the ECE with its interval; ``positive`` says which class is in
+            view, if one is.
 
         """
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
-        return {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
+        numbers = {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
+        view = class_in_view(self.positive, self.class_names)
+        return numbers if view is None else {**numbers, "positive": view}
 
     def _tables(self) -> Sequence[Table]:
         return [evaluation_table({"value": self})]
@@ -101,11 +113,17 @@ class Comparison(Tabular):
         Differences by the metric's name.
     prediction_change_rate : float
         Share of nodes whose predicted class has changed.
+    positive : int or None
+        Number of the class in view.
+    class_names : list of str or None
+        A name for each class.
 
     """
 
     differences: Mapping[str, Difference]
     prediction_change_rate: float
+    positive: int | None = None
+    class_names: list[str] | None = None
 
     def __getattr__(self, name: str) -> Difference:
         return _entry(self, "differences", name)
@@ -127,7 +145,7 @@ class Comparison(Tabular):
 
     def _tables(self) -> Sequence[Table]:
         rows = [
-            [text(name, METRICS[name].heading), *(Cell(v, f"{v:+.4f}") for v in asdict(d).values())]
+            [text(name, self._heading(name)), *(Cell(v, f"{v:+.4f}") for v in asdict(d).values())]
             for name, d in self.differences.items()
         ]
         rate = self.prediction_change_rate
@@ -135,6 +153,12 @@ class Comparison(Tabular):
         rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), number(NAN, 0), number(NAN, 0)])
         title = "after - before, with paired 95 % intervals"
         return [Table(title, ("metric", "mean", "low", "high"), rows)]
+
+    def _heading(self, name: str) -> str:
+        metric = METRICS[name]
+        if self.positive is None or not metric.needs_positive:
+            return metric.heading
+        return f"{shown_class(self.positive, self.class_names)}: {metric.heading}"
 
 
 def evaluate(
@@ -144,6 +168,8 @@ def evaluate(
     in_degree: Any = None,
     random_state: int = 0,
     metrics: Sequence[Metric] = (),
+    positive: int | str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Evaluation:
     """Compute every metric of some probabilities on labelled nodes.
 
@@ -159,6 +185,11 @@ def evaluate(
         Seed of the resampling behind the interval and the p-value of the ECE.
     metrics : sequence of gnncal.extend.Metric, default=()
         Metrics of your own, to be computed beside gnncal's.
+    positive : int or str, optional
+        The class that matters, by its number or its name. Its metrics say whether its probability
+        is honest and whether it finds the nodes of this class.
+    class_names : sequence of str, optional
+        A name for each class.
 
     Returns
     -------
@@ -178,17 +209,32 @@ def evaluate(
     >>> evaluation.accuracy, round(evaluation.ece.value, 2), round(evaluation.nll, 2)
     (0.75, 0.3, 0.4)
 
+    One class that matters:
+
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]
+    >>> found = evaluate([0, 0, 0, 1], probs, positive="fraud", class_names=["fine", "fraud"])
+    >>> round(found.positive_mean, 2), found.positive_rate, found.average_precision
+    (0.35, 0.25, 1.0)
+
     """
     added = _check_metrics(metrics)
-    return evaluation_of(Outcomes(labels, probs, in_degree), random_state=random_state, added=added)
+    outcomes = Outcomes(labels, probs, in_degree)
+    names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+    return evaluation_of(outcomes, random_state=random_state, added=added, class_names=names)
 
 
 def evaluation_of(
-    outcomes: Outcomes, *, random_state: int = 0, added: tuple[Metric, ...] = ()
+    outcomes: Outcomes,
+    *,
+    random_state: int = 0,
+    added: tuple[Metric, ...] = (),
+    class_names: list[str] | None = None,
 ) -> Evaluation:
     """:func:`evaluate` of checked outcomes."""
     ece = estimate_of(outcomes, random_state)
     known = METRICS | {metric.name: metric for metric in added}
+    if outcomes.positive is None:
+        known = {name: metric for name, metric in known.items() if not metric.needs_positive}
     others = {name: metric for name, metric in known.items() if name != "ece"}
     values = {name: metric.of(outcomes) for name, metric in others.items()}
     values = {name: ece.value if name == "ece" else values[name] for name in known}
@@ -197,11 +243,12 @@ def evaluation_of(
         for name, metric in others.items()
         if metric.floor is not None and (floor := metric.floor_of(outcomes)) is not None
     }
-    return Evaluation(ece.n_nodes, ece, values, {"ece": ece.floor, **floors}, added)
+    floors = {"ece": ece.floor, **floors}
+    return Evaluation(ece.n_nodes, ece, values, floors, added, outcomes.positive, class_names)
 
 
 def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    taken = {"n_nodes", *METRICS}
+    taken = {"n_nodes", "positive", "class_names", *METRICS}
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise InputError(f"metrics has {shown(metric)}; expected gnncal.extend.Metric objects.")
@@ -214,7 +261,14 @@ def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(metrics)
 
 
-def compare(labels: Any, before: Any, after: Any) -> Comparison:
+def compare(
+    labels: Any,
+    before: Any,
+    after: Any,
+    *,
+    positive: int | str | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Comparison:
     """Say whether some probabilities are better than others on the same nodes.
 
     The comparison is paired: each node is compared with itself.
@@ -227,6 +281,10 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
         Probabilities before calibration.
     after : array_like of shape (n_nodes, n_classes)
         Probabilities after calibration.
+    positive : int or str, optional
+        The class that matters, by its number or its name. Its Brier score is then compared too.
+    class_names : sequence of str, optional
+        A name for each class.
 
     Returns
     -------
@@ -247,17 +305,20 @@ def compare(labels: Any, before: Any, after: Any) -> Comparison:
     (-0.49, 0.0)
 
     """
-
     first, second = Outcomes(labels, before), Outcomes(labels, after)
     if first.probs.shape != second.probs.shape:
         raise InputError(
             f"before has shape {first.probs.shape} and after {second.probs.shape}; expected the "
             "same rows, at least one, and the same columns."
         )
-    return comparison_of(first, second)
+    names, first.positive = check_view(positive, first.probs.shape[1], class_names)
+    second.positive = first.positive
+    return comparison_of(first, second, class_names=names)
 
 
-def comparison_of(before: Outcomes, after: Outcomes) -> Comparison:
+def comparison_of(
+    before: Outcomes, after: Outcomes, *, class_names: list[str] | None = None
+) -> Comparison:
     """:func:`compare` of checked outcomes on the same nodes."""
 
     def difference(score: Callable[[Outcomes], FloatArray]) -> Difference:
@@ -267,28 +328,55 @@ def comparison_of(before: Outcomes, after: Outcomes) -> Comparison:
         return Difference(mean, mean - margin, mean + margin)
 
     return Comparison(
-        {n: difference(m.per_node) for n, m in METRICS.items() if m.per_node is not None},
+        {
+            name: difference(metric.per_node)
+            for name, metric in METRICS.items()
+            if metric.per_node is not None and metric.has_all_of(before)
+        },
         float((before.predictions != after.predictions).mean()),
+        before.positive,
+        class_names,
     )
 
 
 def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
-    """Return every metric as a row, and a column for each evaluation of the same nodes."""
+    """Return every metric as a row, and a column for each evaluation of the same nodes.
+
+    The metrics of the class in view come last, under its name.
+    """
     evaluations = list(sides.values())
+    first = evaluations[0]
+    known = METRICS | {metric.name: metric for metric in first.added}
+    present = [metric for name, metric in known.items() if name in first.values]
     rows: list[list[Cell]] = []
-    added = {metric.name: metric for metric in evaluations[0].added}
-    for name, metric in (METRICS | added).items():
-        values = [evaluation.values[name] for evaluation in evaluations]
-        cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
-        rows.append([text(name, metric.heading), *cells])
-        if name == "ece":
-            rows += _ece_rows([evaluation.ece for evaluation in evaluations])
-        elif any(name in evaluation.floors for evaluation in evaluations):
-            floors = [evaluation.floors[name] for evaluation in evaluations]
-            cells = [Cell(floor, metric.shown(floor)) for floor in floors]
-            rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
-    title = f"{evaluations[0].n_nodes:,} test nodes"
-    return Table(title, ("metric", *sides), rows)
+    for metric in (metric for metric in present if not metric.needs_positive):
+        rows += _metric_rows(metric, evaluations)
+    if first.positive is not None:
+        rows.append([text("positive", _class_heading(first))])
+        for metric in (metric for metric in present if metric.needs_positive):
+            rows += _metric_rows(metric, evaluations)
+    return Table(f"{first.n_nodes:,} test nodes", ("metric", *sides), rows)
+
+
+def _class_heading(evaluation: Evaluation) -> str:
+    assert evaluation.positive is not None
+    n_positive = round(evaluation.positive_rate * evaluation.n_nodes)
+    label = shown_class(evaluation.positive, evaluation.class_names)
+    return f"{label}: {n_positive:,} of {evaluation.n_nodes:,} test nodes"
+
+
+def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list[Cell]]:
+    name = metric.name
+    values = [evaluation.values[name] for evaluation in evaluations]
+    cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
+    rows = [[text(name, metric.heading), *cells]]
+    if name == "ece":
+        rows += _ece_rows([evaluation.ece for evaluation in evaluations])
+    elif any(name in evaluation.floors for evaluation in evaluations):
+        floors = [evaluation.floors[name] for evaluation in evaluations]
+        cells = [Cell(floor, metric.shown(floor)) for floor in floors]
+        rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
+    return rows
 
 
 def _ece_rows(estimates: Sequence[CalibrationEstimate]) -> list[list[Cell]]:
@@ -313,5 +401,29 @@ def _entry(record: object, field: str, name: str) -> Any:
     entries = record.__dict__.get(field, {})
     if name not in entries:
         known = ", ".join(entries)
-        raise AttributeError(f"{type(record).__name__} has no metric {name!r}; it has {known}.")
+        raise AttributeError(
+            f"{type(record).__name__} has no metric {name!r}; it has {known}."
+            + (" Pass positive to have it." if name in METRICS else "")
+        )
     return entries[name]
+
+
+def check_view(
+    positive: Any, n_classes: int, class_names: Any
+) -> tuple[list[str] | None, int | None]:
+    """Return the names of the classes, and the number of the class in view, each if given."""
+    names = check_class_names(class_names, n_classes)
+    return names, None if positive is None else check_positive(positive, n_classes, names)
+
+
+def class_in_view(positive: int | None, class_names: Sequence[str] | None) -> dict[str, Any] | None:
+    """Return the class in view as plain data for JSON: its number, and its name if it has one."""
+    if positive is None:
+        return None
+    return {"class": positive, "name": None if class_names is None else class_names[positive]}
+
+
+def shown_class(positive: int, class_names: Sequence[str] | None) -> str:
+    """Return what tables call a class: its name, cut where it is long, or ``class 1``."""
+    label = class_label(positive, class_names)
+    return label if len(label) <= LONGEST_NAME else f"{label[: LONGEST_NAME - 3]}..."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_probs
@@ -23,6 +24,7 @@ LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviat
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
 NODES_PER_BLOCK = 1 << 14
 TURN = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0  # (65,)
+ROUNDING = 1e-12  # of a probability
 FINE_CELLS = 1024  # of a bin: nodes that share one may take their mean confidence, see Hits
 
 
@@ -93,12 +95,12 @@ def calibration_floor(
     confidence = check_probs(probs).max(axis=1).astype(np.float64)
     if groups is not None:
         return floor_of_cells(confidence, check_groups(groups, len(confidence))[1])
-    return _floor_of_bins(confidence, n_bins, strategy)
+    return floor_of_bins(confidence, n_bins, strategy)
 
 
 def floor_of(outcomes: Outcomes) -> NoiseFloor:
     """:func:`calibration_floor` of checked outcomes."""
-    return _floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
+    return floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
 
 
 def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
@@ -107,7 +109,8 @@ def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
     return floor_of_cells(outcomes.confidence, blocks)
 
 
-def _floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
+def floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
+    """Return the noise floor of the error over bins of these confidences."""
     confidence = np.minimum(confidence, 1.0)
     edges = bin_edges(confidence, n_bins, strategy)
     return floor_of_cells(confidence, bin_index(confidence, edges))
@@ -117,6 +120,21 @@ def floor_of_cells(confidence: FloatArray, cell: IntArray) -> NoiseFloor:
     """Return the noise floor of an error over these cells."""
     parts = np.split(confidence[np.argsort(cell, kind="stable")], np.cumsum(np.bincount(cell))[:-1])
     return floor_of_hits([Hits.of(np.minimum(part, 1.0)) for part in parts], len(cell))
+
+
+def calibrated_range(
+    confidence: FloatArray, edges: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return which share of hits perfect calibration would show in each bin, with this probability.
+
+    Lower and upper ends, both (n_bins,); NaN where a bin is empty.
+    """
+    cell = bin_index(confidence, edges)
+    ends = np.full((len(edges) - 1, 2), np.nan)
+    for i in np.unique(cell):
+        part = confidence[cell == i]
+        ends[i] = np.clip(np.divide(Hits.of(part).interval(level), len(part)), 0.0, 1.0)
+    return ends[:, 0], ends[:, 1]
 
 
 def degree_floor(probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> NoiseFloor:
@@ -169,8 +187,29 @@ class Hits:
         """Mean absolute deviation of the number of hits from its mean."""
         if self.variance >= LARGE_VARIANCE:
             return float(np.sqrt(2.0 * self.variance / np.pi))
+        sums, chance = self._distribution()
+        return float(np.abs(sums - self.mean) @ chance)
+
+    @property
+    def mean(self) -> float:
+        """Expected number of hits."""
+        return float(self.chance.sum() if self.count is None else self.count @ self.chance)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return numbers of hits that hold the true one with this probability, both tails alike."""
+        tail = 0.5 * (1.0 - level)
+        if self.variance >= LARGE_VARIANCE:
+            half = float(ndtri(1.0 - tail)) * np.sqrt(self.variance)
+            return self.mean - half, self.mean + half
+        sums, chance = self._distribution()
+        below = np.cumsum(chance)
+        low, high = np.searchsorted(below, [tail + ROUNDING, 1.0 - tail - ROUNDING])
+        return float(sums[low]), float(sums[high])
+
+    def _distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return possible numbers of hits, rising, and the probability of each."""
         if self.variance == 0.0:
-            return 0.0
+            return np.array([self.mean]), np.ones(1)
         transform = np.ones(len(TURN), dtype=np.complex128)  # of the distribution of the sum
         for start in range(0, len(self.chance), NODES_PER_BLOCK):
             block = slice(start, start + NODES_PER_BLOCK)
@@ -178,10 +217,9 @@ class Hits:
             if self.count is not None:
                 factor = factor ** self.count[block, None]
             transform *= np.prod(factor, axis=0)
-        mean = float(self.chance.sum() if self.count is None else self.count @ self.chance)
         distribution = np.fft.irfft(transform, N_FREQUENCIES)  # of the sum, modulo N_FREQUENCIES
-        sums = round(mean) + np.arange(N_FREQUENCIES) - N_FREQUENCIES // 2
-        return float(np.abs(sums - mean) @ distribution[sums % N_FREQUENCIES])
+        sums = round(self.mean) + np.arange(N_FREQUENCIES) - N_FREQUENCIES // 2
+        return sums.astype(np.float64), distribution[sums % N_FREQUENCIES]
 
 
 def floor_of_hits(cells: Sequence[Hits], n_nodes: float) -> NoiseFloor:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_probs, check_used_labels
+from gnncal.core.checks import check_labels, check_positive, check_probs, check_used_labels
+from gnncal.core.errors import InputError
 
 Result = TypeVar("Result")
 
@@ -27,6 +28,8 @@ class Outcomes:
         Probabilities; rows sum to one.
     in_degree : array_like of shape (n_nodes,), optional
         In-degree of each node, for the metrics by degree.
+    positive : int, optional
+        Number of the class that is in view, for the metrics of one class.
     is_checked : bool, default=False
         Whether labels and probabilities were checked before.
 
@@ -40,12 +43,21 @@ class Outcomes:
     """
 
     def __init__(
-        self, labels: Any, probs: Any, in_degree: Any = None, *, is_checked: bool = False
+        self,
+        labels: Any,
+        probs: Any,
+        in_degree: Any = None,
+        *,
+        positive: int | None = None,
+        is_checked: bool = False,
     ) -> None:
         self.labels: IntArray
         self.probs: FloatArray
         self.labels, self.probs = (labels, probs) if is_checked else check_outcomes(labels, probs)
         self.in_degree = in_degree
+        self.positive = positive
+        if positive is not None and not is_checked:
+            self.positive = check_positive(positive, self.probs.shape[1], None)
         self._results: dict[Callable[[Outcomes], Any], Any] = {}
 
     def once(self, function: Callable[[Outcomes], Result]) -> Result:
@@ -81,6 +93,22 @@ class Outcomes:
     def correct(self) -> FloatArray:
         """1.0 where the most probable class is the label, else 0.0; shape (n_nodes,)."""
         return (self.predictions == self.labels).astype(np.float64)
+
+    @cached_property
+    def positive_probability(self) -> FloatArray:
+        """Probability of the class in view in float64, shape (n_nodes,)."""
+        return np.minimum(self.probs[:, self._view].astype(np.float64), 1.0)
+
+    @cached_property
+    def is_positive(self) -> FloatArray:
+        """1.0 where the label is the class in view, else 0.0; shape (n_nodes,)."""
+        return (self.labels == self._view).astype(np.float64)
+
+    @property
+    def _view(self) -> int:
+        if self.positive is None:
+            raise InputError("no class is in view; pass the number of one as positive.")
+        return self.positive
 
 
 def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:

@@ -17,6 +17,7 @@ from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.proportions import clopper_pearson
+from gnncal.metrics.ranking import Ranking
 
 
 @dataclass(frozen=True)
@@ -132,14 +133,19 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
 
 def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
     """Return the curve from each node's confidence and whether it is right, both (n_nodes,)."""
-    n = len(confidence)
-    values, block = np.unique(-confidence, return_inverse=True)
-    size = np.bincount(block, minlength=len(values))
-    mistakes = np.bincount(block, weights=1.0 - correct, minlength=len(values))
-    ends = np.concatenate([[0], np.cumsum(size)])
-    totals = np.concatenate([[0.0], np.cumsum(mistakes)])
+    return _curve(Ranking.of(confidence, 1.0 - correct))
+
+
+def _curve(mistakes: Ranking) -> RiskCoverage:
+    """Return the curve of nodes that are ranked by confidence, with the mistakes as hits."""
+    n = int(mistakes.size.sum())
     kept = np.arange(1, n + 1)
-    return RiskCoverage(kept / n, np.interp(kept, ends, totals) / kept, n)
+    return RiskCoverage(kept / n, mistakes.hits_among(kept) / kept, n)
+
+
+def ranking_of(outcomes: Outcomes) -> Ranking:
+    """Return the nodes in the order of their confidence; hits are the mistakes."""
+    return Ranking.of(outcomes.confidence, 1.0 - outcomes.correct)
 
 
 def aurc(labels: Any, probs: Any) -> float:
@@ -174,7 +180,7 @@ def aurc(labels: Any, probs: Any) -> float:
 
 def aurc_of(outcomes: Outcomes) -> float:
     """:func:`aurc` of checked outcomes."""
-    return float(curve_of(outcomes.confidence, outcomes.correct).risk.mean())
+    return float(_curve(outcomes.once(ranking_of)).risk.mean())
 
 
 def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
@@ -218,6 +224,6 @@ def selective_accuracy_of(
 ) -> FloatArray:
     """:func:`selective_accuracy` of checked outcomes."""
     wanted = np.asarray(coverages, dtype=np.float64)
-    risk = curve_of(outcomes.confidence, outcomes.correct).risk
+    risk = _curve(outcomes.once(ranking_of)).risk
     kept = np.ceil(wanted * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
     return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]

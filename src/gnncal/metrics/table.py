@@ -7,14 +7,32 @@ from this file, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gnncal.core.arrays import FloatArray
 from gnncal.metrics.calibration import classwise_error_of, ece_of, mce_of, smooth_error_of
+from gnncal.metrics.error_detection import error_aupr_of, error_auroc_of
 from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of
 from gnncal.metrics.groups import degree_ece_of
 from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.positive import (
+    positive_brier_of,
+    positive_error_of,
+    positive_floor_of,
+    positive_mean_of,
+    positive_rate_of,
+    positive_squared_errors,
+)
+from gnncal.metrics.retrieval import (
+    PRECISION,
+    TOP,
+    average_precision_of,
+    positive_auroc_of,
+    precision_among_top_of,
+    recall_among_top_of,
+    recall_at_precision_of,
+)
 from gnncal.metrics.risk_coverage import aurc_of
 from gnncal.metrics.scoring import accuracy_of, brier_of, log_losses, nll_of, squared_errors
 
@@ -33,15 +51,18 @@ class Metric:
         Name in tables.
     function : callable
         Computes it from :class:`Outcomes`: labels, probabilities and, if ``needs_degree``,
-        in-degrees that are checked already.
+        in-degrees that are checked already. It returns None where these nodes do not define it,
+        as the recall of a class that no node has.
     decimals : int
         Number of decimals that are shown.
     unit : {"", "%"}, default=""
         ``"%"`` marks a share, which is shown times 100.
-    better : {"lower", "higher"}, default="lower"
-        Which direction is better.
+    better : {"lower", "higher", "neither"}, default="lower"
+        Which direction is better; ``"neither"`` for a fact about the nodes.
     needs_degree : bool, default=False
         Whether it needs the in-degrees of the nodes.
+    needs_positive : bool, default=False
+        Whether it is about one class, which must then be in view (``positive``).
     floor : callable, optional
         Computes the noise floor from the same.
     per_node : callable, optional
@@ -67,11 +88,12 @@ class Metric:
 
     name: str
     title: str
-    function: Callable[[Outcomes], float]
+    function: Callable[[Outcomes], float | None]
     decimals: int
     unit: Literal["", "%"] = ""
-    better: Literal["lower", "higher"] = "lower"
+    better: Literal["lower", "higher", "neither"] = "lower"
     needs_degree: bool = False
+    needs_positive: bool = False
     floor: Callable[[Outcomes], NoiseFloor] | None = None
     per_node: Callable[[Outcomes], FloatArray] | None = None
 
@@ -108,7 +130,9 @@ class Metric:
             return "-"
         return f"{self.scale * value:.{self.decimals}f}"
 
-    def measure(self, labels: Any, probs: Any, in_degree: Any = None) -> float | None:
+    def measure(
+        self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
+    ) -> float | None:
         """Return the metric of some probabilities.
 
         Parameters
@@ -119,14 +143,16 @@ class Metric:
             Probabilities; rows sum to one.
         in_degree : array_like of shape (n_nodes,), optional
             In-degree of each node.
+        positive : int, optional
+            Number of the class in view.
 
         Returns
         -------
         float or None
-            The value; None if the metric needs degrees and there are none.
+            The value; None if the metric needs what is not given, or these nodes do not define it.
 
         """
-        return self.of(Outcomes(labels, probs, in_degree))
+        return self.of(Outcomes(labels, probs, in_degree, positive=positive))
 
     def of(self, outcomes: Outcomes) -> float | None:
         """Return the metric of outcomes.
@@ -134,17 +160,15 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Labels, probabilities and perhaps in-degrees of some nodes.
+            Labels, probabilities and perhaps in-degrees and a class in view.
 
         Returns
         -------
         float or None
-            The value; None if the metric needs degrees and there are none.
+            The value; None if the metric needs what is not given, or these nodes do not define it.
 
         """
-        if self.needs_degree and outcomes.in_degree is None:
-            return None
-        return self.function(outcomes)
+        return self.function(outcomes) if self.has_all_of(outcomes) else None
 
     def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
         """Return what the metric would be under perfect calibration.
@@ -152,17 +176,34 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Probabilities and perhaps in-degrees of some nodes.
+            Probabilities and perhaps in-degrees and a class in view.
 
         Returns
         -------
         NoiseFloor or None
-            The floor; None if it is not defined, or degrees are missing.
+            The floor; None if it is not defined, or what it needs is missing.
 
         """
-        if self.floor is None or (self.needs_degree and outcomes.in_degree is None):
+        if self.floor is None or not self.has_all_of(outcomes):
             return None
         return self.floor(outcomes)
+
+    def has_all_of(self, outcomes: Outcomes) -> bool:
+        """Tell whether outcomes have the in-degrees and the class in view that the metric needs.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Labels, probabilities and perhaps more.
+
+        Returns
+        -------
+        bool
+            Whether the metric can be computed.
+
+        """
+        has_degree = outcomes.in_degree is not None or not self.needs_degree
+        return has_degree and (outcomes.positive is not None or not self.needs_positive)
 
 
 METRICS: dict[str, Metric] = {
@@ -185,11 +226,65 @@ METRICS: dict[str, Metric] = {
         Metric("nll", "NLL", nll_of, 4, per_node=log_losses),
         Metric("brier", "Brier score", brier_of, 4, per_node=squared_errors),
         Metric("aurc", "AURC", aurc_of, 2, "%"),
+        Metric("error_auroc", "AUROC of mistakes", error_auroc_of, 2, "%", better="higher"),
+        Metric("error_aupr", "AUPR of mistakes", error_aupr_of, 2, "%", better="higher"),
+        *(
+            replace(metric, needs_positive=True)
+            for metric in (
+                Metric("positive_mean", "mean P", positive_mean_of, 2, "%", "neither"),
+                Metric("positive_rate", "rate", positive_rate_of, 2, "%", "neither"),
+                Metric(
+                    "positive_ece", "ECE of P", positive_error_of, 2, "%", floor=positive_floor_of
+                ),
+                Metric(
+                    "positive_brier",
+                    "Brier score of P",
+                    positive_brier_of,
+                    4,
+                    per_node=positive_squared_errors,
+                ),
+                Metric("positive_auroc", "AUROC", positive_auroc_of, 2, "%", "higher"),
+                Metric(
+                    "average_precision",
+                    "average precision",
+                    average_precision_of,
+                    2,
+                    "%",
+                    "higher",
+                ),
+                Metric(
+                    "precision_among_top",
+                    f"precision among the top {TOP}",
+                    precision_among_top_of,
+                    2,
+                    "%",
+                    "higher",
+                ),
+                Metric(
+                    "recall_among_top",
+                    f"recall among the top {TOP}",
+                    recall_among_top_of,
+                    2,
+                    "%",
+                    "higher",
+                ),
+                Metric(
+                    "recall_at_precision",
+                    f"recall at {100 * PRECISION:.0f} % precision",
+                    recall_at_precision_of,
+                    2,
+                    "%",
+                    "higher",
+                ),
+            )
+        ),
     )
 }
 
 
-def measure(labels: Any, probs: Any, *, in_degree: Any = None) -> dict[str, float]:
+def measure(
+    labels: Any, probs: Any, *, in_degree: Any = None, positive: int | None = None
+) -> dict[str, float]:
     """Return every metric and every noise floor by name, as plain numbers.
 
     A floor is named like its metric with ``_floor`` appended, and its standard deviation with
@@ -203,11 +298,13 @@ def measure(labels: Any, probs: Any, *, in_degree: Any = None) -> dict[str, floa
         Probabilities; rows sum to one.
     in_degree : array_like of shape (n_nodes,), optional
         In-degree of each node. Without it, metrics by degree are left out.
+    positive : int, optional
+        Number of the class in view. Without it, metrics of one class are left out.
 
     Returns
     -------
     dict of str to float
-        Values by name.
+        Values by name, of the metrics that these nodes define.
 
     Examples
     --------
@@ -217,7 +314,7 @@ def measure(labels: Any, probs: Any, *, in_degree: Any = None) -> dict[str, floa
     (0.75, 0.15, 0.13)
 
     """
-    return measures_of(Outcomes(labels, probs, in_degree))
+    return measures_of(Outcomes(labels, probs, in_degree, positive=positive))
 
 
 def measures_of(outcomes: Outcomes) -> dict[str, float]:

@@ -106,7 +106,7 @@ def calibrate(
     """
     require("ibis", extra="scale", purpose="calibrating at scale")
     chosen = _calibrator(method, calibrator)
-    how = method_for(chosen)
+    scale_method = method_for(chosen)
     sources = find_tables(str(nodes), str(edges), engine)
     with _result(str(out), engine, inputs=(str(nodes), str(edges))) as work:
         (work / "temp").mkdir()
@@ -114,7 +114,7 @@ def calibrate(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
         )
         try:
-            run = Run(opened, how, progress or Silent(), skip_bad)
+            run = Run(opened, scale_method, progress or Silent(), skip_bad)
             run.read(*sources, fits=calibrator is None)
             run.describe()
             if calibrator is None:

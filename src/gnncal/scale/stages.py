@@ -37,9 +37,9 @@ class Run:
     """The tables of one run, stage by stage."""
 
     def __init__(
-        self, engine: Engine, how: ScaleMethod[Any], progress: Progress, skip_bad: bool
+        self, engine: Engine, method: ScaleMethod[Any], progress: Progress, skip_bad: bool
     ) -> None:
-        self.engine, self.how, self.progress, self.skip_bad = engine, how, progress, skip_bad
+        self.engine, self.method, self.progress, self.skip_bad = engine, method, progress, skip_bad
         self.bad: list[BadRows] = []
         self.notes: list[str] = []
         self.is_undirected: bool | None = None
@@ -72,7 +72,7 @@ class Run:
         """Pass over the edges, and refuse or report edges whose end is not a node."""
         with self.progress.stage("joining the edges", self.engine):
             self.n_nodes = int(self._one(self.nodes, n=self.nodes.count())["n"])
-            found = self.engine.keep("described", self.how.describe(self))
+            found = self.engine.keep("described", self.method.describe(self))
             # Logits are kept once; what a pass found stands in a table beside them.
             self.table = self.nodes.join(found, "id")
             self.n_edges = int(self._one(found, n=found["in_degree"].sum())["n"] or 0)
@@ -87,8 +87,8 @@ class Run:
         """Fetch the calibration rows and fit as in memory."""
         with self.progress.stage("fitting", self.engine):
             zs = names("z", self.n_classes)
-            rows = self.how.calibration_rows(self.table.filter(self.table["split"] == "val"))
-            columns = dict.fromkeys(["id", "label", *zs, *self.how.covariates])
+            rows = self.method.calibration_rows(self.table.filter(self.table["split"] == "val"))
+            columns = dict.fromkeys(["id", "label", *zs, *self.method.covariates])
             fetched = self.engine.fetch(rows.select(*columns).order_by("id"))
             if fetched.num_rows == 0:
                 raise InputError(
@@ -104,24 +104,24 @@ class Run:
                 warnings.simplefilter("always")
                 labels = values["label"].astype(np.int64)
                 nodes = Nodes(logits).with_labels(labels, nodes=np.arange(len(labels)))
-                self.how.calibrator.fit(self.how.with_neighbourhoods(nodes, values))
+                self.method.calibrator.fit(self.method.with_neighbourhoods(nodes, values))
             self.notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def scale(self) -> None:
         """Calibrate every node; the same pass gives the terms of the metrics."""
         with self.progress.stage("scaling the logits", self.engine):
-            temperatures = self.how.temperatures(self.table)
+            temperatures = self.method.temperatures(self.table)
             table = self.table.mutate(**temperatures)
             further = tuple(name for name in temperatures if name != "temperature")
             outcome = scaled(table, self.n_classes, self._is_test(table), further)
-            self.finished = self.how.finished(self, self.engine.keep("scaled", outcome))
+            self.finished = self.method.finished(self, self.engine.keep("scaled", outcome))
 
     def write(self, folder: Path, *, all_probabilities: bool) -> None:
         """Write id, prediction, confidence, temperature and perhaps every probability."""
         with self.progress.stage("writing the probabilities", self.engine):
             table, columns = self.finished, list(OUTCOME)
             if all_probabilities:
-                table = self.how.class_probabilities(self, self.finished)
+                table = self.method.class_probabilities(self, self.finished)
                 columns += names("p", self.n_classes)
             few = table.select(*columns).rename(confidence="confidence_after")
             self.engine.write(few, folder)
@@ -132,7 +132,7 @@ class Run:
             rows = self.finished.filter(self.finished["is_test"])
             sides, differences, changed = measure(self.engine, rows)
             after = sides.get("after")
-        fitted = self.how.calibrator
+        fitted = self.method.calibrator
         return ScaleSummary(
             method=name_of(fitted),
             engine=self.engine.name,
@@ -181,7 +181,7 @@ class Run:
             self.is_undirected = int(totals["turned"] or 0) == 0
 
     def _check_classes(self) -> None:
-        fitted = getattr(self.how.calibrator, "classes_", None)
+        fitted = getattr(self.method.calibrator, "classes_", None)
         if fitted is not None and len(fitted) != self.n_classes:
             raise InputError(
                 f"the calibrator was fitted for {len(fitted)} classes but the nodes have logits "

@@ -45,9 +45,19 @@ def test_a_record_without_a_schema_number_is_of_the_first(tmp_path):
     assert (found.schema, SCHEMA) == (1, 3)
 
 
-def test_a_line_that_is_no_record_is_passed_over(tmp_path):
+def test_a_line_that_is_no_record_is_passed_over_with_a_note_at_the_users_line(tmp_path):
     write(tmp_path, {"dataset": "Cora", "colour": "green"})
-    assert read_records(tmp_path) == {}
+    with pytest.warns(gnncal.GnncalWarning, match="no run of gnncal writes") as caught:
+        assert read_records(tmp_path) == {}
+    assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_note_about_a_method_that_nobody_has_is_at_the_users_line(tmp_path):
+    known, other = (asdict(record("Cora", "gcn", 0, name, 0.1)) for name in ("ts", "hots"))
+    write(tmp_path, known, {**other, "method": "of-a-stranger"})
+    with pytest.warns(gnncal.GnncalWarning, match="records of of-a-stranger") as caught:
+        read_results(tmp_path)
+    assert {each.filename for each in caught} == {__file__}
 
 
 def test_an_absent_metric_is_not_a_number_and_fills_no_table(tmp_path):

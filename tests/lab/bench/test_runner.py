@@ -109,7 +109,10 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
     found = record.metrics
     assert found["ece"] == pytest.approx(expected.ece.value, abs=1e-12)
     assert found["ece_floor"] == pytest.approx(expected.ece.floor, abs=0.005)
-    for name in metrics.METRICS.keys() - {"ece", "mce"}:
+    assert not any(
+        metrics.METRICS[name].needs_positive for name in found if name in metrics.METRICS
+    )
+    for name in expected.values.keys() - {"ece", "mce"}:
         assert found[name] == pytest.approx(expected.values[name], abs=1e-12), name
     assert record.learned["base_temperature"] == calibrator.base_temperature_
     assert found["prediction_changes"] == 0

@@ -15,6 +15,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import shown
 from gnncal.core.plain import plain
 from gnncal.inspection.inspection import Inspection, MethodFindings
+from gnncal.inspection.one_class import CONFIDENCE_LEVEL, ClassFindings
 from gnncal.inspection.selection import SET_COVERAGE
 from gnncal.metrics import METRICS
 from gnncal.rendering.page import capital, render_page
@@ -24,6 +25,7 @@ SECTIONS = (
     ("verdict", "Verdict"),
     ("calibrated", "{data}"),
     ("methods", "Methods"),
+    ("one-class", "{positive}"),
     ("reliability", "Reliability"),
     ("groups", "Groups"),
     ("temperature", "Temperature"),
@@ -46,19 +48,28 @@ GUARANTEE = (
 def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     """Draw an inspection as a page."""
     first = next(iter(inspection.methods.values()))
+    positive = inspection.positive
+    name = None if positive is None else inspection.class_names[positive]
     data = "Data" if inspection.facts.structure is None else "Graph"
     return render_page(
         __package__ or "",
         "report.html",
         title=title,
-        sections=[(name, heading.format(data=data)) for name, heading in SECTIONS],
-        scripts=("charts.js", "report.js"),
+        sections=[
+            (anchor, heading.format(data=data, positive=name))
+            for anchor, heading in SECTIONS
+            if anchor != "one-class" or name is not None
+        ],
+        scripts=("charts.js", *(() if name is None else ("one_class.js",)), "report.js"),
         data={
             "facts": inspection.facts,
             "class_names": inspection.class_names,
             "groupings": inspection.groupings,
-            "methods": {name: _data_of(findings) for name, findings in inspection.methods.items()},
+            "methods": {
+                method: _data_of(findings, name) for method, findings in inspection.methods.items()
+            },
             "shown": inspection.shown,
+            "positive_name": name,
             "first_target": int(np.abs(first.selective.target - FIRST_TARGET).argmin()),
             "listed": inspection.listed,
             "drawn": inspection.drawn,
@@ -66,6 +77,9 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         },
         facts=inspection.facts,
         structure=inspection.facts.structure,
+        positive_name=name,
+        class_level=CONFIDENCE_LEVEL,
+        n_held=first.selective.n_fitted,
         methods=list(inspection.methods),
         shown=inspection.shown,
         after_name=inspection.shown,
@@ -94,7 +108,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     )
 
 
-def _data_of(findings: MethodFindings) -> dict[str, Any]:
+def _data_of(findings: MethodFindings, positive_name: str | None) -> dict[str, Any]:
     """Return what the page's script reads of a method."""
     low, high = findings.reliability.accuracy_interval()
     return {
@@ -106,6 +120,28 @@ def _data_of(findings: MethodFindings) -> dict[str, Any]:
         "sets": findings.sets,
         "temperature": findings.temperature,
         "explanation": findings.explanation,
+        "one_class": None
+        if findings.one_class is None
+        else _class_data(findings.one_class, f"P({positive_name})"),
+    }
+
+
+def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
+    """Return what the page's script reads of the class in view."""
+    low, high = findings.reliability.accuracy_interval()
+    kept = [
+        {
+            **plain(each.promise),
+            "sentence": each.promise.sentence(name),
+            "n_counted": each.n_counted,
+            "share": each.share,
+        }
+        for each in findings.promises
+    ]
+    return {
+        **plain(findings),
+        "reliability": {**plain(findings.reliability), "low": low, "high": high},
+        "promises": kept,
     }
 
 

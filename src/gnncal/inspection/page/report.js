@@ -231,6 +231,7 @@
     document.querySelectorAll(".method-name").forEach((place) => { place.textContent = state.method; });
     document.querySelectorAll("#method-table tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.method === state.method));
     reliabilityTable(); groupTable(); temperatureText(); decide(); setTable(); nodeTable(); nodeCard();
+    if (data.positive_name !== null) OneClass.show(state.method);
     redraw();
   }
   id("method").addEventListener("change", (event) => { state.method = event.target.value; show(); });

@@ -84,9 +84,11 @@ def report(
     test_nodes: Any,
     train_nodes: Any = None,
     methods: Methods = DEFAULT_METHODS,
+    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
+    positive: Any = None,
     title: str = "Calibration report",
     command: str = "",
     progress: Progress = lambda step: None,
@@ -115,7 +117,12 @@ def report(
     methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
-        ``structural``; without a graph ``ts``, ``svs`` and ``hts``.
+        ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
+        predictions, one that may change them is added: ``structural-free``, or ``svs``.
+    keep_predictions : bool, optional
+        Whether the predicted class of every node stays. ``True`` refuses methods that may change
+        it; the one that is added for comparison stays. ``False`` opens the page with one that may.
+        Default: both kinds are welcome.
     class_names : sequence of str, optional
         A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
         ``class_names``.
@@ -123,6 +130,10 @@ def report(
         A name for each node. Default: its number.
     focus : sequence, default=()
         Ids of nodes that the page should show in any case.
+    positive : str or int, optional
+        The class that matters, by name or number, such as ``"fraud"``. The page then has a section
+        about it: whether its probability is right, what a threshold, a number of reviews or costs
+        lead to, and what can be promised. It opens with a method whose predictions may change.
     title : str, default="Calibration report"
         The page's heading.
     command : str, default=""
@@ -161,9 +172,11 @@ def report(
         train_nodes=train_nodes,
         test_nodes=test_nodes,
         methods=methods,
+        keep_predictions=keep_predictions,
         class_names=class_names,
         node_ids=node_ids,
         focus=focus,
+        positive=positive,
     )
     inspection = inspect(subject, progress=progress)
     progress("writing the page")

@@ -20,7 +20,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,7 +29,7 @@ from typing import Annotated, Any, TypedDict, TypeVar
 
 from gnncal.calibrators.catalogue import OLDER_NAMES, with_todays_names
 from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
 from gnncal.files.archives import ExpansionError
 from gnncal.lab.bench.plan import Cell, Protocol
@@ -167,11 +166,7 @@ def read_entries(path: Path, kind: type[T], **defaults: Any) -> list[T]:
             wrong.append(f"line {line}: {error}")
     if wrong:
         count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
-        warnings.warn(
-            f"{path} has {count} that no run of gnncal writes; passed over ({wrong[0]})",
-            GnncalWarning,
-            stacklevel=3,
-        )
+        warn(f"{path} has {count} that no run of gnncal writes; passed over ({wrong[0]})")
     return found
 
 

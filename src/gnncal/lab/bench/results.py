@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.lab.bench import published
 from gnncal.lab.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
 from gnncal.lab.bench.records import Record, read_records
@@ -180,11 +179,9 @@ def read_results(folder: Path, wanted: Selection = EVERYTHING) -> dict[Protocol,
     every = [record for record in read_records(folder).values() if record.error is None]
     strangers = sorted({record.method for record in every} - known)
     if strangers:
-        warnings.warn(
+        warn(
             f"records of {_some(strangers)} are left out, because no installed package has a "
-            "calibrator of that name; install it to see them.",
-            GnncalWarning,
-            stacklevel=2,
+            "calibrator of that name; install it to see them."
         )
     records = [record for record in every if record.method in known]
     missing = sorted(

@@ -79,7 +79,7 @@ class ScaleMethod(ABC, Generic[C]):
         counted = rows.group_by("node").aggregate(**passes.degrees(rows))
         found = tables.keep("neighbours", counted)
         tables.count(found)
-        joined = beside(tables.nodes, found)
+        joined = join_by_node(tables.nodes, found)
         return joined.select("id", in_degree=joined["in_degree"].fill_null(0))
 
     def calibration_rows(self, rows: Any) -> Any:
@@ -115,9 +115,9 @@ class ScaleMethod(ABC, Generic[C]):
         return table.select(*OUTCOME, **dict(zip(names("p", tables.n_classes), p, strict=True)))
 
 
-def beside(nodes: Any, found: Any) -> Any:
-    """Return every node, with what a pass found; null where it found nothing."""
-    return nodes.left_join(found, nodes["id"] == found["node"]).drop("node")
+def join_by_node(rows: Any, sums: Any) -> Any:
+    """Return all rows of nodes with the columns of ``sums``; null where it lacks a node."""
+    return rows.left_join(sums, rows["id"] == sums["node"]).drop("node")
 
 
 def union(tables: list[Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gnncal.backends.ibis import Columns
 from gnncal.core.arrays import FloatArray
 from gnncal.formulas.structural import scores_of_shifted
-from gnncal.scale.methods.base import Tables, beside
+from gnncal.scale.methods.base import Tables, join_by_node
 from gnncal.scale.nodes import at_class, names, shifted_logits, total
 
 TEMPERATURE = "free_temperature"
@@ -53,7 +53,7 @@ class FreeScores(NamedTuple):
 
         classes = means.classes
         columns = ["id", "label", "prediction", "top", *(f"z{k}" for k in classes)]
-        rows = beside_means(tables.nodes.select(*columns).join(earlier, "id"), [means])
+        rows = join_means(tables.nodes.select(*columns).join(earlier, "id"), [means])
         handed_on = ["id", "label", "prediction", TEMPERATURE, *(() if is_first else SUMS)]
         # Each of these steps is a subquery, so that no expression is repeated for every class.
         scored = rows.select(*handed_on, **self.scores(rows, classes, tables.n_classes))
@@ -127,7 +127,7 @@ class FreeScores(NamedTuple):
         """Return ``q{k}`` of every class, beside the columns of a finished table."""
         classes = range(tables.n_classes)
         logits = tables.nodes.select("id", "top", *names("z", tables.n_classes))
-        rows = beside_means(logits.join(finished, "id"), self.means)
+        rows = join_means(logits.join(finished, "id"), self.means)
         scored = rows.select(*finished.columns, **self.scores(rows, classes, tables.n_classes))
         return scored.select(
             *finished.columns,
@@ -138,11 +138,11 @@ class FreeScores(NamedTuple):
         )
 
 
-def beside_means(rows: Any, means: list[Means]) -> Any:
+def join_means(rows: Any, means: list[Means]) -> Any:
     """Return rows of nodes with the means of these blocks; null without neighbours."""
     for classes, table in means:
         if table is not None:
-            rows = beside(rows, table.select("node", *(f"mean{k}" for k in classes)))
+            rows = join_by_node(rows, table.select("node", *(f"mean{k}" for k in classes)))
     return rows
 
 

@@ -17,7 +17,7 @@ from gnncal.scale.methods.base import (
     Rows,
     ScaleMethod,
     Tables,
-    beside,
+    join_by_node,
     mean_support,
 )
 
@@ -50,7 +50,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
             )
         else:
             found = self._agreement(tables, only_inward)
-        joined = beside(tables.nodes, found)
+        joined = join_by_node(tables.nodes, found)
         return joined.select(
             "id", in_degree=joined["in_degree"].fill_null(0), homophily=joined["support"]
         )

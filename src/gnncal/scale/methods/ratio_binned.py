@@ -8,7 +8,7 @@ from gnncal.calibrators.ratio_binned import RatioBinnedScaling, ratio_of
 from gnncal.core.errors import InputError
 from gnncal.formulas.temperatures import ratio_bin
 from gnncal.nodes import Nodes
-from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, beside, mean_support
+from gnncal.scale.methods.base import Rows, ScaleMethod, Tables, join_by_node, mean_support
 from gnncal.scale.nodes import at_class, exact
 
 
@@ -32,7 +32,7 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
         If every edge is listed in both directions, both ends give the same mean as one.
         """
         found = mean_support(tables, both=True, loops=True, only_inward=None, direction=True)
-        joined = beside(tables.nodes, found)
+        joined = join_by_node(tables.nodes, found)
         return joined.select(
             "id",
             in_degree=joined["in_degree"].fill_null(0),

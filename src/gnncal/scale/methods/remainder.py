@@ -24,7 +24,7 @@ from gnncal.formulas.structural import (
 )
 from gnncal.scale.measures import terms
 from gnncal.scale.methods.base import Rows, Tables
-from gnncal.scale.methods.free import TEMPERATURE, FreeScores, beside_means, of_few
+from gnncal.scale.methods.free import TEMPERATURE, FreeScores, join_means, of_few
 from gnncal.scale.nodes import names
 
 SORTED = ["factor", "empty", "sum_of_squares"]  # what NumPy finds where q must be sorted
@@ -42,7 +42,7 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
         "short", rest.filter("is_short").select("id", TEMPERATURE, "confidence_after")
     )
     logits = tables.nodes.select("id", "prediction", *names("z", tables.n_classes))
-    rows = beside_means(short.join(logits, "id"), of_few(free.means, short))
+    rows = join_means(short.join(logits, "id"), of_few(free.means, short))
 
     def sort(columns: Rows) -> Rows:
         return _sorted(columns, free, tables.n_classes)

@@ -26,11 +26,11 @@ from gnncal.scale.methods.base import (
     Rows,
     ScaleMethod,
     Tables,
-    beside,
+    join_by_node,
     union,
     value_bytes,
 )
-from gnncal.scale.methods.free import TEMPERATURE, FreeScores, Means, beside_means, of_few
+from gnncal.scale.methods.free import TEMPERATURE, FreeScores, Means, join_means, of_few
 from gnncal.scale.methods.remainder import shares_of_rest, with_divided_rest
 from gnncal.scale.nodes import at_class, names, probabilities
 
@@ -127,7 +127,7 @@ class ScaleStructural(ScaleMethod[Structural]):
             two_hops = rows.group_by("node").aggregate(reached=_at_own_class(rows, few).mean())
             own = means.filter((means["own"] >= few.start) & (means["own"] < few.stop))
             own = own.select(id=own["node"], support=_at_own_class(own, few))
-            kept.append(tables.keep(f"{name}_{i}", beside(own, two_hops)))
+            kept.append(tables.keep(f"{name}_{i}", join_by_node(own, two_hops)))
         return kept
 
     def _covariates(self, nodes: Any, found: Any, supports: Any, n_classes: int) -> Any:
@@ -135,7 +135,9 @@ class ScaleStructural(ScaleMethod[Structural]):
         summaries = found.select(
             "node", "in_degree", "out_degree", "mean_entropy", "mean_confidence"
         )
-        joined = beside(beside(nodes.select("id", "mass"), summaries), supports.rename(node="id"))
+        joined = join_by_node(
+            join_by_node(nodes.select("id", "mass"), summaries), supports.rename(node="id")
+        )
         in_degree, out_degree = (joined[name].fill_null(0) for name in ("in_degree", "out_degree"))
         s = covariates(
             support=joined["support"],
@@ -152,7 +154,7 @@ class ScaleStructural(ScaleMethod[Structural]):
 
     def calibration_rows(self, rows: Any) -> Any:
         """Add the neighbours' mean probabilities."""
-        return beside_means(rows, of_few(self.means, rows))
+        return join_means(rows, of_few(self.means, rows))
 
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Add the neighbourhoods of the calibration rows."""

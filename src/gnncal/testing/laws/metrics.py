@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -13,12 +15,18 @@ from gnncal.testing.laws.invariance import DISTINCT
 from gnncal.testing.tasks import Family, Task, small_task
 
 N_DRAWS = 400  # of labels
+POSITIVE = 1  # number of the class in view
 
 
 @law(family=Family())
 def it_is_one_finite_number(metric: Metric, task: Task) -> None:
-    """A share, which is shown in per cent, lies between 0 and 1."""
+    """A share, which is shown in per cent, lies between 0 and 1.
+
+    There may be none on some nodes, such as the recall of a class that no node has.
+    """
     value = metric.of(_outcomes(task))
+    if value is None:
+        value = metric.of(_outcomes(small_task()))
     assert isinstance(value, float), f"it is a {type(value).__name__}, not a float"
     assert np.isfinite(value), f"it is {value}"
     assert metric.unit != "%" or -1e-9 <= value <= 1 + 1e-9, f"it is {value}, which is no share"
@@ -39,8 +47,8 @@ def the_order_of_the_nodes_does_not_matter(metric: Metric, task: Task) -> None:
     """Each node counts by what it is, not by where it stands."""
     order = np.random.default_rng(1).permutation(len(task.labels))
     outcomes = _outcomes(task)
-    shuffled = Outcomes(outcomes.labels[order], outcomes.probs[order], outcomes.in_degree[order])
-    assert_allclose(_value(metric, shuffled), _value(metric, outcomes), atol=1e-6)
+    shuffled = _again(outcomes, outcomes.labels[order], outcomes.probs[order], order)
+    _assert_same(metric, shuffled, outcomes)
 
 
 @law(family=Family(("plain", "float32")))
@@ -48,19 +56,21 @@ def the_order_of_the_classes_does_not_matter(metric: Metric, task: Task) -> None
     """The same labels and probabilities, with classes numbered in another order."""
     outcomes = _outcomes(task)
     order = np.random.default_rng(2).permutation(outcomes.probs.shape[1])
-    renamed = Outcomes(
-        np.argsort(order)[outcomes.labels], outcomes.probs[:, order], outcomes.in_degree
-    )
-    assert_allclose(_value(metric, renamed), _value(metric, outcomes), atol=1e-6)
+    number = np.argsort(order)  # of each class, after
+    renamed = _again(outcomes, number[outcomes.labels], outcomes.probs[:, order])
+    renamed.positive = int(number[POSITIVE])
+    _assert_same(metric, renamed, outcomes)
 
 
-@law(family=Family())
+@law(family=Family(), applies=lambda metric: metric.better != "neither")
 def nothing_is_better_than_certain_and_right(metric: Metric, task: Task) -> None:
     """``better`` says which direction that is."""
     outcomes = _outcomes(task)
     certain = np.eye(outcomes.probs.shape[1])[outcomes.labels]
-    best = _value(metric, Outcomes(outcomes.labels, certain, outcomes.in_degree))
-    value = _value(metric, outcomes)
+    best = metric.of(_again(outcomes, outcomes.labels, certain))
+    value = metric.of(outcomes)
+    if best is None or value is None:
+        return  # there is no mistake to find, or no node of the class
     sign = 1.0 if metric.better == "lower" else -1.0
     words = f"certain and right gives {best}, other probabilities {value}"
     assert sign * best <= sign * value + 1e-9, f"{words}, and {metric.better} is better"
@@ -80,8 +90,16 @@ def it_is_the_mean_of_its_scores_of_single_nodes(metric: Metric, task: Task) -> 
 def it_says_whether_it_needs_degrees(metric: Metric, task: Task) -> None:
     """With ``needs_degree`` there is no value without them; else they change nothing."""
     outcomes = _outcomes(task)
-    without = metric.of(Outcomes(outcomes.labels, outcomes.probs))
+    without = metric.of(Outcomes(outcomes.labels, outcomes.probs, positive=POSITIVE))
     assert without == (None if metric.needs_degree else metric.of(outcomes))
+
+
+@law(family=Family())
+def it_says_whether_it_needs_a_class_in_view(metric: Metric, task: Task) -> None:
+    """With ``needs_positive`` there is no value without one; else it changes nothing."""
+    outcomes = _outcomes(task)
+    without = metric.of(Outcomes(outcomes.labels, outcomes.probs, outcomes.in_degree))
+    assert without == (None if metric.needs_positive else metric.of(outcomes))
 
 
 @law(applies=lambda metric: metric.floor is not None)
@@ -91,16 +109,14 @@ def its_floor_is_what_calibrated_labels_show_on_average(metric: Metric) -> None:
     outcomes = _outcomes(task)
     floor = metric.floor_of(outcomes)
     assert floor is not None
-    other = metric.floor_of(
-        Outcomes(1 - task.labels.clip(0, 1), outcomes.probs, outcomes.in_degree)
-    )
+    other = metric.floor_of(_again(outcomes, 1 - task.labels.clip(0, 1), outcomes.probs))
     assert other == floor, "the floor depends on the labels"
     values = []
     edges = np.cumsum(outcomes.probs, axis=1)[:, :-1]
     for seed in range(N_DRAWS):
         uniform = np.random.default_rng(seed).uniform(size=(len(edges), 1))
         drawn = (uniform > edges).sum(axis=1)
-        values.append(_value(metric, Outcomes(drawn, outcomes.probs, outcomes.in_degree)))
+        values.append(_value(metric, _again(outcomes, drawn, outcomes.probs)))
     mean, error = np.mean(values), np.std(values) / np.sqrt(N_DRAWS)
     near = 4 * error + 0.02 * mean
     assert abs(floor.mean - mean) <= near, f"the floor is {floor.mean:.4f}, the mean {mean:.4f}"
@@ -111,19 +127,31 @@ def it_can_be_named_and_shown(metric: Metric) -> None:
     """The name is an attribute of an evaluation, the title a heading."""
     assert metric.name.isidentifier(), f"{metric.name!r} cannot be an attribute"
     assert metric.title.strip(), "there is no title"
-    assert metric.better in ("lower", "higher"), f"better is {metric.better!r}"
+    assert metric.better in ("lower", "higher", "neither"), f"better is {metric.better!r}"
     assert metric.unit in ("", "%"), f"the unit is {metric.unit!r}"
     assert float(metric.shown(0.125)) == round(metric.scale * 0.125, metric.decimals)
 
 
 def _value(metric: Metric, outcomes: Outcomes) -> float:
     value = metric.of(outcomes)
-    assert value is not None, "there is no value although degrees are given"
+    assert value is not None, "there is no value although degrees and a class are given"
     return value
 
 
+def _assert_same(metric: Metric, outcomes: Outcomes, others: Outcomes) -> None:
+    value, other = metric.of(outcomes), metric.of(others)
+    assert (value is None) == (other is None), f"one is {value}, the other {other}"
+    if value is not None and other is not None:
+        assert_allclose(value, other, atol=1e-6)
+
+
 def _outcomes(task: Task) -> Outcomes:
-    return Outcomes(task.labels, softmax(task.logits), task.graph.in_degree)
+    return Outcomes(task.labels, softmax(task.logits), task.graph.in_degree, positive=POSITIVE)
+
+
+def _again(outcomes: Outcomes, labels: Any, probs: Any, order: Any = slice(None)) -> Outcomes:
+    """Return other labels and probabilities of the same nodes, perhaps in another order."""
+    return Outcomes(labels, probs, outcomes.in_degree[order], positive=outcomes.positive)
 
 
 METRICS = (
@@ -134,6 +162,7 @@ METRICS = (
     nothing_is_better_than_certain_and_right,
     it_is_the_mean_of_its_scores_of_single_nodes,
     it_says_whether_it_needs_degrees,
+    it_says_whether_it_needs_a_class_in_view,
     its_floor_is_what_calibrated_labels_show_on_average,
     it_can_be_named_and_shown,
 )

@@ -1,0 +1,158 @@
+"""How often ``gnncal.Watch`` is wrong, and how long it takes to find a gap, beside MAPIE.
+
+    pip install mapie
+    python benchmarks/watch.py --data DATA --cache results/practice
+
+Simulated: confidences drawn from those that ``structural`` gives to tolokers' test nodes, labels
+that agree with them or less often by a gap. False alarms are counted over 1,000 streams of 10,000
+labels that are looked at after every label. MAPIE's ``RiskMonitoring`` watches the error rate; it
+is told the stated one as its threshold, without tolerance, and its level for the stream is the same
+5 %. Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
+countries, in random order.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+from mapie.exchangeability_testing import RiskMonitoring
+
+import gnncal
+from gnncal import Nodes
+from gnncal.core.arrays import FloatArray
+from gnncal.shift.betting import Evidence
+from gnncal.shift.claims import log_limit
+from gnncal.shift.plan import labels_needed
+from practice import LIBRARIES, TWITCH, Models, Practice, options_for
+
+LEVEL = 0.05
+GAPS = (0.02, 0.05, 0.1)
+HORIZON = 10_000
+WELL = 2_000  # labels before a gap begins
+METHOD = "structural"
+
+
+def quantiles(found: FloatArray) -> dict[str, Any]:
+    ranked = np.sort(found)
+    half, most = (ranked[round(share * ranked.size) - 1] for share in (0.5, 0.9))
+    return {"half": _number(half), "most": _number(most), "found": float(np.isfinite(found).mean())}
+
+
+def _number(value: float) -> int | None:
+    return None if np.isinf(value) else int(value)
+
+
+def false_alarms(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
+    limit = log_limit(LEVEL, 1)
+    found = {}
+    for tolerance in (0.0, 0.02):
+        alarms = labels_needed(
+            0.0, confidence, limit, tolerance, n_streams, most=HORIZON, enough=1.0
+        )
+        found[f"confidence, tolerance {tolerance:g}"] = float(np.isfinite(alarms).mean())
+    generator = np.random.default_rng(1)
+    promise = Evidence(n_streams, only_below=True)
+    stated = np.full((n_streams, 50), 0.95)
+    is_alarm = np.zeros(n_streams, dtype=bool)
+    for _ in range(HORIZON // 50):
+        happened = generator.random(stated.shape) < stated
+        is_alarm |= (promise.add(stated, happened) >= limit).any(axis=1)
+    found["promise of 0.95, just kept"] = float(is_alarm.mean())
+    return found
+
+
+def detection(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
+    limit = log_limit(LEVEL, 1)
+    found: dict[str, Any] = {}
+    for gap in GAPS:
+        for well in (0, WELL):
+            needed = labels_needed(
+                gap, confidence, limit, 0.0, n_streams, well_until=well, most=WELL + 20_000
+            )
+            late = np.where(needed > well, needed - well, np.inf)
+            theirs = mapie_needed(gap, confidence, well, n_streams)
+            name = f"gap {gap:g}, {'from the start' if not well else f'after {well} good labels'}"
+            found[name] = {"gnncal": quantiles(late), "mapie": quantiles(theirs)}
+            print(name, found[name], flush=True)
+    return found
+
+
+def mapie_needed(gap: float, confidence: FloatArray, well: int, n_streams: int) -> FloatArray:
+    generator = np.random.default_rng(2)
+    found = np.full(n_streams, np.inf)
+    n = well + HORIZON
+    for i in range(n_streams):
+        stated = generator.choice(confidence, n)
+        truth = np.clip(stated - gap * (np.arange(n) >= well), 0, 1)
+        right = (generator.random(n) < truth).astype(int)
+        monitor = RiskMonitoring(
+            "accuracy", test_level=2 * LEVEL, threshold=1 - float(confidence.mean()), warn=False
+        )
+        monitor.update(np.ones(n, dtype=int), right)  # its risk is the share of mistakes
+        over = monitor.online_risk_lower_bound_sequence_history > monitor.threshold
+        late = np.flatnonzero(over[well:])
+        if late.size:
+            found[i] = late[0] + 1
+    return found
+
+
+def mapie_false_alarms(confidence: FloatArray, n_streams: int) -> float:
+    return float(np.isfinite(mapie_needed(0.0, confidence, 0, n_streams)).mean())
+
+
+def on_real_graphs(models: Models, seeds: int) -> dict[str, Any]:
+    own, moved = [], []
+    for seed in range(seeds):
+        for group in (TWITCH, LIBRARIES, ("tolokers",)):
+            for source in group:
+                home = models.practice(source, seed)
+                nodes = Nodes(home.logits, home.graph)
+                fitted = gnncal.get_calibrator(METHOD).fit(nodes, home.labels, nodes=home.nodes)
+                for target in group:
+                    there = models.elsewhere(source, target, seed)
+                    (own if source == target else moved).append(_alarm(fitted, there, seed))
+    return {
+        "own graph": {"watches": len(own), "alarms": sum(a is not None for a in own)},
+        "another graph": {
+            "watches": len(moved),
+            "alarms": sum(a is not None for a in moved),
+            "half": _number(np.median([np.inf if a is None else a for a in moved])),
+            "within 200": sum(a is not None and a <= 200 for a in moved),
+        },
+    }
+
+
+def _alarm(calibrator: gnncal.Calibrator, there: Practice, seed: int) -> int | None:
+    order = np.random.default_rng(seed).permutation(there.test_nodes)
+    probs = calibrator.predict_proba(there.logits, there.graph)[order]
+    watch = gnncal.Watch(n_classes=probs.shape[1])
+    return watch.add(probs, there.labels[order]).claims[0].alarm_at
+
+
+def main() -> None:
+    parser = options_for(__doc__, "benchmarks/results/watch.json")
+    parser.add_argument("--streams", type=int, default=1000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    models = Models(options.data, options.cache)
+    home = models.practice("tolokers", 0)
+    fitted = gnncal.get_calibrator(METHOD).fit(
+        home.logits, home.labels, home.graph, nodes=home.nodes
+    )
+    confidence = fitted.predict_proba(home.logits, home.graph)[home.test_nodes].max(axis=1)
+    confidence = np.round(confidence.astype(np.float64), 2)  # few values, so simulations are quick
+    found = {
+        "confidence": {"mean": float(confidence.mean()), "n": int(confidence.size)},
+        "real": on_real_graphs(models, options.seeds),
+        "false_alarms": false_alarms(confidence, options.streams),
+        "mapie_false_alarms": mapie_false_alarms(confidence, options.streams // 5),
+        "labels_needed": detection(confidence, options.streams // 5),
+    }
+    options.out.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

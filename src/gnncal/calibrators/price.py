@@ -1,0 +1,226 @@
+"""What keeping predictions costs: a fit that keeps them beside one that may change them.
+
+A model that was trained with class weights puts its boundary elsewhere than the nodes do. Whoever
+keeps its predictions then keeps wrong probabilities, and no temperature can repair them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+from sklearn.base import clone
+
+from gnncal.calibrators.auto import KEEPING, Auto, folds_of
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.structured import StructuredVectorScaling
+from gnncal.calibrators.temperature import TemperatureScaling
+from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.core.errors import GnncalWarning
+from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
+from gnncal.nodes import Nodes
+from gnncal.probability import log_losses
+
+WORTH = 0.02  # nats; benchmarks/keeping_predictions.py says how often ordinary models reach it
+LEVEL = 0.01  # of the tests, one-sided
+FEWEST = 20  # calibration nodes; fewer say nothing about a price
+LARGEST_HALF = 1000  # nodes that a fit of the cross-validation sees
+CLEARLY = 1.25  # a class is given this many times as much as there is of it
+FREE_WITH_GRAPH, FREE_WITHOUT = "structural-free", "svs"
+
+
+@dataclass(frozen=True)
+class GivenClass:
+    """A class that is given more probability than there are nodes of it."""
+
+    number: int
+    mean: float  # of its probability, over the calibration nodes
+    rate: float  # share of the calibration nodes
+
+
+@dataclass(frozen=True)
+class Price:
+    """What keeping predictions costs, where it costs something.
+
+    Attributes
+    ----------
+    nats : float
+        Log loss of the fit that keeps predictions less that of one that may change them,
+        cross-validated on the calibration nodes.
+    standard_error : float
+        Its standard error, paired over nodes.
+    n_nodes : int
+        Number of nodes that took part.
+    given : GivenClass or None
+        The class that the model favours, if it looks class-weighted.
+    instead : str
+        Name of a method that may change predictions.
+    is_one_answer_away : bool
+        Whether the method itself has such a form: ``keep_predictions=False``, or ``--free``.
+
+    """
+
+    nats: float
+    standard_error: float
+    n_nodes: int
+    given: GivenClass | None
+    instead: str
+    is_one_answer_away: bool
+
+    def sentence(self, class_names: Sequence[str] | None = None) -> str:
+        """Return what is lost, in words and figures."""
+        lost = f"Keeping predictions costs {self.nats:.2f} nats here"
+        if self.given is None:
+            return f"{lost}."
+        number = self.given.number
+        name = f"class {number}" if class_names is None else class_names[number]
+        return (
+            f"{lost}; {_percent(self.given.mean)} of the nodes are given {name} on average and "
+            f"{_percent(self.given.rate)} are: the model looks class-weighted."
+        )
+
+    def advice(self, class_names: Sequence[str] | None = None) -> str:
+        """Return the sentence with what to do in Python."""
+        cure = f"method={self.instead!r}"
+        cure = "keep_predictions=False" if self.is_one_answer_away else cure
+        return f"{self.sentence(class_names)} Pass {cure}."
+
+    def advice_in_a_terminal(self, class_names: Sequence[str] | None = None) -> str:
+        """Return the sentence with what to do on the command line."""
+        cure = "--free" if self.is_one_answer_away else f"--method {self.instead}"
+        return f"{self.sentence(class_names)} Pass {cure}."
+
+
+def price_of_keeping(calibrator: Calibrator, nodes: Nodes, probs: FloatArray) -> Price | None:
+    """Return what keeping predictions costs, or None where nothing is worth saying.
+
+    ``calibrator`` is fitted to ``nodes``, which have its calibration labels, and ``probs`` are
+    its probabilities of every node.
+    """
+    if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
+        return None
+    used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
+    gain = gain_of_freedom(used, nodes, probs)
+    chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
+    if gain.nats < WORTH or gain.nats <= chance:
+        return None
+    has_free_form = used._freed() is not None
+    if isinstance(calibrator, Auto):
+        has_free_form = tuple(calibrator.candidates) == KEEPING
+    return Price(
+        *gain,
+        _given_class(nodes, probs[nodes.calibration_nodes]),
+        FREE_WITHOUT if nodes.graph is None else FREE_WITH_GRAPH,
+        has_free_form,
+    )
+
+
+class Gain(NamedTuple):
+    """Log loss with predictions kept less that with predictions free."""
+
+    nats: float
+    standard_error: float  # paired over nodes
+    n_nodes: int
+
+
+def gain_of_freedom(
+    used: Calibrator, nodes: Nodes, probs: FloatArray, worth: float = WORTH
+) -> Gain:
+    """Return how much lower the log loss is if predictions may change.
+
+    At most two folds of the calibration nodes take part; each is judged by a fit on the other.
+    Where a fit shows less than ``worth`` on its own nodes, that is returned and nothing is fitted.
+    """
+    folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
+    part = nodes.restricted(folds < 2)
+    halves = folds[folds < 2] == 1
+    kept = log_losses(probs[part.calibration_nodes], part.labels)
+    if used._freed() is None:
+        gains = _gains_over_vector_scaling(part.calibration_nodes_alone(), halves, kept)
+    else:
+        gains = _gains_of_own_form(used, _with_neighbourhoods(part), halves, kept, worth)
+    return Gain(*_mean_and_error(part, gains), gains.size)
+
+
+def _gains_of_own_form(
+    used: Calibrator, nodes: Nodes, halves: BoolArray, kept: FloatArray, worth: float
+) -> FloatArray:
+    """Compare a method with its own form that may change predictions; one fit gives both.
+
+    On the nodes of its fit the freer form looks better than it is. Where even that gain is not
+    worth a word, which is so for most models, nothing is fitted again.
+    """
+    freed = used._freed()
+    assert freed is not None
+    unlabelled = nodes.with_known_labels()
+    seen = kept - log_losses(freed._predict(unlabelled), nodes.labels)
+    if nodes.mean(seen) < worth:
+        return seen
+    gains = np.empty(len(kept))
+    for half in (halves, ~halves):
+        fitted = _fitted_quietly(clone(used), nodes.restricted(half))
+        free = fitted._freed()
+        assert free is not None
+        losses = [log_losses(each._predict(unlabelled), nodes.labels) for each in (fitted, free)]
+        gains[~half] = (losses[0] - losses[1])[~half]
+    return gains
+
+
+def _gains_over_vector_scaling(nodes: Nodes, halves: BoolArray, kept: FloatArray) -> FloatArray:
+    """Compare any fit with a scale and a shift of each class, which need no graph.
+
+    The fit itself is not repeated: it may be costly. It has seen the nodes that it is judged on,
+    so it looks better than it is, and the price smaller. If it is worse than plain temperature
+    scaling, that is no fault of the predictions that it keeps, so the latter stands for it.
+    """
+    unlabelled = nodes.with_known_labels()
+    scaled = _fitted_quietly(TemperatureScaling(), nodes)._predict(unlabelled)
+    kept = min(kept, log_losses(scaled, nodes.labels), key=nodes.mean)
+    gains = np.empty(len(kept))
+    for half in (halves, ~halves):
+        free = _fitted_quietly(StructuredVectorScaling(), nodes.restricted(half))
+        gains[~half] = (kept - log_losses(free._predict(unlabelled), nodes.labels))[~half]
+    return gains
+
+
+def _with_neighbourhoods(nodes: Nodes) -> Nodes:
+    """Return the calibration nodes alone with what is known of their neighbourhoods."""
+    described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
+    return nodes.calibration_nodes_alone().with_result(described, describe_neighbourhoods)
+
+
+def _fitted_quietly(calibrator: Calibrator, nodes: Nodes) -> Calibrator:
+    with warnings.catch_warnings():  # what matters here shows in the loss
+        warnings.simplefilter("ignore", GnncalWarning)
+        calibrator._fit(nodes)
+    return calibrator
+
+
+def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
+    """Return the rare class that is given most above its rate, clearly and beyond chance."""
+    n_classes = nodes.n_classes
+    mean = np.average(probs, axis=0, weights=nodes.weights).astype(np.float64)
+    count = np.bincount(nodes.labels, nodes.weights, minlength=n_classes)
+    rate = count / nodes.total_weight
+    chosen = int(np.where(rate <= 1.0 / n_classes, mean - rate, -np.inf).argmax())
+    more, error = _mean_and_error(nodes, probs[:, chosen] - (nodes.labels == chosen))
+    chance = float(ndtri(1.0 - LEVEL / n_classes)) * error
+    if more <= chance or mean[chosen] < CLEARLY * rate[chosen]:
+        return None
+    return GivenClass(chosen, float(mean[chosen]), float(rate[chosen]))
+
+
+def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:
+    """Return the weighted mean of what the calibration nodes have, and its standard error."""
+    mean = nodes.mean(values)
+    shares = np.ones(values.size) if nodes.weights is None else nodes.weights
+    spread = np.sqrt(np.sum((shares * (values - mean)) ** 2) * values.size / (values.size - 1))
+    return mean, float(spread / shares.sum())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

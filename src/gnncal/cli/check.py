@@ -1,0 +1,57 @@
+"""``gnncal check``: are new nodes of the kind that a calibrator was fitted on?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnncal.cli.apply import with_class_names
+from gnncal.cli.terminal import err, out, page_target, print_json
+
+MOVED = 3  # the exit code that a scheduler can act on; 2 is an error
+
+
+def check(
+    calibrator: Annotated[
+        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
+    ],
+    source: Annotated[
+        Path, typer.Argument(metavar="NEW", help=".npz file, or folder of Parquet files.")
+    ],
+    page: Annotated[
+        Path | None, typer.Option(help="HTML file to write, for a person on call.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Compare the nodes of NEW with those that a calibrator was fitted on; no label is needed.
+
+    NEW needs logits and edges only. If it marks training nodes, they are left out. Exit code 3
+    means that the nodes have moved.
+    """
+    import numpy as np
+
+    from gnncal.files import read_bundle
+    from gnncal.files.saved_calibrators import load
+    from gnncal.shift.check import check as compare
+
+    fitted = load(calibrator)
+    target = None if page is None else page_target(page, inputs=[calibrator, source])
+    with err.status("reading the nodes"):
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
+        new = np.ones(len(bundle.logits), dtype=bool)
+        new[bundle.train_nodes] = False
+        result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
+    if target is not None:
+        from gnncal.files.atomic import write_atomically
+        from gnncal.inspection.page.shift import check_page
+
+        text = check_page(result, title=f"Check of {source.name}")
+        write_atomically(target, text.encode(errors="xmlcharrefreplace"))
+    if json:
+        print_json(result)
+    else:
+        out.print(result, soft_wrap=True)
+    if result.verdict != "same":
+        raise typer.Exit(MOVED)

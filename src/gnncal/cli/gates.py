@@ -1,0 +1,119 @@
+"""Gates for pipelines: ``--fail-if 'ece>0.05'`` ends a verb with an exit code of its own.
+
+The results are written and printed first, so that whoever is called can look at them.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnncal.cli.terminal import print_line
+from gnncal.core.errors import InputError
+from gnncal.core.names import suggestion
+
+if TYPE_CHECKING:
+    from gnncal.files import Bundle
+
+NOTHING_CERTIFIED = 3  # exit code of decide
+GATE_FAILED = 4  # exit code of every verb with --fail-if
+SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+GATE = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*(\S+)\s*")
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METRIC>NUMBER",
+        help=(
+            "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05' or "
+            "'accuracy<0.8'. Metrics have their names of --json, shares lie between 0 and 1. May "
+            "be given several times."
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition under which a pipeline should stop."""
+
+    name: str
+    sign: str
+    limit: float
+
+    def failure(self, value: float | None) -> str | None:
+        """Return what to say if the condition holds."""
+        if value is None or value != value:
+            raise InputError(
+                f"--fail-if asks for {self.name}, which has no value here; `gnncal evaluate` shows "
+                "the metrics that have one, and those of one class need --positive."
+            )
+        if not SIGNS[self.sign](value, self.limit):
+            return None
+        return (
+            f"{self.name} is {value:.4g}, and --fail-if says {self.name}{self.sign}{self.limit:g}."
+        )
+
+
+def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> list[Gate]:
+    """Return the gates that were asked for; names are those of metrics, and some others."""
+    from gnncal.metrics.table import METRICS
+
+    gates = []
+    for text in given or []:
+        match = GATE.fullmatch(text)
+        limit = _number(match[3]) if match else None
+        if match is None or limit is None:
+            raise InputError(f"--fail-if is {text!r}; expected a metric and a limit: 'ece>0.05'.")
+        known = [*METRICS, *others]
+        if match[1] not in known:
+            raise InputError(
+                f"--fail-if names {match[1]!r}{suggestion(match[1], known)}; expected one of "
+                f"{', '.join(known)}."
+            )
+        gates.append(Gate(match[1], match[2], limit))
+    return gates
+
+
+def check_measurable(
+    gates: Sequence[Gate], bundle: Bundle, *, others: Collection[str] = ()
+) -> None:
+    """Refuse gates on metrics where there is no node to measure them on, before any work."""
+    names = [gate.name for gate in gates if gate.name not in others]
+    if names and bundle.test_nodes.size == 0:
+        raise InputError(
+            f"--fail-if asks for {names[0]}, but the input has no labelled test nodes; give labels "
+            "to nodes outside train and val."
+        )
+
+
+def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> list[str]:
+    """Return one sentence for each gate whose condition holds."""
+    found = [gate.failure(values.get(gate.name)) for gate in gates]
+    return [sentence for sentence in found if sentence is not None]
+
+
+def end_if_failed(failures: Sequence[str]) -> None:
+    """Say which gates failed and end with their exit code."""
+    for sentence in failures:
+        print_line("gate", sentence)
+    if failures:
+        raise typer.Exit(GATE_FAILED)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if value == value else None

@@ -1,0 +1,199 @@
+"""What a fit remembers of its calibration nodes: counts in bins, and no node's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gnncal.backends.class_share import neighbour_class_share
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import InputError
+from gnncal.core.learned import Array, LearnedTable, check_learned
+from gnncal.formulas.probability import normalised_entropy, shifted
+from gnncal.nodes import Nodes
+
+OF_LOGITS = ("confidence", "entropy")
+OF_NEIGHBOURS = ("support", "degree")
+QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
+N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
+MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
+DECIMALS = 6  # logits in single and in double precision fall into the same bin
+ROWS_PER_BLOCK = 1 << 16
+BINS: LearnedTable = {
+    "cuts": Array(str(N_CUTS), rising="rows"),
+    "counts": Array(str(N_CUTS + 1), low=0, whole=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """How the values of one quantity are spread.
+
+    Attributes
+    ----------
+    cuts : ndarray of shape (20,)
+        Upper ends of the bins but the last, which has none. Equal ones enclose empty bins.
+    counts : ndarray of shape (21,)
+        Number of nodes in each bin.
+
+    """
+
+    cuts: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Self:
+        """Part some values, NaN left out, into bins of about the same size."""
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return cls(np.zeros(N_CUTS), np.zeros(N_CUTS + 1, dtype=np.int64))
+        levels = np.arange(1, N_CUTS + 1) / (N_CUTS + 1)
+        cuts = np.quantile(known, levels, method="inverted_cdf")
+        return cls(cuts, count_in(cuts, values))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSummary:
+    """What a calibrator remembers of the nodes it was fitted on.
+
+    :func:`gnncal.check` compares other nodes with it. It holds counts, and nothing about a single
+    node.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes that were counted. Of very many, every second or third one is.
+    predicted : ndarray of shape (n_classes,)
+        Number of nodes that the model gives each class.
+    bins : dict of str to Bins
+        How confidence and entropy of softmax(logits) are spread; if there was a graph, also the
+        support (mean probability that the senders of a node give to its predicted class) and the
+        in-degree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import TemperatureScaling
+    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> seen = TemperatureScaling().fit(logits, labels).fitted_on_
+    >>> seen.n_nodes, seen.predicted, list(seen.bins)
+    (300, array([ 94, 104, 102]), ['confidence', 'entropy'])
+
+    """
+
+    n_nodes: int
+    predicted: IntArray
+    bins: dict[str, Bins]
+
+    @classmethod
+    def of(cls, nodes: Nodes, rows: IntArray) -> Self:
+        """Summarise some nodes of a record.
+
+        Parameters
+        ----------
+        nodes : Nodes
+            All nodes, with their graph if there is one.
+        rows : ndarray of int
+            The nodes to summarise, in rising order.
+
+        Returns
+        -------
+        NodeSummary
+            Counts; the bins are chosen by these very nodes.
+
+        """
+        some = rows[:: -(-rows.size // MOST_NODES)]
+        values = quantities_of(nodes, some)
+        predicted = predicted_counts(nodes, some)
+        return cls(int(some.size), predicted, {name: Bins.of(v) for name, v in values.items()})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the summary as numbers and arrays, for files.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_plain` reads.
+
+        """
+        return {
+            "predicted": self.predicted,
+            **{name: {"cuts": b.cuts, "counts": b.counts} for name, b in self.bins.items()},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any, n_classes: int) -> Self:
+        """Return the summary of such values, each of which is checked.
+
+        Parameters
+        ----------
+        plain : dict
+            What :meth:`to_plain` returned.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        NodeSummary
+            The summary.
+
+        Raises
+        ------
+        InputError
+            If a value cannot be part of a summary.
+
+        """
+        names = [name for name in QUANTITIES if isinstance(plain, Mapping) and name in plain]
+        table = {"predicted": Array("K", low=0, whole=True), **dict.fromkeys(names, BINS)}
+        check_learned(table, plain, {"K": n_classes}, where="fitted_on")
+        n_nodes = int(plain["predicted"].sum())
+        if n_nodes == 0 or any(plain[name]["counts"].sum() > n_nodes for name in names):
+            raise InputError("fitted_on has counts that contradict each other.")
+        return cls(n_nodes, plain["predicted"], {name: Bins(**plain[name]) for name in names})
+
+
+def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:
+    """Return confidence, entropy and, with a graph, support and in-degree of some nodes."""
+    logits = nodes.logits[rows]
+    # The largest logit is 0 once shifted, so the confidence is one over the sum.
+    confidence = 1.0 / np.exp(shifted(logits)).sum(axis=1, dtype=np.float64)
+    values = {"confidence": confidence, "entropy": normalised_entropy(logits)}
+    if nodes.graph is not None:
+        values["support"] = _support(nodes, rows)
+        values["degree"] = nodes.graph.in_degree[rows]
+    return {name: np.round(v.astype(np.float64), DECIMALS) for name, v in values.items()}
+
+
+def predicted_counts(nodes: Nodes, rows: IntArray) -> IntArray:
+    """Return how many of some nodes the model gives each class, (n_classes,)."""
+    return np.bincount(nodes.logits[rows].argmax(axis=1), minlength=nodes.n_classes)
+
+
+def count_in(cuts: FloatArray, values: FloatArray) -> IntArray:
+    """Return how many values lie in each bin, the upper end of a bin included; NaN in none."""
+    places = np.searchsorted(cuts, values[~np.isnan(values)], side="left")
+    return np.bincount(places, minlength=cuts.size + 1)
+
+
+def _support(nodes: Nodes, rows: IntArray) -> FloatArray:
+    """Mean probability that the senders of some nodes give to the class predicted for the node.
+
+    Only the edges of these nodes are touched, and nothing of size nodes x classes is made.
+    """
+    graph = nodes.required_graph
+    classes = np.full(nodes.n_nodes, -1)
+    classes[rows] = nodes.logits[rows].argmax(axis=1)
+    log_sums = np.empty(nodes.n_nodes)
+    for start in range(0, nodes.n_nodes, ROWS_PER_BLOCK):
+        block = nodes.logits[start : start + ROWS_PER_BLOCK]
+        sums = np.exp(shifted(block)).sum(axis=1, dtype=np.float64)
+        log_sums[start : start + len(block)] = np.log(sums) + block.max(axis=1)
+
+    def column(c: int) -> FloatArray:
+        return np.exp(nodes.logits[:, c] - log_sums)
+
+    return neighbour_class_share(graph, classes, column, side="in")[rows]

@@ -1,0 +1,137 @@
+/* The class that matters: draws what the data says, and adds up costs that a reader types in. */
+"use strict";
+
+const OneClass = (() => {
+  const { data, colour, plain, axis, layout, chart, redraw, make } = Page;
+  const { percent, count } = Charts;
+  const id = (name) => document.getElementById(name);
+  const state = { method: data.shown, point: 0 };
+  const of = (name) => data.methods[name].one_class;
+  const found = () => of(state.method);
+  const name = data.positive_name;
+  const fine = (share) => (share === null ? "–" : share >= 0.1 ? percent(share) : `${(100 * share).toPrecision(2)} %`);
+  const round = (value) => count(Math.round(value));
+
+  function summary() {
+    const { rate, mean, n_nodes: n, n_positive: hits } = found();
+    id("class-answer").textContent = `${fine(rate)} of the test nodes are ${name} (${count(hits)} of ${count(n)}). ` +
+      `On average the probabilities say ${fine(mean)}; those of the model as it is say ${fine(of("uncalibrated").mean)}.`;
+  }
+
+  // -- is the probability right? -----------------------------------------------------------
+  const sides = () => (state.method === "uncalibrated" ? ["uncalibrated"] : ["uncalibrated", state.method]);
+  chart("class-reliability-chart", () => {
+    const shown = sides().map((method) => [method, of(method).reliability]);
+    const positive = shown.flatMap(([, bins]) => [...bins.confidence, ...bins.accuracy]).filter((value) => value > 0);
+    const lowest = Math.max(Math.min(...positive) / 2, 1e-6);
+    const on = (value) => Math.max(value, lowest);
+    const traces = [{ type: "scatter", mode: "lines", x: [lowest, 1], y: [lowest, 1], line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip", showlegend: false }];
+    shown.forEach(([method, bins]) => {
+      const side = method === state.method ? "after" : "before";
+      const filled = bins.count.map((_, i) => i).filter((i) => bins.count[i] > 0);
+      const y = filled.map((i) => on(bins.accuracy[i]));
+      traces.push({ type: "scatter", mode: "markers+lines", name: plain(method === "uncalibrated" ? "before" : method), x: filled.map((i) => on(bins.confidence[i])), y,
+        text: filled.map((i) => `${count(bins.count[i])} nodes<br>probability ${fine(bins.confidence[i])}<br>${plain(name)}: ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
+        hovertemplate: "%{text}<extra></extra>", line: { color: colour(side), width: 1.2 }, marker: { color: colour(side), size: 9, symbol: side === "after" ? "circle" : "diamond" },
+        error_y: { type: "data", symmetric: false, color: colour(side), thickness: 1.6, width: 4,
+          array: filled.map((i, k) => on(bins.high[i]) - y[k]), arrayminus: filled.map((i, k) => y[k] - on(bins.low[i])) } });
+    });
+    const range = [Math.log10(lowest), 0.03];
+    const ticks = { type: "log", range, tickvals: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1], ticktext: ["0.0001 %", "0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"] };
+    return { data: traces, label: `Reliability of the probability of ${name} on logarithmic axes. Mean probability ${fine(found().mean)}, rate ${fine(found().rate)}.`,
+      layout: layout({ showlegend: true, xaxis: axis(`probability of ${plain(name)}`, ticks), yaxis: axis(`share that is ${plain(name)}`, ticks) }) };
+  });
+
+  // -- act above a threshold ---------------------------------------------------------------
+  const slider = id("class-threshold");
+  const precision = (ranking, i) => ranking.found[i] / ranking.n[i];
+  const recall = (ranking, i) => ranking.found[i] / ranking.found.at(-1);
+  function moveSlider() {
+    const { ranking } = found();
+    slider.max = ranking.n.length - 1;
+    state.point = Math.min(state.point, ranking.n.length - 1);
+    slider.value = state.point;
+    const i = state.point, threshold = fine(ranking.threshold[i]);
+    id("class-threshold-value").textContent = threshold;
+    slider.setAttribute("aria-valuetext", threshold);
+    id("class-threshold-answer").textContent = `Act from ${threshold} on: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on, ` +
+      `${percent(precision(ranking, i))} of them rightly, and ${percent(recall(ranking, i))} of all ${name} are caught.`;
+  }
+  chart("class-ranking-chart", () => {
+    const traces = sides().map((method) => {
+      const { ranking } = of(method), side = method === state.method ? "after" : "before";
+      return { type: "scatter", mode: "lines", name: plain(method === "uncalibrated" ? "before" : method), x: ranking.n.map((_, i) => recall(ranking, i)), y: ranking.n.map((_, i) => precision(ranking, i)),
+        line: { color: colour(side), width: 2.5, dash: side === "after" ? "solid" : "dash" }, hovertemplate: "%{x:.1%} caught, %{y:.1%} right<extra></extra>" };
+    });
+    const { ranking } = found(), i = state.point;
+    traces.push({ type: "scatter", mode: "markers", name: "your threshold", x: [recall(ranking, i)], y: [precision(ranking, i)],
+      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "%{x:.1%} caught, %{y:.1%} right<extra></extra>" });
+    return { data: traces, label: `Precision against recall of ${name}. ${id("class-threshold-answer").textContent}`,
+      layout: layout({ showlegend: true, xaxis: axis(`share of all ${plain(name)} that is caught`, { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("share of the actions that are right", { range: [0, 1.02], tickformat: ".0%" }) }) };
+  });
+  slider.addEventListener("input", () => { state.point = Number(slider.value); moveSlider(); redraw("class-ranking-chart"); });
+
+  // -- a budget ----------------------------------------------------------------------------
+  /* The first point of the ranking that has at least so many nodes. */
+  const pointOf = (ranking, n) => { const i = ranking.n.findIndex((here) => here >= n); return i < 0 ? ranking.n.length - 1 : i; };
+  function budget() {
+    const wanted = Math.max(1, Math.floor(Number(id("class-budget").value) || 0));
+    const { ranking } = found(), i = pointOf(ranking, wanted), n = ranking.n[i];
+    id("class-budget-answer").textContent = `Among the ${count(n)} most suspicious test nodes the probabilities expect ${percent(ranking.expected[i] / n)} ${name}; ` +
+      `${percent(precision(ranking, i))} are, which is ${percent(recall(ranking, i))} of all.` +
+      (state.method === "uncalibrated" ? "" : ` Ranked by the model as it is: ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))}.`);
+  }
+  id("class-budget").addEventListener("input", budget);
+
+  // -- costs -------------------------------------------------------------------------------
+  const typed = (place) => Math.max(0, Number(id(place).value) || 0);
+  /* Nodes are acted on up to one point of the ranking, reviewed up to the next, and then cleared. */
+  function costOf(ranking, acted, reviewed, costs) {
+    const at = (values, i) => (i < 0 ? 0 : values[i]);
+    const last = ranking.n.length - 1;
+    const total = (positives) => costs.falseAlarm * (at(ranking.n, acted) - at(positives, acted)) + costs.missed * (positives[last] - at(positives, reviewed)) +
+      costs.review * (at(ranking.n, reviewed) - at(ranking.n, acted));
+    return { acted: at(ranking.n, acted), reviewed: at(ranking.n, reviewed) - at(ranking.n, acted), cleared: ranking.n[last] - at(ranking.n, reviewed),
+      expected: total(ranking.expected), cost: total(ranking.found) };
+  }
+  const lastAbove = (ranking, threshold) => ranking.threshold.findLastIndex((value) => value >= threshold);
+  function cheapest(ranking, costs) {
+    const even = costs.falseAlarm / Math.max(costs.falseAlarm + costs.missed, 1e-300);
+    const act = Math.max(even, costs.falseAlarm > 0 ? 1 - costs.review / costs.falseAlarm : 0);
+    const clear = Math.min(even, costs.missed > 0 ? costs.review / costs.missed : 1);
+    const acted = lastAbove(ranking, act);
+    return { ...costOf(ranking, acted, Math.max(acted, lastAbove(ranking, clear)), costs), act, clear };
+  }
+  function costTable() {
+    const costs = { missed: typed("cost-missed"), falseAlarm: typed("cost-false-alarm"), review: typed("cost-review") };
+    const { ranking } = found(), last = ranking.n.length - 1;
+    const best = cheapest(ranking, costs), raw = of("uncalibrated").ranking;
+    const rows = [["the cheapest action for each node", best], ["the same with the model as it is", cheapest(raw, costs)],
+      ["act from 50 % on, as the model is", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
+      ["clear everyone", costOf(ranking, -1, -1, costs)], ["review everyone", costOf(ranking, -1, last, costs)], ["act on everyone", costOf(ranking, last, last, costs)]];
+    id("cost-answer").textContent = `Cheapest: act from ${fine(best.act)} on (${count(best.acted)} nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
+      `review the rest (${count(best.reviewed)}). Expected to cost ${round(best.expected)}; on the test nodes it cost ${round(best.cost)}.`;
+    id("cost-table").tBodies[0].replaceChildren(...rows.map(([rule, row]) => make("tr", {}, make("th", { scope: "row" }, rule),
+      ...["acted", "reviewed", "cleared"].map((part) => make("td", {}, count(row[part]))), make("td", {}, round(row.expected)), make("td", {}, round(row.cost)))));
+  }
+  ["cost-missed", "cost-false-alarm", "cost-review"].forEach((place) => id(place).addEventListener("input", costTable));
+
+  // -- promises ----------------------------------------------------------------------------
+  function promiseTable() {
+    const kind = id("promise-kind").value;
+    const rows = found().promises.filter((kept) => kept.kind === kind);
+    id("promise-table").tBodies[0].replaceChildren(...rows.map((kept) => make("tr", {},
+      make("th", { scope: "row" }, percent(kept.target)), make("td", {}, kept.is_certified && kept.threshold !== null ? fine(kept.threshold) : "–"),
+      make("td", {}, kept.is_certified ? count(kept.n_counted) : "–"), make("td", {}, kept.is_certified ? percent(kept.share) : "–"),
+      make("td", { class: "text wide" }, kept.sentence))));
+  }
+  id("promise-kind").addEventListener("change", promiseTable);
+
+  function show(method) {
+    state.method = method;
+    summary(); moveSlider(); budget(); costTable(); promiseTable();
+  }
+  /* The slider starts where about as many nodes are acted on as there are positives. */
+  state.point = pointOf(found().ranking, Math.max(found().n_positive, 1));
+  return { show };
+})();

@@ -1,0 +1,280 @@
+"""``gnncal.check``: are these nodes of the kind that a calibrator was fitted on?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.checks import check_nodes
+from gnncal.core.errors import InputError
+from gnncal.core.tabular import Cell, Table, Tabular, text
+from gnncal.fitting.node_summary import (
+    OF_NEIGHBOURS,
+    NodeSummary,
+    count_in,
+    predicted_counts,
+    quantities_of,
+)
+from gnncal.nodes import Nodes
+
+Verdict = Literal["same", "moved", "far"]
+PREDICTED = "predicted classes"
+N_DRAWS = 2000  # of what chance shows
+CHANCE = 0.99  # level for each of five quantities: together chance shows a move in one of twenty
+SMALLEST_MOVE = 0.02  # a share of the nodes that is left alone however surely it is seen
+DRIFT = 0.1  # distance of quantities outside the core that years of a citation network made
+CORE = ("confidence", "entropy", "support")  # moved in every one of 144 moves between graphs
+FAR = 0.35  # mean distance beyond which most moves between countries were costly
+# The middle half of what moves between countries cost in log loss, benchmarks/check.py.
+COSTS = {"moved": "0.03 to 0.08", "far": "0.07 to 0.39"}
+SMALLEST_SAMPLE = 20  # nodes on each side; with fewer, almost any move is chance
+LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
+
+
+@dataclass(frozen=True)
+class Move:
+    """How one quantity differs between the calibration nodes and the new ones.
+
+    Attributes
+    ----------
+    name : str
+        The quantity.
+    distance : float
+        Share of the nodes that would have to change for the two to agree (total variation over the
+        bins of the summary), from 0 to 1.
+    chance : float
+        The distance that chance exceeds in one of a hundred cases, with so many nodes.
+    higher : float
+        How often a new node has a higher value than a calibration node, ties counted as half; 0.5
+        if nothing moved, NaN for classes.
+    is_moved : bool
+        Whether the distance is beyond chance, and not tiny.
+
+    """
+
+    name: str
+    distance: float
+    chance: float
+    higher: float
+    is_moved: bool
+
+    @property
+    def words(self) -> str:
+        """What moved, and where to."""
+        if self.name == PREDICTED:
+            return f"{self.name} differ"
+        far = abs(self.higher - 0.5)
+        if far < self.distance / 4:
+            return f"{self.name} is spread differently"
+        return f"{self.name} is {'higher' if self.higher > 0.5 else 'lower'}"
+
+
+@dataclass(frozen=True, repr=False)
+class Check(Tabular):
+    """Whether nodes are of the kind that a calibrator was fitted on. It prints as a table.
+
+    Attributes
+    ----------
+    verdict : {"same", "moved", "far"}
+        The answer.
+    sentence : str
+        The answer in words, and what to do. It never states an accuracy: without labels nobody
+        knows it.
+    distance : float
+        Mean distance over all quantities, beyond what chance shows on average.
+    n_labels : int
+        Number of nodes to label, chosen at random; 0 if nothing moved.
+    n_fitted_on, n_new : int
+        Number of nodes on each side.
+    moves : tuple of Move
+        Each quantity.
+
+    """
+
+    verdict: Verdict
+    sentence: str
+    distance: float
+    n_labels: int
+    n_fitted_on: int
+    n_new: int
+    moves: tuple[Move, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n\n{super().__repr__()}"
+
+    def _tables(self) -> Sequence[Table]:
+        columns = ("quantity", "distance", "by chance", "higher in", "moved")
+        rows = [
+            [
+                text(move.name),
+                Cell(move.distance, f"{100 * move.distance:.1f} %"),
+                Cell(move.chance, f"up to {100 * move.chance:.1f} %"),
+                Cell(
+                    move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f} %"
+                ),
+                Cell(move.is_moved, "yes" if move.is_moved else "no"),
+            ]
+            for move in self.moves
+        ]
+        return [Table("", columns, rows)]
+
+
+def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None) -> Check:
+    """Compare nodes with those that a calibrator was fitted on, without any label.
+
+    A fitted calibrator remembers how confidence, entropy, support, degree and the predicted classes
+    of its calibration nodes were spread (``fitted_on_``). This compares them with the same numbers
+    of other nodes. It sees that nodes moved; what the move costs only labels can tell. A change
+    that leaves the predictions as they are cannot be seen at all. docs/watch.md has measurements.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted calibrator, from this process or from a file.
+    logits : array_like of shape (n_nodes, n_classes) or Nodes
+        Raw scores of every node of the new graph; or a record of nodes with their graph.
+    graph : Graph or torch_geometric.data.Data, optional
+        The graph of these nodes. Without it, support and degree are not compared.
+    nodes : array_like, optional
+        The nodes to compare, mask or indices: those whose probabilities will be used. Default:
+        all. Leave out nodes that the model was trained on: it is surer of them than of others.
+
+    Returns
+    -------
+    Check
+        The verdict in words, and how far each quantity moved beside what chance shows.
+
+    Raises
+    ------
+    InputError
+        If the calibrator comes from a file of an older version, or an array cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnncal
+    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 900, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels, nodes=range(450))
+    >>> gnncal.check(calibrator, logits, nodes=range(450, 900)).verdict
+    'same'
+    >>> gnncal.check(calibrator, logits / 4).moves[0].words
+    'confidence is lower'
+
+    """
+    check_is_fitted(calibrator, "classes_")
+    if not hasattr(calibrator, "fitted_on_"):
+        raise InputError(
+            "the calibrator does not remember what it was fitted on, because an older version "
+            "saved it; fit again with this version."
+        )
+    seen: NodeSummary = calibrator.fitted_on_
+    record = _record(calibrator, logits, graph)
+    rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
+    for what, n in (("calibration nodes", seen.n_nodes), ("new nodes", int(rows.size))):
+        if n < SMALLEST_SAMPLE:
+            raise InputError(
+                f"there are {n} {what}; a comparison needs at least {SMALLEST_SAMPLE} on each side."
+            )
+    return _compared(seen, record, rows)
+
+
+def _record(calibrator: Calibrator, logits: Any, graph: Any) -> Nodes:
+    record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
+    n_classes = len(calibrator.classes_)
+    if record.n_classes != n_classes:
+        raise InputError(
+            f"logits has {record.n_classes} columns but the calibrator was fitted for {n_classes} "
+            "classes; pass the logits of the same classes in the same order."
+        )
+    return record
+
+
+def _compared(seen: NodeSummary, record: Nodes, rows: IntArray) -> Check:
+    pairs = {PREDICTED: (seen.predicted, predicted_counts(record, rows))}
+    for name, values in quantities_of(record, rows).items():
+        if name in seen.bins and seen.bins[name].counts.any() and not np.isnan(values).all():
+            bins = seen.bins[name]
+            pairs[name] = (bins.counts, count_in(bins.cuts, values))
+    generator = np.random.default_rng(0)
+    found = [_move(name, *pair, generator) for name, pair in pairs.items()]
+    moves = tuple(move for move, _ in found)
+    distance = float(np.mean([max(move.distance - usual, 0.0) for move, usual in found]))
+    moved = [move for move in moves if move.is_moved]
+    is_drift = all(move.name not in CORE and move.distance < DRIFT for move in moved)
+    verdict: Verdict = "same" if is_drift else "far" if distance >= FAR else "moved"
+    n_labels = {
+        "same": 0,
+        "moved": max(FEWEST_LABELS, LABELS_FOR_EACH_CLASS * record.n_classes),
+        "far": max(LABELS_IF_FAR, LABELS_FOR_EACH_CLASS * record.n_classes),
+    }[verdict]
+    sizes = (seen.n_nodes, int(rows.size))
+    without = [name for name in OF_NEIGHBOURS if name in seen.bins and name not in pairs]
+    sentence = _sentence(verdict, moved, n_labels, sizes, without)
+    return Check(verdict, sentence, distance, n_labels, *sizes, moves)
+
+
+def _move(
+    name: str, before: IntArray, after: IntArray, generator: np.random.Generator
+) -> tuple[Move, float]:
+    """Compare two counts over the same bins; also return the distance that chance shows on average.
+
+    Chance deals both samples from the two together.
+    """
+    sizes = [int(counts.sum()) for counts in (before, after)]
+    pooled = (before + after) / sum(sizes)
+    drawn = [generator.multinomial(n, pooled, N_DRAWS) / n for n in sizes]
+    by_chance = _distance(*drawn)
+    old, new = before / sizes[0], after / sizes[1]
+    distance = float(_distance(old, new))
+    limit = float(np.quantile(by_chance, CHANCE))
+    usual = float(by_chance.mean())
+    higher = float("nan") if name == PREDICTED else float(new @ (np.cumsum(old) - old / 2))
+    is_moved = distance > limit and distance - usual > SMALLEST_MOVE
+    return Move(name, distance, limit, higher, is_moved), usual
+
+
+def _distance(p: FloatArray, q: FloatArray) -> FloatArray:
+    return 0.5 * np.abs(p - q).sum(axis=-1)
+
+
+def _sentence(
+    verdict: Verdict,
+    moved: list[Move],
+    n_labels: int,
+    sizes: tuple[int, int],
+    without: list[str],
+) -> str:
+    counted = f"{sizes[0]:,} calibration nodes and {sizes[1]:,} new ones"
+    missing = f" Without a graph, {' and '.join(without)} were not compared." if without else ""
+    words = ", ".join(move.words for move in sorted(moved, key=lambda m: -m.distance))
+    if verdict == "same":
+        found = (
+            f"but for a small drift ({words}) nothing moved beyond chance among {counted}"
+            if moved
+            else f"nothing moved beyond what chance shows with {counted}"
+        )
+        return (
+            f"The same kind of nodes: {found}. There is nothing to do. A change that leaves the "
+            f"predictions as they are cannot be seen without labels.{missing}"
+        )
+    cost = (
+        f"Between seven countries such moves cost {COSTS[verdict]} nats of log loss in the middle "
+        "half of the cases; what this one costs, only labels can tell"
+    )
+    if verdict == "moved":
+        return (
+            f"The nodes have moved: {words} (compared {counted}). {cost}: label about {n_labels} "
+            f"nodes chosen at random and run gnncal update.{missing}"
+        )
+    return (
+        f"The nodes have moved far: {words} (compared {counted}). {cost}. Do not use this "
+        f"calibrator here: label about {n_labels} nodes chosen at random, then run gnncal update "
+        f"or fit again.{missing}"
+    )

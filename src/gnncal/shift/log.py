@@ -1,0 +1,197 @@
+"""The log of a watch: a line for each node whose label has come, only ever appended to.
+
+CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are those of the files that
+``gnncal apply`` and ``gnncal decide`` write, and the label:
+
+* ``label``: the class, by name or number. Lines without one are passed over.
+* ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``.
+* ``action`` (act, clear, review) and ``decide`` (true, false), where these promises are watched.
+
+Other columns are ignored. A last line that is still being written is left for the next time.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.checks import ROW_SUM_TOLERANCE
+from gnncal.core.constraints import whole_number
+from gnncal.core.errors import InputError, shown
+from gnncal.core.learned import TEXT, check_learned
+from gnncal.shift.watch import ACTIONS, Watch
+
+CHUNK = 1 << 20
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+POSITION = {"bytes": whole_number(at_least=0), "lines": whole_number(at_least=0), "digest": TEXT}
+START_OF_LOG = {"bytes": 0, "lines": 0, "digest": sha256().hexdigest()}
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """What was read of a log: how many labels were taken in, and where the next reading begins."""
+
+    n_new: int
+    n_without_label: int
+    position: dict[str, Any]
+
+
+def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None) -> LogReading:
+    """Let a watch take in the lines that were appended since; a line is never counted twice.
+
+    If a line cannot be used, nothing is taken in.
+    """
+    begun = dict(position or START_OF_LOG)
+    check_learned(POSITION, begun, {}, where="the position in the log")
+    lines, reached = _new_lines(path, begun)
+    is_json = path.suffix in (".jsonl", ".ndjson")
+    rows = _json_rows(path, lines, begun["lines"]) if is_json else _csv_rows(path, lines, begun)
+    taken, without = [], 0
+    for place, row in rows:
+        if row.get("label") in (None, ""):
+            without += 1
+        else:
+            taken.append(_outcome(place, row, watch))
+    if taken:
+        confidence, predictions, labels, positive, actions, decided = zip(*taken, strict=True)
+        watch.take(
+            np.array(confidence, dtype=np.float64),
+            np.array(predictions),
+            np.array(labels),
+            None if watch.positive is None else np.array(positive, dtype=np.float64),
+            np.array(actions) if {"act", "clear"} & set(watch.promises) else None,
+            np.array(decided, dtype=bool) if "decide" in watch.promises else None,
+        )
+    return LogReading(len(taken), without, reached)
+
+
+def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Return the header and the whole lines that are new, and how far they reach."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; pass the log.")
+    digest, left = sha256(), begun["bytes"]
+    with path.open("rb") as file:
+        header = file.readline() if left else b""
+        file.seek(0)
+        while left and (chunk := file.read(min(CHUNK, left))):
+            digest.update(chunk)
+            left -= len(chunk)
+        if left or digest.hexdigest() != begun["digest"]:
+            raise InputError(
+                f"the first {begun['lines']:,} lines of {path} are not those that were read "
+                "before; a log is only appended to. If it is another log, pass another --state."
+            )
+        rest = file.read()
+    whole = rest[: rest.rfind(b"\n") + 1]
+    digest.update(whole)
+    try:
+        text = (header + whole).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8; write it as CSV or JSON lines.") from error
+    reached = {
+        "bytes": begun["bytes"] + len(whole),
+        "lines": begun["lines"] + whole.count(b"\n"),
+        "digest": digest.hexdigest(),
+    }
+    return [line.rstrip("\r") for line in text.split("\n")[:-1]], reached
+
+
+def _csv_rows(
+    path: Path, lines: list[str], begun: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not lines:
+        return
+    names = [name.strip() for name in next(csv.reader(lines[:1]))]
+    if "label" not in names:
+        raise InputError(
+            f"{path} has the columns {shown(names)} but no label; its first line names the "
+            "columns, and label is one of them."
+        )
+    for number, values in enumerate(csv.reader(lines[1:]), max(begun["lines"], 1) + 1):
+        place = f"{path}, line {number}"
+        if not values:
+            continue
+        if len(values) != len(names):
+            raise InputError(f"{place} has {len(values)} entries for {len(names)} columns.")
+        yield place, dict(zip(names, (value.strip() for value in values), strict=True))
+
+
+def _json_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(lines[1:] if before else lines, before + 1):
+        place = f"{path}, line {number}"
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{place} is no JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{place} is {shown(row)}; expected an object with a label.")
+        yield place, row
+
+
+def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
+    """Return confidence, prediction, label, probability of the positive class, action, decided."""
+    label = _class_of(place, "label", row, watch)
+    if "p0" in row:
+        probs = [_probability(place, f"p{c}", row) for c in range(watch.n_classes)]
+        if abs(sum(probs) - 1.0) > ROW_SUM_TOLERANCE:
+            raise InputError(f"{place}: p0, p1, ... sum to {sum(probs):.4g}; expected one.")
+        prediction = int(np.argmax(probs))
+        confidence = probs[prediction]
+        positive = None if watch.positive is None else probs[watch.positive]
+    else:
+        prediction = _class_of(place, "prediction", row, watch)
+        confidence, positive = _probability(place, "confidence", row), None
+        if watch.positive is not None and watch.n_classes == 2:
+            positive = confidence if prediction == watch.positive else 1.0 - confidence
+        elif watch.positive is not None:
+            raise InputError(
+                f"{place} has no p0, p1, ..., so the probability of the positive class is not "
+                "known; write these columns too."
+            )
+    action = decided = None
+    if {"act", "clear"} & set(watch.promises):
+        action = row.get("action")
+        if action not in ACTIONS:
+            raise InputError(f"{place}: action is {shown(action)}; expected {', '.join(ACTIONS)}.")
+    if "decide" in watch.promises:
+        word = str(row.get("decide")).lower()
+        if word not in FLAGS:
+            raise InputError(f"{place}: decide is {shown(word)}; expected true or false.")
+        decided = FLAGS[word]
+    return confidence, prediction, label, positive, action, decided
+
+
+def _probability(place: str, name: str, row: dict[str, Any]) -> float:
+    try:
+        value = float(row[name])
+    except (KeyError, TypeError, ValueError):
+        value = float("nan")
+    if not 0.0 <= value <= 1.0:
+        came = f"{name} is {shown(row[name])}" if name in row else f"there is no {name}"
+        raise InputError(f"{place}: {came}; expected a probability.")
+    return value
+
+
+def _class_of(place: str, name: str, row: dict[str, Any], watch: Watch) -> int:
+    value = row.get(name)
+    if watch.class_names is not None and value in watch.class_names:
+        return watch.class_names.index(value)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = float("nan")
+    if number not in range(watch.n_classes) or isinstance(value, bool):
+        known = "" if watch.class_names is None else f"{', '.join(watch.class_names)}, or "
+        raise InputError(
+            f"{place}: {name} is {shown(value)}; expected {known}a number 0..{watch.n_classes - 1}."
+        )
+    return int(number)

@@ -1,0 +1,84 @@
+"""How many labels find a gap: the watch itself, simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray
+from gnncal.shift.betting import START, Evidence
+
+N_SIMULATED = 200
+MOST_LABELS = 20_000  # a simulation ends there
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many labels find a gap.
+
+    Attributes
+    ----------
+    gap : float
+        How far the accuracy lies below the confidence.
+    half, most : int or None
+        Numbers of labels with which half, and nine tenths, of the simulated watches found it;
+        None if more than 20,000 are needed.
+    sentence : str
+        The same in words.
+
+    """
+
+    gap: float
+    half: int | None
+    most: int | None
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        points = f"{100 * self.gap:g} {'point' if self.gap == 0.01 else 'points'}"
+        if self.half is None:
+            return f"A gap of {points} takes more than {MOST_LABELS:,} labels to find."
+        most = f"more than {MOST_LABELS:,}" if self.most is None else f"{self.most:,}"
+        return (
+            f"A gap of {points} is found with {self.half:,} labels in half of the cases, and with "
+            f"{most} in nine of ten."
+        )
+
+
+def plan_of(gap: float, confidence: FloatArray, log_limit: float, tolerance: float) -> Plan:
+    """Simulate watches on nodes with these confidences, all right less often by the gap."""
+    found = np.sort(labels_needed(gap, confidence, log_limit, tolerance, N_SIMULATED))
+    half, most = (found[round(share * N_SIMULATED) - 1] for share in (0.5, 0.9))
+    return Plan(gap, *(None if np.isinf(n) else int(n) for n in (half, most)))
+
+
+def labels_needed(
+    gap: float,
+    confidence: FloatArray,
+    log_limit: float,
+    tolerance: float,
+    n_streams: int,
+    *,
+    well_until: int = 0,
+    most: int = MOST_LABELS,
+    enough: float = 0.9,
+    seed: int = 0,
+) -> FloatArray:
+    """Return the number of labels at the alarm of each stream; infinite without one.
+
+    The gap begins after ``well_until`` labels. The simulation ends once ``enough`` have alarms.
+    """
+    generator = np.random.default_rng(seed)
+    evidence = Evidence(n_streams, tolerance=tolerance)
+    found = np.full(n_streams, np.inf)
+    for before in range(0, most, START):
+        stated = generator.choice(confidence, size=(n_streams, START))
+        is_well = before + np.arange(START) < well_until
+        truth = np.clip(stated - np.where(is_well, 0.0, gap), 0.0, 1.0)
+        over = evidence.add(stated, generator.random(stated.shape) < truth) >= log_limit
+        first = np.where(over.any(axis=1), before + 1.0 + over.argmax(axis=1), np.inf)
+        found = np.minimum(found, first)
+        if np.isfinite(found).mean() >= enough:
+            break
+    return found

@@ -1,0 +1,170 @@
+"""`gnncal decide --positive` and `gnncal apply --policy`: decisions about one class from a file."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.decisions import ClassPolicy, Costs, hold_out
+from tests.cli.test_decide import names, run
+from tests.test_bundles import write_npz, write_parquet
+
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Two classes, a tenth of the nodes positive, a model that is class-weighted."""
+    generator = np.random.default_rng(0)
+    labels = (generator.random(N) < 0.1).astype(int)
+    z = 2.5 * labels + generator.normal(size=N)
+    part = np.arange(N) % 5
+    return write_npz(
+        tmp_path_factory.mktemp("policies") / "in.npz",
+        logits=np.column_stack([0 * z, z]),
+        labels=labels,
+        edge_index=generator.integers(N, size=(2, 3 * N)),
+        train_mask=part == 0,
+        val_mask=(part == 1) | (part == 2),
+        test_mask=part > 2,
+        x=None,
+        node_ids=None,
+        class_names=np.array(["fine", "fraud"]),
+    )
+
+
+def decide(source, out, *arguments):
+    return run("decide", source, "--positive", "fraud", *arguments, "--out", out)
+
+
+def test_the_command_does_what_the_library_does(tmp_path, source):
+    result = decide(source, tmp_path / "o", "--act", "0.5", "--clear", "0.97", "--catch", "0.8")
+    assert result.exit_code == 0, result.output
+    bundle = gnncal.read_bundle(source)
+    fit_nodes, held = hold_out(bundle.nodes, labels=bundle.labels)
+    calibrator = gnncal.Structural(keep_predictions=False).fit(
+        *(bundle.logits, bundle.labels, bundle.graph),
+        nodes=fit_nodes,
+        train_nodes=bundle.train_nodes,
+    )
+    probs = calibrator.predict_proba(bundle.logits, bundle.graph)
+    policy = ClassPolicy("fraud", act=0.5, clear=0.97, catch=0.8)
+    policy.fit(probs, bundle.labels, nodes=held, class_names=bundle.class_names)
+    written = np.load(tmp_path / "o" / "decisions.npz")
+    outside = np.arange(N) % 5 > 2
+    np.testing.assert_array_equal(written["action"][outside], policy.decide(probs[outside]))
+    assert (written["action"][~outside] == "").all()
+    np.testing.assert_allclose(written["probability"], probs[:, 1])
+    assert names(tmp_path / "o") == [
+        "calibrator.safetensors",
+        "decisions.npz",
+        "policy.safetensors",
+        "summary.json",
+    ]
+    loaded = gnncal.load(tmp_path / "o" / "policy.safetensors")
+    assert loaded.act_threshold_ == policy.act_threshold_
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["method"] == "structural-free"
+    counts = [int((written["action"] == name).sum()) for name in ("act", "clear", "review")]
+    outlook = summary["policy"]["outlook"]
+    assert [outlook["n_act"], outlook["n_clear"], outlook["n_review"]] == counts
+    assert {each["what"] for each in summary["policy"]["test"]["kept"]} <= {"act", "clear", "catch"}
+    for words in ("Act on P(fraud) of at least", "goes to people", "Promised and found: act"):
+        assert words in result.stdout
+
+
+def test_costs_and_budgets_are_said_with_what_was_found(tmp_path, source):
+    priced = decide(source, tmp_path / "o", "--costs", "missed=50, false-alarm=20,review=3")
+    assert priced.exit_code == 0, priced.output
+    assert "doing nothing" in priced.stdout
+    assert "Promised and found: cost" in priced.stdout
+    saved = gnncal.load(tmp_path / "o" / "policy.safetensors")
+    assert isinstance(saved.costs, Costs)
+    assert saved.costs.false_alarm == 20
+    limited = decide(source, tmp_path / "o", "--budget", "60", "--json")
+    actions = np.load(tmp_path / "o" / "decisions.npz")["action"]
+    assert (actions == "review").sum() == 60
+    budget = json.loads(limited.stdout)["policy"]["outlook"]["budget"]
+    assert budget["precision"]["low"] <= budget["precision"]["expected"]
+
+
+def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_not(
+    tmp_path, source
+):
+    nothing = decide(source, tmp_path / "o", "--act", "0.9999")
+    assert nothing.exit_code == 3
+    assert nothing.output.count("No threshold is certified for acting with 99.99 % right") == 1
+    assert (np.load(tmp_path / "o" / "decisions.npz")["action"] != "act").all()
+    some = decide(source, tmp_path / "o", "--act", "0.9999", "--catch", "0.7")
+    assert some.exit_code == 0
+    gated = ("--act", "0.9999", "--catch", "0.7", "--fail-if", "uncertified>0")
+    assert decide(source, tmp_path / "o", *gated).exit_code == 4
+
+
+def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
+    decide(source, tmp_path / "o", "--catch", "0.8")
+    bundle = gnncal.read_bundle(source)
+    new = write_npz(
+        tmp_path / "new.npz",
+        logits=bundle.logits[:500],
+        labels=None,
+        edge_index=np.empty((2, 0), np.int64),
+        train_mask=None,
+        val_mask=None,
+        test_mask=None,
+        x=None,
+        node_ids=None,
+        class_names=None,
+    )
+    calibrator = tmp_path / "o" / "calibrator.safetensors"
+    policy = tmp_path / "o" / "policy.safetensors"
+    result = run("apply", calibrator, new, "--policy", policy, "--out", tmp_path / "n")
+    assert result.exit_code == 0, result.output
+    assert "of 500 nodes, goes to people" in result.stdout
+    written = np.load(tmp_path / "n" / "decisions.npz")
+    probs = np.load(tmp_path / "n" / "probabilities.npz")["probs"]
+    np.testing.assert_array_equal(written["action"], gnncal.load(policy).decide(probs))
+    assert names(tmp_path / "n") == ["decisions.npz", "probabilities.npz", "summary.json"]
+    refused = run("apply", calibrator, new, "--policy", calibrator, "--out", tmp_path / "m")
+    assert refused.exit_code == 2
+    assert "--policy expects policy.safetensors" in refused.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_parquet_has_a_column_of_actions(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    source = write_parquet(tmp_path / "in")
+    result = run(
+        *("decide", source, "--positive", "dog", "--catch", "0.5", "--sets", "aps"),
+        *("--out", tmp_path / "o"),
+    )
+    assert result.exit_code == 0, result.output
+    table = parquet.read_table(tmp_path / "o" / "decisions.parquet")
+    expected = ["id", "prediction", "confidence", "probability", "action", "set0", "set1", "set2"]
+    assert table.column_names == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--act", "0.9"), "--act is about one class; name it with --positive"),
+        (("--positive", "fraud"), "not what to decide about it"),
+        (("--positive", "frauds", "--act", "0.9"), "did you mean 'fraud'?"),
+        (("--positive", "7", "--act", "0.9"), "positive is 7"),
+        (("--positive", "fraud", "--act", "1.2"), "act is 1.2"),
+        (("--positive", "fraud", "--act", "0.9", "--target", "0.9"), "--target is about all"),
+        (("--positive", "fraud", "--costs", "missed=1"), "expected missed=500,false_alarm=20"),
+        (("--positive", "fraud", "--costs", "missed=1,miss=2"), "--costs has 'miss=2'"),
+        (("--positive", "fraud", "--costs", "missed=1,false_alarm=x"), "as numbers"),
+        (("--positive", "fraud", "--costs", "missed=1,false_alarm=-2"), "negative"),
+        (("--positive", "fraud", "--budget", "0"), "budget is 0"),
+        (("--positive", "fraud", "--budget", "9", "--catch", "0.9"), "a budget clears"),
+    ],
+)
+def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arguments, message):
+    result = run("decide", source, *arguments, "--out", tmp_path / "o")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,114 @@
+"""Sets that are refreshed on the graph of today keep their promise while the graph grows."""
+
+import warnings
+from pathlib import Path
+from runpy import run_path
+
+import numpy as np
+import pytest
+
+from gnncal import GnncalWarning, Graph, InputError
+from gnncal.decisions import APS, DAPS, ConformalClassifier
+from tests.decisions.test_conformal import pool
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "growing.py"
+HELD = np.arange(80)
+
+
+def first(graph, n):
+    edges = graph.edge_index
+    return Graph(edges[:, (edges < n).all(axis=0)], n)
+
+
+@pytest.mark.parametrize("name", ["neighbours help", "neighbours mislead"])
+def test_refreshed_sets_cover_what_they_promise_where_old_thresholds_drift(name):
+    growing = run_path(str(SCRIPT))
+    shares = growing["covered_after_growth"](growing["WORLDS"][name], 150)
+    error = shares.std(axis=0) / np.sqrt(len(shares))
+    gap = shares.mean(axis=0) - growing["expected_coverage"]()
+    assert abs(gap[1]) < 4 * error[1]
+    assert abs(gap[0]) > 0.05
+    assert (gap[0] > 0) == (name == "neighbours help")
+
+
+@pytest.mark.parametrize("score", [APS(), DAPS(0.4)], ids=repr)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_refreshing_is_fitting_again_on_the_same_nodes(score, by_class):
+    probs, labels, graph = pool()
+    old = ConformalClassifier(0.8, score=score, by_class=by_class)
+    old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD)
+    before = np.copy(old.threshold_)
+    refreshed = old.refresh(probs, graph)
+    fitted = ConformalClassifier(0.8, score=score, by_class=by_class)
+    fitted.fit(probs, labels, graph, nodes=HELD)
+    np.testing.assert_array_equal(refreshed.threshold_, fitted.threshold_)
+    np.testing.assert_array_equal(
+        refreshed.predict_set(probs, graph), fitted.predict_set(probs, graph)
+    )
+    np.testing.assert_array_equal(old.threshold_, before)
+    assert refreshed.report_ == fitted.report_
+    assert (refreshed.n_graph_nodes_, old.n_graph_nodes_) == (200, 150)
+
+
+def test_with_ids_rows_may_come_in_any_order():
+    probs, labels, graph = pool()
+    names = np.array([f"node {i}" for i in range(200)])
+    old = ConformalClassifier(0.8, score="daps")
+    old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD, ids=names[:150])
+    order = np.random.default_rng(0).permutation(200)
+    moved = Graph(np.argsort(order)[graph.edge_index], 200)
+    refreshed = old.refresh(probs[order], moved, ids=names[order])
+    in_place = old.refresh(probs, graph, ids=names)
+    assert refreshed.threshold_ == pytest.approx(in_place.threshold_)
+    again = refreshed.refresh(probs, graph, ids=names)
+    assert again.threshold_ == in_place.threshold_
+
+
+def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
+    probs, labels, _ = pool()
+    old = ConformalClassifier(0.8).fit(probs, labels, nodes=HELD, ids=range(200))
+    stay = np.arange(20, 200)
+    with pytest.warns(GnncalWarning, match="20 of 80 calibration nodes have left"):
+        refreshed = old.refresh(probs[stay], ids=stay)
+    fitted = ConformalClassifier(0.8).fit(probs, labels, nodes=range(20, 80), ids=range(200))
+    assert refreshed.threshold_ == fitted.threshold_
+    assert refreshed.report_.n_calibration == 60
+    with pytest.raises(InputError, match="none of the 80 calibration nodes"):
+        old.refresh(probs[100:], ids=range(100, 200))
+
+
+def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
+    probs, labels, _ = pool()
+    alone = ConformalClassifier(0.8, score=APS(randomised=False)).fit(probs[:80], labels[:80])
+    assert alone.refresh(probs).threshold_ == alone.threshold_
+    assert alone.refresh(probs[:80]).threshold_ == alone.threshold_
+    with pytest.raises(InputError, match="nobody knows which ids they have"):
+        alone.refresh(probs, ids=range(200))
+
+
+def test_a_class_that_has_lost_too_many_nodes_is_said_again():
+    probs, labels, _ = pool()
+    old = ConformalClassifier(0.8, by_class=True).fit(probs, labels, nodes=HELD, ids=range(200))
+    stay = np.flatnonzero((labels != 2) | (np.arange(200) >= 80))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        refreshed = old.refresh(probs[stay], ids=stay)
+    assert any("class 2 (0)" in str(w.message) for w in said)
+    assert np.isinf(refreshed.threshold_[2])
+
+
+def test_what_cannot_be_refreshed_is_refused_with_one_sentence():
+    probs, labels, graph = pool()
+    daps = ConformalClassifier(0.8, score="daps")
+    with pytest.raises(Exception, match="not fitted"):
+        daps.refresh(probs, graph)
+    daps.fit(probs, labels, graph, nodes=HELD)
+    with pytest.raises(InputError, match=r"needs a graph; pass refresh\(probs, graph\)"):
+        daps.refresh(probs)
+    with pytest.raises(InputError, match="probs has 150 rows but fit had 200"):
+        daps.refresh(probs[:150], first(graph, 150))
+    with pytest.raises(InputError, match="has 2 columns"):
+        daps.refresh(probs[:, :2] / probs[:, :2].sum(axis=1, keepdims=True), graph)
+    daps.fit(probs, labels, graph, nodes=HELD, ids=range(200))
+    with pytest.raises(InputError, match="ids is missing: fit was given ids"):
+        daps.refresh(probs, graph)

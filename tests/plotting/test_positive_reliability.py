@@ -1,0 +1,74 @@
+"""Reliability of a rare class: drawn near zero, beside what an honest probability would show."""
+
+import numpy as np
+import pytest
+
+from gnncal.plotting import PositiveReliabilityDisplay
+from tests.metrics.test_positive import rare, two_columns
+
+pytest.importorskip("matplotlib")
+NAMES = ["fine", "fraud"]
+
+
+def display_of(labels, probs, **options):
+    return PositiveReliabilityDisplay.from_predictions(
+        labels, probs, positive="fraud", class_names=NAMES, **options
+    )
+
+
+def points(ax, marker):
+    found = [line.get_xydata() for line in ax.get_lines() if line.get_marker() == marker]
+    return np.vstack(found) if found else np.empty((0, 2))
+
+
+def test_both_axes_are_logarithmic_and_every_bin_is_a_point():
+    labels, _, weighted = rare()
+    display = display_of(labels, weighted, name="raw")
+    ax, bins = display.ax_, display.reliability.bins
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("P(fraud)", "share that is fraud")
+    drawn = np.vstack([points(ax, "o"), points(ax, "v")])
+    np.testing.assert_allclose(np.sort(drawn[:, 0]), bins.confidence)
+    some = bins.accuracy > 0
+    order = np.argsort(points(ax, "o")[:, 0])
+    np.testing.assert_allclose(points(ax, "o")[order, 1], bins.accuracy[some])
+    lowest = ax.get_ylim()[0]
+    np.testing.assert_allclose(points(ax, "v")[:, 1], lowest)  # bins without fraud
+    assert len(points(ax, "v")) == (~some).sum()
+    np.testing.assert_allclose(points(ax, "*"), [[weighted[:, 1].mean(), labels.mean()]])
+
+
+def test_an_honest_probability_stays_in_its_band_and_a_weighted_one_leaves_it():
+    labels, honest, weighted = rare(6000)
+    fair, skewed = (display_of(labels, probs).reliability for probs in (honest, weighted))
+    outside = [
+        ((r.bins.accuracy < r.low) | (r.bins.accuracy > r.high)).sum() for r in (fair, skewed)
+    ]
+    assert outside[0] <= 3  # of 15, each with 5 %
+    assert outside[1] >= 12
+
+
+def test_probabilities_of_exactly_zero_or_one_can_be_drawn():
+    probs = two_columns([0.0] * 20 + [0.5] * 20 + [1.0] * 20)
+    labels = np.repeat([0, 1, 1], 20)
+    ax = display_of(labels, probs).ax_
+    ax.figure.canvas.draw()
+    assert np.isfinite(points(ax, "v")).all()
+    nobody = display_of(np.zeros(60, dtype=int), two_columns(np.zeros(60))).ax_
+    nobody.figure.canvas.draw()
+
+
+def test_a_class_without_a_name_is_the_positive_one():
+    labels, honest, _ = rare(300)
+    display = PositiveReliabilityDisplay.from_predictions(labels, honest, positive=1)
+    assert display.ax_.get_xlabel() == "P(positive)"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"level": 1.0}, "level is 1.0"), ({"n_bins": 0}, "n_bins is 0")],
+)
+def test_what_cannot_be_drawn_gets_a_sentence(options, message):
+    labels, honest, _ = rare(100)
+    with pytest.raises(ValueError, match=message):
+        display_of(labels, honest, **options)

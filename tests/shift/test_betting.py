@@ -1,0 +1,71 @@
+"""Evidence: no bet gains while the claim holds, and alarms then are as rare as stated."""
+
+import numpy as np
+import pytest
+
+from gnncal.shift.betting import FIRST, START, Evidence, begun_at, not_begun_after
+from gnncal.shift.plan import labels_needed
+
+ALARM = np.log(20.0)
+
+
+def stream(n_streams, n, gap=0.0, seed=0):
+    generator = np.random.default_rng(seed)
+    stated = generator.choice([0.0, 1e-5, 0.03, 0.3, 0.6, 0.9, 0.9999, 1.0], size=(n_streams, n))
+    return stated, generator.random((n_streams, n)) < np.clip(stated - gap, 0, 1)
+
+
+def test_all_stakes_are_bet_once():
+    starts = range(40)
+    assert begun_at(0) == FIRST
+    for last in starts:
+        total = sum(begun_at(start) for start in range(last + 1)) + not_begun_after(last)
+        assert total == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+def test_no_bet_gains_on_average_while_the_claim_holds(tolerance):
+    evidence = Evidence(tolerance=tolerance)
+    for p in (0.0, 1e-4, 0.03, 0.4, 0.8, 0.9995, 1.0):
+        losses, gains = evidence._table(np.array([p]))
+        for true in np.unique(np.clip([p - tolerance, p, p + tolerance], 0, 1)):
+            mean = true * np.exp(gains) + (1 - true) * np.exp(losses)
+            assert mean.max() <= 1 + 1e-12
+
+
+def test_a_promise_that_is_more_than_kept_feeds_no_evidence():
+    losses, gains = Evidence(only_below=True)._table(np.array([0.9]))
+    for true in (0.9, 0.95, 1.0):
+        assert (true * np.exp(gains) + (1 - true) * np.exp(losses)).max() <= 1 + 1e-12
+
+
+def test_the_order_of_arrival_in_batches_does_not_matter():
+    stated, happened = stream(2, 333, gap=0.05)
+    whole = Evidence(2).add(stated, happened)
+    parts, evidence = [], Evidence(2)
+    for piece in np.array_split(np.arange(333), [1, 50, 51, 120, 300]):
+        parts.append(evidence.add(stated[:, piece], happened[:, piece]))
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-9)
+
+
+def test_false_alarms_are_as_rare_as_stated_over_a_long_time():
+    alarms = np.isfinite(
+        labels_needed(0.0, np.array([0.3, 0.7, 0.9]), ALARM, 0.0, 250, most=1000, enough=1.0)
+    )
+    # Ville: at most 1 in 20. Three standard errors above it are left to chance.
+    assert alarms.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 250)
+
+
+def test_a_gap_is_found_and_a_tolerated_one_is_not():
+    confidence = np.array([0.7, 0.8, 0.9])
+    found = labels_needed(0.1, confidence, ALARM, 0.0, 60, most=2000, enough=1.0)
+    assert np.median(found) < 200
+    tolerated = labels_needed(0.02, confidence, ALARM, 0.03, 60, most=2000, enough=1.0)
+    assert np.isinf(tolerated).mean() > 0.9
+
+
+def test_a_gap_that_begins_late_is_found_too():
+    found = labels_needed(
+        0.15, np.array([0.8]), ALARM, 0.0, 60, well_until=1000, most=2000, enough=1.0
+    )
+    assert np.median(found) - 1000 < 200 + START

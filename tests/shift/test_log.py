@@ -1,0 +1,113 @@
+"""A log is read line by line, and no line is counted twice."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.shift.log import read_log
+
+NAMES = ["fine", "fraud"]
+
+
+def new_watch(**given):
+    return gnncal.Watch(n_classes=2, class_names=NAMES, **given)
+
+
+def n_labels(watch):
+    return watch.claims["confidence"].n_labels
+
+
+def test_only_whole_lines_are_read_and_each_once(tmp_path):
+    path, watch = tmp_path / "log.csv", new_watch()
+    path.write_text("id,p0,p1,label\n1,0.2,0.8,fraud\n2,0.4,0.6,0\n3,0.1,0.")
+    first = read_log(path, watch)
+    assert (first.n_new, first.position["lines"]) == (2, 3)
+    with path.open("a") as file:
+        file.write("9,fine\n4,0.3,0.7,\n")
+    second = read_log(path, watch, first.position)
+    assert (second.n_new, second.n_without_label) == (1, 1)
+    assert read_log(path, watch, second.position).n_new == 0
+    assert n_labels(watch) == 3
+
+
+def test_json_lines_and_csv_say_the_same(tmp_path):
+    rows = [{"prediction": "fraud", "confidence": 0.8, "label": "fine"}, {"label": None}]
+    rows.append({"prediction": 0, "confidence": 0.9, "label": 0, "other": [1]})
+    lines, table = tmp_path / "log.jsonl", tmp_path / "log.csv"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table.write_text("prediction,confidence,label\r\nfraud,0.8,fine\r\n0,0.9,0\r\n")
+    reports = []
+    for path in (lines, table):
+        watch = new_watch(positive="fraud")
+        assert read_log(path, watch).n_new == 2
+        reports.append(repr(watch.report()))
+    assert reports[0] == reports[1]
+    more = read_log(lines, new_watch(), read_log(lines, new_watch()).position)
+    assert more.n_new == 0
+
+
+def test_the_log_gives_what_the_arrays_give(tmp_path):
+    generator = np.random.default_rng(0)
+    p = np.round(generator.uniform(0.5, 1, 400), 4)
+    labels, actions = (generator.random(400) < p).astype(int), np.where(p > 0.9, "act", "clear")
+    probs = np.column_stack([1 - p, p])
+    arrays, read = (new_watch(positive=1, act=0.9, clear=0.2, decide=0.7) for _ in range(2))
+    arrays.add(probs, labels, actions=actions, decided=p > 0.7)
+    rows = zip(1 - p, p, labels, actions, p > 0.7, strict=True)
+    text = "".join(f"{a!r},{b!r},{y},{act},{d}\n" for a, b, y, act, d in map(_plain, rows))
+    (tmp_path / "log.csv").write_text("p0,p1,label,action,decide\n" + text)
+    read_log(tmp_path / "log.csv", read)
+    for mine, theirs in zip(arrays.report().claims, read.report().claims, strict=True):
+        assert mine.n_labels == theirs.n_labels
+        assert mine.evidence == pytest.approx(theirs.evidence, rel=1e-9)
+
+
+def _plain(row):
+    return [value.item() for value in row]
+
+
+def test_a_log_that_was_rewritten_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("p0,p1,label\n0.2,0.8,1\n")
+    position = read_log(path, new_watch()).position
+    for text in ("p0,p1,label\n0.2,0.8,0\n0.5,0.5,1\n", "p0,p1,label\n"):
+        path.write_text(text)
+        watch = new_watch()
+        with pytest.raises(gnncal.InputError, match="not those that were read before"):
+            read_log(path, watch, position)
+        assert n_labels(watch) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p0,p1\n0.2,0.8\n", "no label"),
+        ("p0,p1,label\n0.2,0.8,1\n0.2,0.9,1\n", "line 3: p0, p1, ... sum to 1.1"),
+        ("p0,p1,label\n0.2,x,1\n", "line 2: p1 is 'x'; expected a probability"),
+        ("p0,p1,label\n0.2,0.8,theft\n", "line 2: label is 'theft'; expected fine, fraud"),
+        ("p0,p1,label\n0.2,0.8\n", "line 2 has 2 entries for 3 columns"),
+        ("label\n1\n", "line 2: prediction is None"),
+        ("prediction,label\n1,1\n", "there is no confidence"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_and_nothing_is_taken_in(tmp_path, text, message):
+    path, watch = tmp_path / "log.csv", new_watch()
+    path.write_text(text)
+    with pytest.raises(gnncal.InputError, match=message):
+        read_log(path, watch)
+    assert n_labels(watch) == 0
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(gnncal.InputError, match="there is no file"):
+        read_log(tmp_path / "absent.csv", new_watch())
+    (tmp_path / "log.csv").write_bytes(b"label\n\xff\xfe\n")
+    with pytest.raises(gnncal.InputError, match="no text in UTF-8"):
+        read_log(tmp_path / "log.csv", new_watch())
+    (tmp_path / "log.jsonl").write_text("[1]\n")
+    with pytest.raises(gnncal.InputError, match="line 1 is"):
+        read_log(tmp_path / "log.jsonl", new_watch())
+    (tmp_path / "empty.csv").write_text("")
+    assert read_log(tmp_path / "empty.csv", new_watch()).n_new == 0
