@@ -30,8 +30,8 @@ def neighbour_class_share(
     """Mean over the neighbours of each node i of what they give to its class, itself left out.
 
     ``values`` is (n_nodes, n_classes), how much each node gives to each class; or a function that
-    gives such a column; or (n_nodes,), the class that each node votes for. ``counted`` restricts the mean to some neighbours. NaN where no
-    neighbour counts or the class is -1.
+    gives such a column; or (n_nodes,), the class that each node votes for. ``counted`` restricts
+    the mean to some neighbours. NaN where no neighbour counts or the class is -1.
 
     Each edge is touched once for each side, for the one class that matters at its receiver: the
     cost is that of a sparse matrix-vector product, whatever the number of classes.
