@@ -58,9 +58,6 @@ def everything_about(edges, n_nodes, dtype):
         found[f"mean {side}"] = graph.neighbour_mean(values, side=side)
         found[f"mean of one {side}"] = graph.neighbour_mean(values[:, 0], side=side)
         found[f"class {side}"] = neighbour_class_share(graph, classes, values, side=side)
-        found[f"column {side}"] = neighbour_class_share(
-            graph, classes, lambda c: values[:, c], side=side
-        )
         found[f"votes {side}"] = neighbour_class_share(graph, classes, votes, side=side)
         found[f"counted {side}"] = neighbour_class_share(
             graph, classes, votes, side=side, counted=votes >= 0

@@ -1,4 +1,4 @@
-"""Sets that are refreshed on the graph of today keep their promise while the graph grows."""
+"""Sets and decisions that are refreshed on the graph of today keep their promise as it grows."""
 
 import warnings
 from pathlib import Path
@@ -6,9 +6,17 @@ from runpy import run_path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from gnncal import GnncalWarning, Graph, InputError
-from gnncal.decisions import APS, DAPS, ConformalClassifier
+from gnncal import GnncalWarning, Graph, InputError, load
+from gnncal.decisions import (
+    APS,
+    DAPS,
+    ClassPolicy,
+    ConformalClassifier,
+    Costs,
+    SelectiveClassifier,
+)
 from tests.decisions.test_conformal import pool
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "growing.py"
@@ -112,3 +120,66 @@ def test_what_cannot_be_refreshed_is_refused_with_one_sentence():
     daps.fit(probs, labels, graph, nodes=HELD, ids=range(200))
     with pytest.raises(InputError, match="ids is missing: fit was given ids"):
         daps.refresh(probs, graph)
+
+
+SPLIT = np.arange(400)
+
+
+def growing_probs(seed=0):
+    """Probabilities of 900 nodes before 300 of them have joined, and after."""
+    generator = np.random.default_rng(seed)
+    after = generator.beta(0.4, 1.2, size=900)
+    labels = (generator.random(900) < after).astype(int)
+    before = np.clip(after[:600] + 0.05, 0, 1)  # newcomers change what the model thinks of others
+    return *(np.column_stack([1 - p, p]) for p in (before, after)), labels
+
+
+KINDS = {
+    "selective": SelectiveClassifier(0.7),
+    "promises": ClassPolicy(1, act=0.5, clear=0.85),
+    "costs": ClassPolicy(1, costs=Costs(missed=5, false_alarm=1, review=0.3)),
+    "budget": ClassPolicy(1, budget=50),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_refreshed_decisions_are_those_of_a_fit_on_the_same_nodes_today(tmp_path, kind, saved):
+    before, after, labels = growing_probs()
+    old = clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT)
+    if saved:
+        old.save(tmp_path / "old")
+        old = load(tmp_path / "old")
+    decisions = old.decide(before)
+    refreshed = old.refresh(after)
+    fitted = clone(KINDS[kind]).fit(after, labels, nodes=SPLIT)
+    assert refreshed.report_ == fitted.report_
+    np.testing.assert_array_equal(refreshed.decide(after), fitted.decide(after))
+    np.testing.assert_array_equal(old.decide(before), decisions)
+    assert not hasattr(refreshed, "outlook_")
+    refreshed.save(tmp_path / "today")
+    np.testing.assert_array_equal(load(tmp_path / "today").decide(after), fitted.decide(after))
+
+
+@pytest.mark.parametrize("kind", ["selective", "promises"])
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_decisions_find_their_nodes_by_ids(kind):
+    before, after, labels = growing_probs()
+    names = np.array([f"node {i}" for i in range(900)])
+    old = clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT, ids=names[:600])
+    order = np.random.default_rng(0).permutation(900)
+    refreshed = old.refresh(after[order], ids=names[order])
+    assert refreshed.report_ == old.refresh(after, ids=names).report_
+    with pytest.raises(InputError, match="ids is missing"):
+        old.refresh(after)
+    with pytest.raises(InputError, match="probs has 500 rows but fit had 600"):
+        clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT).refresh(after[:500])
+
+
+def test_a_threshold_of_an_older_file_decides_but_cannot_be_refreshed():
+    old = load(Path(__file__).parents[1] / "older_files" / "selective.safetensors")
+    _, after, _ = growing_probs()
+    assert old.decide(after).any()
+    with pytest.raises(InputError, match="fit again with this version"):
+        old.refresh(after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -15,23 +15,22 @@ from gnncal.core.graph import Graph, Side
 from gnncal.core.grouping import EDGES_PER_BLOCK
 
 NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
-ClassValues = NumberArray | Callable[[int], FloatArray]
 CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache line of float32
 
 
 def neighbour_class_share(
     graph: Graph,
     classes: IntArray,
-    values: ClassValues,
+    values: NumberArray,
     *,
     side: Side,
     counted: BoolArray | None = None,
 ) -> FloatArray:
     """Mean over the neighbours of each node i of what they give to its class, itself left out.
 
-    ``values`` is (n_nodes, n_classes), how much each node gives to each class; or a function that
-    gives such a column; or (n_nodes,), the class that each node votes for. ``counted`` restricts
-    the mean to some neighbours. NaN where no neighbour counts or the class is -1.
+    ``values`` is (n_nodes, n_classes), how much each node gives to each class, or (n_nodes,), the
+    class that each node votes for. ``counted`` restricts the mean to some neighbours. NaN where no
+    neighbour counts or the class is -1.
 
     Each edge is touched once for each side, for the one class that matters at its receiver: the
     cost is that of a sparse matrix-vector product, whatever the number of classes.
@@ -46,7 +45,7 @@ def neighbour_class_share(
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
 
 
-def _neighbour_sums(graph: Graph, classes: IntArray, values: ClassValues, side: Side) -> FloatArray:
+def _neighbour_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
     if side == "both":
         return _sums_over_senders(graph, classes, values) + _sums_over_senders(
             graph.reversed, classes, values
@@ -54,28 +53,20 @@ def _neighbour_sums(graph: Graph, classes: IntArray, values: ClassValues, side: 
     return _sums_over_senders(graph if side == "in" else graph.reversed, classes, values)
 
 
-def _sums_over_senders(graph: Graph, classes: IntArray, values: ClassValues) -> FloatArray:
+def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
     kernels = kernels_for(graph.n_edges)
-    if kernels is not None and not callable(values) and values.ndim == 1:
+    if kernels is not None and values.ndim == 1:
         return _compiled_votes(graph, classes, values, kernels)
     if kernels is not None:
         return _compiled_sums(graph, classes, values, kernels)
     sums = np.zeros(graph.n_nodes)
     adjacency = graph.adjacency(np.int8)  # one byte for each edge; widened block by block
-    for c in np.unique(classes[classes >= 0]).tolist():
-        given = _columns(values, [c])[0].astype(np.float64)
+    for c in np.unique(classes[classes >= 0]):
+        column = values == c if values.ndim == 1 else values[:, c]
+        given = column.astype(np.float64)
         for rows in _blocks(np.flatnonzero(classes == c), graph.in_degree):
             sums[rows] = adjacency[rows] @ given - graph.self_loops[rows] * given[rows]
     return sums
-
-
-def _columns(values: ClassValues, classes: list[int]) -> NumberArray:
-    """Return what each node gives to some classes, one class after the other, (c, n_nodes)."""
-    if callable(values):
-        return np.stack([values(c) for c in classes])
-    if values.ndim == 1:
-        return np.stack([values == c for c in classes]).astype(np.float64)
-    return np.ascontiguousarray(values[:, classes[0] : classes[-1] + 1].T)
 
 
 def _blocks(rows: IntArray, degree: IntArray) -> Iterator[IntArray]:
@@ -86,17 +77,17 @@ def _blocks(rows: IntArray, degree: IntArray) -> Iterator[IntArray]:
 
 
 def _compiled_sums(
-    graph: Graph, classes: IntArray, values: ClassValues, kernels: ModuleType
+    graph: Graph, classes: IntArray, values: NumberArray, kernels: ModuleType
 ) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
     order = np.argsort(classes, kind="stable")
-    ranked, n_classes = classes[order], int(classes.max(initial=-1)) + 1
-    for first_class in range(0, n_classes, CLASSES_AT_ONCE):
-        last_class = min(first_class + CLASSES_AT_ONCE, n_classes)
+    ranked = classes[order]
+    for first_class in range(0, values.shape[1], CLASSES_AT_ONCE):
+        last_class = min(first_class + CLASSES_AT_ONCE, values.shape[1])
         chosen = order[slice(*np.searchsorted(ranked, [first_class, last_class]))]
         if not chosen.size:
             continue
-        columns = _columns(values, list(range(first_class, last_class)))
+        columns = np.ascontiguousarray(values[:, first_class:last_class].T)
         ends = np.append(0, np.cumsum(graph.in_degree[chosen], dtype=np.int64))
         in_parallel(
             lambda first, last, c=columns, n=first_class, o=chosen: kernels.class_sums(
@@ -104,8 +95,8 @@ def _compiled_sums(
             ),
             *pieces(ends),
         )
-        own = columns[classes[chosen] - first_class, chosen].astype(np.float64)
-        sums[chosen] -= graph.self_loops[chosen] * own
+    known = np.flatnonzero(classes >= 0)
+    sums[known] -= graph.self_loops[known] * values[known, classes[known]].astype(np.float64)
     return sums
 
 

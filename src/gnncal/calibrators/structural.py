@@ -46,9 +46,9 @@ LAW: LearnedTable = {
     "class_offsets_": Array("K"),
 }
 SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
+LAW_PART, SCORES_PART = "law", "scores"
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
-LAW_PART, SCORES_PART = "law", "scores"
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 

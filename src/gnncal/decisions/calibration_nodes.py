@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from gnncal.core.arrays import IntArray
+from gnncal.core.constraints import FLAG, whole_number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.decisions.node_numbers import Keys, node_keys
@@ -16,6 +17,12 @@ from gnncal.decisions.node_numbers import Keys, node_keys
 CALIBRATION_FACTS: LearnedTable = {
     "calibration_keys": Array("calibration", low=0, whole=True, may_be_empty=True),
     "calibration_labels": Array("calibration", low=0, high="K-1", whole=True, may_be_empty=True),
+}
+
+ROW_FACTS: LearnedTable = {  # the same with the numbers that say what the keys are
+    **CALIBRATION_FACTS,
+    "n_rows": whole_number(at_least=1),
+    "has_ids": FLAG,
 }
 
 
@@ -27,6 +34,11 @@ class CalibrationNodes:
     labels: IntArray  # (n,)
     n_rows: int  # of the fit, calibration nodes and others
     has_ids: bool  # whether the fit was given ids; the keys are rows otherwise
+
+    @classmethod
+    def of(cls, rows: IntArray, labels: IntArray, n_rows: int, ids: Any) -> Self:
+        """Return these rows of a fit, named by their ids or by themselves."""
+        return cls(node_keys(ids, n_rows)[rows], labels, n_rows, ids is not None)
 
     @property
     def has_others(self) -> bool:
@@ -49,6 +61,11 @@ class CalibrationNodes:
         if keys.size != n or np.unique(keys).size != n or keys.dtype != np.uint64:
             raise InputError(f"calibration_keys are not those of {n} nodes.")
         return cls(keys, labels.astype(np.int64), n_rows, has_ids)
+
+    def today(self, n_nodes: int, ids: Any) -> tuple[IntArray, Self]:
+        """Return the rows of these nodes today, and the nodes as a fit of today would know them."""
+        keys, rows, labels = self.found(n_nodes, ids)
+        return rows, type(self)(keys[rows], labels, n_nodes, ids is not None)
 
     def found(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, IntArray]:
         """Find these nodes among those of today.
@@ -101,3 +118,13 @@ class CalibrationNodes:
                 "fit saw the calibration nodes alone and was given no ids, so nobody knows which "
                 "ids they have; fit with ids=..., or pass their rows first and no ids."
             )
+
+
+def kept(calibration: CalibrationNodes | None) -> CalibrationNodes:
+    """Return the calibration nodes, or say that the file has none."""
+    if calibration is None:
+        raise InputError(
+            "the file was saved by a version that did not keep the calibration nodes; fit again "
+            "with this version to refresh later."
+        )
+    return calibration

@@ -15,7 +15,7 @@ from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.decisions.aps import APS
-from gnncal.decisions.calibration_nodes import CALIBRATION_FACTS, CalibrationNodes
+from gnncal.decisions.calibration_nodes import CALIBRATION_FACTS, CalibrationNodes, kept
 from gnncal.decisions.daps import DAPS
 from gnncal.decisions.lac import LAC
 from gnncal.decisions.node_numbers import (
@@ -282,14 +282,10 @@ class ConformalClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        if self._calibration is None:
-            raise InputError(
-                "the file was saved by a version that did not keep the calibration nodes; fit "
-                "again with this version to refresh later."
-            )
+        calibration = kept(self._calibration)
         checked = self._checked_probs(probs)
         known = self._check_graph(self._score(), graph, len(checked), "refresh(probs, graph)")
-        keys, rows, labels = self._calibration.found(len(checked), ids)
+        keys, rows, labels = calibration.found(len(checked), ids)
         nodes_of_today = CalibrationNodes(keys[rows], labels, len(checked), ids is not None)
         refreshed = copy(self)
         names = getattr(self, "class_names_", None)

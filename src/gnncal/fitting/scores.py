@@ -164,30 +164,31 @@ class _Objective:
     prior: ScoresPrior
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        rows, neighbours = self.labelled.rows, self.labelled.neighbours
-        n_classes, weights = neighbours.shape[1], self.labelled.weights
-        n = len(neighbours) if weights is None else weights.sum()
-        law, bias, gamma = self.labelled.unpacked(theta)
-        log_temperature, jacobian, moves = law.derivatives(rows)
-        inverse_temperature = np.exp(-log_temperature)
-        loss, by_gamma = 0.0, 0.0
-        slope, by_score = np.empty(len(neighbours)), np.zeros(n_classes)
+        known, weights = self.labelled, self.labelled.weights
+        n_nodes, n_classes = known.logits.shape
+        n = n_nodes if weights is None else weights.sum()
+        law, bias, gamma = known.unpacked(theta)
+        log_temperature, jacobian, moves = law.derivatives(known.rows)
+        per_degree = np.exp(-log_temperature)
+        loss, slope, by_score, by_gamma = 0.0, np.zeros(n_nodes), np.zeros(n_classes), 0.0
         width = max(NUMBERS_IN_CACHE // n_classes, 1)
-        for start in range(0, len(neighbours), width):  # all rows at once would leave the cache
+        for start in range(0, n_nodes, width):  # temporaries of all rows would leave the cache
             part = slice(start, start + width)
-            said, own = neighbours[part], None if weights is None else weights[part]
-            scaled = self.labelled.logits[part] * inverse_temperature[part, None]
-            scores = scaled + bias + gamma * said
-            mean, residual = loss_and_residual(scores, self.labelled.labels[part], own)
-            share = (len(said) if own is None else own.sum()) / n
+            weighed = None if weights is None else weights[part]
+            share = (len(slope[part]) if weighed is None else weighed.sum()) / n
+            if share == 0:
+                continue
+            scaled = known.logits[part] * per_degree[part, None]
+            scores = scaled + bias + gamma * known.neighbours[part]
+            mean, residual = loss_and_residual(scores, known.labels[part], weighed)
             residual *= share
             loss += mean * share
             slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
             by_score += residual.sum(axis=0)
-            if self.labelled.uses_neighbours:
-                by_gamma += float((residual * said).sum())
+            if known.uses_neighbours:
+                by_gamma += float((residual * known.neighbours[part]).sum())
         slope *= moves
-        by_offset = np.bincount(rows.predictions, slope, minlength=n_classes)
+        by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)
         more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
@@ -197,7 +198,7 @@ class _Objective:
         if self.labelled.uses_neighbours:
             precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2
-            parts.append(np.array([by_gamma + precision * gamma / n]))
+            parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
 
     def prior_curvature(self, theta: FloatArray) -> FloatArray:
