@@ -46,7 +46,7 @@ def test_check_answers_in_a_sentence_and_in_its_exit_code(place):
     assert same.exit_code == 0
     assert same.stdout.startswith("The same kind of nodes")
     moved = run("check", place / "c.safetensors", place / "moved.npz", "--json")
-    assert moved.exit_code == 3
+    assert moved.exit_code == 5
     found = json.loads(moved.stdout)
     assert found["verdict"] in ("moved", "far")
     assert {m["name"] for m in found["moves"]} >= {"confidence", "support", "degree"}
@@ -74,7 +74,7 @@ def test_check_refuses_other_classes_and_older_files(place):
     assert "same order" in other.stderr
 
 
-def test_watch_counts_each_line_once_and_alarms_with_exit_code_3(place):
+def test_watch_counts_each_line_once_and_alarms_with_an_exit_code(place):
     log, call = place / "log.csv", ("watch", place / "c.safetensors", place / "log.csv")
     log.write_text("p0,p1,label\n" + lines(400, 0))
     first = run(*call, "--positive", "fraud")
@@ -85,11 +85,11 @@ def test_watch_counts_each_line_once_and_alarms_with_exit_code_3(place):
     with log.open("a") as file:
         file.write(lines(400, 0.25, seed=1))
     alarm = run(*call, "--json")
-    assert alarm.exit_code == 3
+    assert alarm.exit_code == 6
     found = json.loads(alarm.stdout)
     assert found["is_alarm"]
     assert [claim["n_labels"] for claim in found["claims"]] == [800, 800]
-    assert run(*call).exit_code == 3  # an alarm stays
+    assert run(*call).exit_code == 6  # an alarm stays
 
 
 def test_a_watch_that_was_killed_goes_on_where_it_was(place, monkeypatch):

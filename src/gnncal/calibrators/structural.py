@@ -10,8 +10,9 @@ from scipy.special import ndtri
 
 from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
@@ -27,6 +28,8 @@ from gnncal.formulas.methods import (
 from gnncal.formulas.probability import normalised_homophily, softmax
 from gnncal.formulas.structural import (
     COVARIATES,
+    LOG_TEMPERATURE,
+    Neighbourhood,
     centred,
     describe_neighbourhoods,
     scaled_logits,
@@ -44,6 +47,8 @@ LAW: LearnedTable = {
 }
 SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
 LAW_PART, SCORES_PART = "law", "scores"
+NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
+LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
@@ -231,32 +236,34 @@ class Structural(HasTemperature, Calibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         self.posterior_ = {}
-        covariates = describe(nodes).covariates[nodes.calibration_nodes]
-        self.centre_ = centre_of(covariates, nodes.weights)
+        chosen = nodes.calibration_nodes
+        part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
+        self.centre_ = centre_of(part.described.covariates, nodes.weights)
+        rows = self._rows(part)
+        fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
+        loss = fit.loss
         if self.keep_predictions:
-            self._fit_law(nodes)
+            self._set_law(fit.law, "")
+            self.covariance_ = fit.covariance
+            self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
+            warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
-            self._fit_scores(nodes, FREE if self.keep_predictions else "")
+            prefix = FREE if self.keep_predictions else ""
+            self._fit_scores(part, rows, nodes, fit.law, prefix)
+            loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
         self.temperature_ = self._temperature(nodes)
-        if self.without != "remainder":
-            probs = self._predict(nodes)[nodes.calibration_nodes]
-            self.fit_report_ = FitReport.of(nodes, nodes.mean(log_losses(probs, nodes.labels)))
+        bounds_hit, notes = self._limits_reached(rows)
+        self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
-    def _fit_law(self, nodes: Nodes) -> None:
-        rows = self._rows(nodes).take(nodes.calibration_nodes)
-        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior(), nodes.weights)
-        self._set_law(fit.law, "")
-        self.covariance_ = fit.covariance
-        self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
-        warn_unless_converged(self, fit.solution)
-        self.fit_report_ = FitReport.of(nodes, fit.loss)
-
-    def _fit_scores(self, nodes: Nodes, prefix: str) -> None:
+    def _fit_scores(
+        self, part: DescribedRows, rows: LawRows, nodes: Nodes, law: Law, prefix: str
+    ) -> None:
         fit = fit_scores(
-            self._rows(nodes).take(nodes.calibration_nodes),
-            nodes.calibration_logits,
-            describe(nodes).mean_probs[nodes.calibration_nodes],
+            rows,
+            part.logits,
+            part.described.mean_probs,
             nodes.labels,
+            law,
             nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
@@ -270,6 +277,24 @@ class Structural(HasTemperature, Calibrator):
         self._set_law(scores.law, prefix)
         setattr(self, f"{prefix}bias_", scores.bias)
         setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
+
+    def _limits_reached(self, rows: LawRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Say where the fit stands at the limits of the temperature, for its report."""
+        log_temperature = self._law_of("").log_temperature(rows)
+        notes = []
+        for limit, meaning in (
+            (LOG_TEMPERATURE, "the labels hardly follow the logits; look whether their rows match"),
+            (-LOG_TEMPERATURE, "hardly any of these predictions is wrong"),
+        ):
+            count = int((log_temperature == limit).sum())
+            if count:
+                notes.append(
+                    f"the temperature of {count:,} of {len(log_temperature):,} calibration nodes "
+                    f"is at its limit, {np.exp(limit):.3g}: {meaning}"
+                )
+            if count > LIMIT_SHARE * len(log_temperature):
+                warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
+        return (("temperature",) if notes else ()), tuple(notes)
 
     def _set_law(self, law: Law, prefix: str) -> None:
         learned = {
@@ -334,17 +359,41 @@ class Structural(HasTemperature, Calibrator):
             super()._add_to_scores(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
 
-    def _rows(self, nodes: Nodes) -> LawRows:
+    def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
-        described = describe(nodes)
+        described = nodes.once(describe_neighbourhoods)
         s = centred(described.covariates, self.centre_)
         return LawRows(described.entropy, s, described.predictions)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
+        """Compute the probabilities of some rows after the other, on every core."""
+        described, probs = describe(nodes), np.empty_like(nodes.logits)
+        starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
+
+        def work(start: int) -> None:
+            rows = slice(start, start + starts.step)
+            part = DescribedRows(nodes.logits[rows], described.take(rows))
+            probs[rows] = self._predict_part(part)
+
+        in_parallel(work, starts)
+        return probs
+
+    def _predict_part(self, part: DescribedRows) -> FloatArray:
         if self.without == "remainder":
-            return scaled_probabilities(nodes.logits, self._temperature(nodes), nodes.predictions)
-        probs = self._portable()(nodes)
-        return keep_predictions(probs, nodes.predictions) if self.keep_predictions else probs
+            return scaled_probabilities(part.logits, self._temperature(part), part.predictions)
+        probs = self._portable()(part)
+        return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        known = describe(nodes)
+        part = Neighbourhood(
+            known.predictions[rows],
+            known.entropy[rows],
+            known.covariates[rows],
+            known.mean_probs[rows],
+        )
+        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
+        return self._predict(alone.with_result(part, describe_neighbourhoods))
 
     def _portable(self) -> Portable:
         learned = {
@@ -437,7 +486,7 @@ class Structural(HasTemperature, Calibrator):
             softmax(nodes.logits, low.astype(dtype)).max(axis=1),
         )
 
-    def _temperature(self, nodes: Nodes) -> FloatArray:
+    def _temperature(self, nodes: Nodes | DescribedRows) -> FloatArray:
         return np.exp(self._law_of("").log_temperature(self._rows(nodes)))
 
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
@@ -458,7 +507,35 @@ class Structural(HasTemperature, Calibrator):
         return np.maximum(variance, 0.0)
 
 
-def describe(nodes: Nodes) -> Any:
+@dataclass(frozen=True)
+class DescribedRows:
+    """Some nodes as formulas see them, their neighbourhoods described already."""
+
+    logits: FloatArray
+    described: Neighbourhood
+
+    @property
+    def predictions(self) -> IntArray:
+        """Class with the largest logit of each node."""
+        return self.described.predictions
+
+    @property
+    def entropy(self) -> FloatArray:
+        """Normalised entropy of softmax(logits)."""
+        return self.described.entropy
+
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the logits."""
+        return self.logits.shape[1]
+
+    def once(self, function: Any) -> Neighbourhood:
+        """Return the neighbourhoods, which is all that is asked of them."""
+        assert function is describe_neighbourhoods
+        return self.described
+
+
+def describe(nodes: Nodes) -> Neighbourhood:
     """Return the neighbourhoods of these nodes, described at most once."""
     return nodes.once(describe_neighbourhoods)
 

@@ -10,7 +10,7 @@ import typer
 from gnncal.cli.apply import with_class_names
 from gnncal.cli.terminal import err, out, page_target, print_json
 
-MOVED = 3  # the exit code that a scheduler can act on; 2 is an error
+MOVED = 5  # the exit code that a scheduler can act on
 
 
 def check(
@@ -27,7 +27,7 @@ def check(
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on; no label is needed.
 
-    NEW needs logits and edges only. If it marks training nodes, they are left out. Exit code 3
+    NEW needs logits and edges only. If it marks training nodes, they are left out. Exit code 5
     means that the nodes have moved.
     """
     import numpy as np

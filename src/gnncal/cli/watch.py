@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.shift.watch import Watch
 
-ALARM = 3  # the exit code that a scheduler can act on; 2 is an error
+ALARM = 6  # the exit code that a scheduler can act on
 
 
 def watch(
@@ -67,7 +67,7 @@ def watch(
 
     Run it as often as you like: lines that were read are not counted again, and while all is
     well the chance of an alarm stays below the stated one for ever. The state is a small file; a
-    watch that was stopped goes on where it was. Exit code 3 means alarm.
+    watch that was stopped goes on where it was. Exit code 6 means alarm.
     """
     from gnncal.files.saved_calibrators import load
     from gnncal.shift.log import read_log

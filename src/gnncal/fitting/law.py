@@ -173,8 +173,9 @@ def fit_law(
     Only offsets of classes that are predicted at some row are fitted; the others stay zero.
     """
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
-    predicted, classes = np.unique(rows.predictions, return_inverse=True)
-    rows = rows._replace(predictions=classes)
+    is_predicted = np.bincount(rows.predictions, minlength=n_classes) > 0
+    predicted = np.flatnonzero(is_predicted)
+    rows = rows._replace(predictions=(np.cumsum(is_predicted) - 1)[rows.predictions])
     loss = TemperatureLoss(logits, labels, weights)
     limits = np.full(2 + m + len(predicted), np.inf)
     limits[:2] = LOG_TEMPERATURE
@@ -197,8 +198,9 @@ def fit_law(
         if stride > 1:
             starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
+    assert solution.hessian is not None
     predicted_law = Law.of(solution.parameters, m)
-    hessian = loss.total_weight * _posterior_derivatives(predicted_law, rows, loss, prior)[2]
+    hessian = loss.total_weight * solution.hessian
     covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
     fitted = np.append(np.arange(2 + m), 2 + m + predicted)
     covariance[np.ix_(fitted, fitted)] = inverse(hessian)

@@ -12,8 +12,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.labelled import Rows, Slopes, judged
-from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty, inverse
-from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.law import Law, LawPrior, LawRows, gamma_mixture_penalty, inverse
+from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.formulas.structural import log_neighbours, scaled_logits
 
@@ -63,13 +63,16 @@ def fit_scores(
     logits: FloatArray,
     mean_probs: FloatArray,
     labels: IntArray,
+    law: Law,
     weights: FloatArray | None = None,
     *,
     uses_neighbours: bool,
 ) -> ScoresFit:
-    """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
+    """Maximise the posterior of law, bias and neighbours' weight together.
+
+    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows.
+    """
     law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
-    law = fit_law(rows, logits, labels, law_prior, weights).law
     labelled = ScoresLabelled.of(
         rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
     )
@@ -161,26 +164,41 @@ class _Objective:
     prior: ScoresPrior
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        rows, neighbours = self.labelled.rows, self.labelled.neighbours
-        n_classes, weights = neighbours.shape[1], self.labelled.weights
-        n = len(neighbours) if weights is None else weights.sum()
-        law, bias, gamma = self.labelled.unpacked(theta)
-        log_temperature, jacobian, moves = law.derivatives(rows)
-        scaled = self.labelled.logits * np.exp(-log_temperature)[:, None]
-        scores = scaled + bias + gamma * neighbours
-        loss, residual = loss_and_residual(scores, self.labelled.labels, weights)
-        slope = -np.einsum("ik,ik->i", residual, scaled) * moves  # by ln T
-        by_offset = np.bincount(rows.predictions, slope, minlength=n_classes)
+        known, weights = self.labelled, self.labelled.weights
+        n_nodes, n_classes = known.logits.shape
+        n = n_nodes if weights is None else weights.sum()
+        law, bias, gamma = known.unpacked(theta)
+        log_temperature, jacobian, moves = law.derivatives(known.rows)
+        per_degree = np.exp(-log_temperature)
+        loss, slope, by_score, by_gamma = 0.0, np.zeros(n_nodes), np.zeros(n_classes), 0.0
+        width = max(NUMBERS_IN_CACHE // n_classes, 1)
+        for start in range(0, n_nodes, width):  # temporaries of all rows would leave the cache
+            part = slice(start, start + width)
+            weighed = None if weights is None else weights[part]
+            share = (len(slope[part]) if weighed is None else weighed.sum()) / n
+            if share == 0:
+                continue
+            scaled = known.logits[part] * per_degree[part, None]
+            scores = scaled + bias + gamma * known.neighbours[part]
+            mean, residual = loss_and_residual(scores, known.labels[part], weighed)
+            residual *= share
+            loss += mean * share
+            slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
+            by_score += residual.sum(axis=0)
+            if known.uses_neighbours:
+                by_gamma += float((residual * known.neighbours[part]).sum())
+        slope *= moves
+        by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)
         more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
             np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
-            residual.sum(axis=0) + by_bias / n,
+            by_score + by_bias / n,
         ]
         if self.labelled.uses_neighbours:
             precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2
-            parts.append([float((residual * neighbours).sum()) + precision * gamma / n])
+            parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
 
     def prior_curvature(self, theta: FloatArray) -> FloatArray:

@@ -74,9 +74,8 @@ class Evidence:
     def _log_gains(self, stated: FloatArray, happened: BoolArray) -> FloatArray:
         """Return what each label does to ln wealth of each bet, (n_streams, n, n_bets)."""
         values, places = np.unique(stated, return_inverse=True)  # simulations have few
-        losses, gains = self._table(values)
-        places = places.reshape(stated.shape)
-        return np.where(happened[..., None], gains[places], losses[places])
+        both = np.concatenate(self._table(values))  # of events that do not happen, and that do
+        return both[places.reshape(stated.shape) + values.size * happened]
 
     def _table(self, stated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what happens to ln wealth if an event does not happen, and if it does."""

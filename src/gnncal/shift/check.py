@@ -164,7 +164,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels, nodes=range(450))
     >>> gnncal.check(calibrator, logits, nodes=range(450, 900)).verdict
     'same'
-    >>> gnncal.check(calibrator, logits / 4).moves[0].words
+    >>> gnncal.check(calibrator, logits / 4).moves[1].words
     'confidence is lower'
 
     """

@@ -4,7 +4,8 @@ CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are tho
 ``gnncal apply`` and ``gnncal decide`` write, and the label:
 
 * ``label``: the class, by name or number. Lines without one are passed over.
-* ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``.
+* ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``,
+  and ``probability``, that of the positive class, if it is watched.
 * ``action`` (act, clear, review) and ``decide`` (true, false), where these promises are watched.
 
 Other columns are ignored. A last line that is still being written is left for the next time.
@@ -150,17 +151,19 @@ def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
     else:
         prediction = _class_of(place, "prediction", row, watch)
         confidence, positive = _probability(place, "confidence", row), None
-        if watch.positive is not None and watch.n_classes == 2:
+        if watch.positive is not None and "probability" in row:
+            positive = _probability(place, "probability", row)
+        elif watch.positive is not None and watch.n_classes == 2:
             positive = confidence if prediction == watch.positive else 1.0 - confidence
         elif watch.positive is not None:
             raise InputError(
-                f"{place} has no p0, p1, ..., so the probability of the positive class is not "
-                "known; write these columns too."
+                f"{place} has neither p0, p1, ... nor probability, so that of the positive class "
+                "is not known; write one of them too."
             )
     action = decided = None
     if {"act", "clear"} & set(watch.promises):
         action = row.get("action")
-        if action not in ACTIONS:
+        if action not in (*ACTIONS, ""):
             raise InputError(f"{place}: action is {shown(action)}; expected {', '.join(ACTIONS)}.")
     if "decide" in watch.promises:
         word = str(row.get("decide")).lower()

@@ -25,7 +25,7 @@ from gnncal.shift.report import WatchReport, report_of
 from gnncal.shift.state import read_state, write_state
 
 SHARE = number(above=0, below=1)
-ACTIONS = ("act", "clear", "review")
+ACTIONS = ("act", "clear", "review")  # or no text: the policy does not decide about a node
 
 
 class Watch:
@@ -194,7 +194,24 @@ the calibrator, or fit it again.
         actions: npt.NDArray[Any] | None,
         decided: BoolArray | None,
     ) -> None:
-        """Take in arrays (n,) that are checked."""
+        """Take in labels with arrays that are checked already, as those of a log are.
+
+        Parameters
+        ----------
+        confidence : ndarray of shape (n,)
+            Probability that was stated for the predicted class.
+        predictions : ndarray of shape (n,)
+            The predicted class.
+        labels : ndarray of shape (n,)
+            The class.
+        positive_probs : ndarray of shape (n,) or None
+            Probability that was stated for the positive class; needed where it is watched.
+        actions : ndarray of shape (n,) or None
+            What a policy did, as in :meth:`add`.
+        decided : ndarray of shape (n,) or None
+            Whether each was decided automatically.
+
+        """
         is_right = predictions == labels
         outcomes: dict[str, tuple[Any, BoolArray]] = {"confidence": (confidence, is_right)}
         if positive_probs is not None:
@@ -313,7 +330,24 @@ the calibrator, or fit it again.
 
     @classmethod
     def load_with_log(cls, path: str | Path) -> tuple[Watch, dict[str, Any]]:
-        """Read a watch, and what was kept about its log."""
+        """Read a watch, and what was kept about its log.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        tuple of Watch and dict
+            The watch, and what :meth:`save` was given as ``log``.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, it is damaged, or another program has written it.
+
+        """
 
         def rebuild(content: dict[str, Any]) -> tuple[Watch, dict[str, Any]]:
             watch = cls(**content["params"])
@@ -330,7 +364,7 @@ def _check_actions(actions: Any, n: int) -> npt.NDArray[Any]:
     if actions is None:
         raise InputError(f"actions is missing; pass {', '.join(ACTIONS)} for each node.")
     array = as_numpy(actions)
-    if array.shape != (n,) or not np.isin(array, ACTIONS).all():
+    if array.shape != (n,) or not np.isin(array, (*ACTIONS, "")).all():
         raise InputError(
             f"actions is {shown(actions)}; expected {n} texts, each {', '.join(ACTIONS)}."
         )
