@@ -17,7 +17,7 @@ PYTEST := $(ONE_PROCESS) -n auto --dist loadfile
 # Clusters start processes of their own, which wait for each other under xdist: they go last, alone.
 test: $(VENV)/.dev
 	$(PYTEST) -m "not engines"
-	$(ONE_PROCESS) -m engines
+	$(ONE_PROCESS) -m engines $$(grep -rl --include='*.py' 'mark\.engines' tests)
 
 # The same laws on many more examples, other ones each time: half an hour and more.
 test-thorough: $(VENV)/.dev

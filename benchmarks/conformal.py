@@ -2,6 +2,7 @@
 
     pip install --no-deps torchcp
     python benchmarks/conformal.py --cache LOGITS --data RAW --seeds 1 --backbones gcn --draws 100
+    python benchmarks/conformal.py ... --scores LAC,SNAPS --graphs Cora,Photo --out FILE
 
 TorchCP asks for torchsort, which must be compiled, and for transformers. Neither is needed for
 the scores that are compared, so stand-ins take their place. For each frozen classifier the test
@@ -9,7 +10,8 @@ nodes are the pool. As many calibration nodes as the split has validation nodes 
 and both libraries give sets to the rest, from the raw logits, at 90 % coverage, with empty sets
 left empty. The CSV has a line for each graph and score, with the paired difference of mean sizes
 over draws and its 95 % interval. The random numbers of the two differ: TorchCP draws one for each
-class, gnncal one for each node.
+class, gnncal one for each node. TorchCP's SNAPS holds the similarities of all pairs of nodes: give
+it graphs of at most about 10,000. A node whose features are all zero makes all its scores NaN.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from families import for_each_task, options_for
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier
+from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS, ConformalClassifier
 from gnncal.files import Bundle
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
@@ -35,6 +38,8 @@ SCORES = {
     "APS": APS(),
     "RAPS": RAPS(k_reg=K_REG, lambda_reg=LAMBDA_REG),
     "DAPS": DAPS(diffusion=DIFFUSION),
+    "LAC": LAC(),
+    "SNAPS": SNAPS(),
 }
 COLUMNS = ("size", "TorchCP size", "difference", "low", "high", "covered", "TorchCP covered")
 
@@ -47,8 +52,8 @@ def prepare_torchcp() -> None:
     sys.modules.setdefault("torchcp.llm", ModuleType("torchcp.llm"))
 
 
-def torchcp_scores(bundle: Bundle) -> dict[str, Any]:
-    """The same scores in TorchCP."""
+def torchcp_score(name: str, bundle: Bundle) -> Any:
+    """The same score in TorchCP."""
     prepare_torchcp()
     import torch
     from torch_geometric.data import Data
@@ -57,11 +62,15 @@ def torchcp_scores(bundle: Bundle) -> dict[str, Any]:
 
     edges = torch.from_numpy(bundle.graph.edge_index.astype(np.int64))
     data = Data(edge_index=edges, num_nodes=bundle.graph.n_nodes)
-    return {
-        "APS": score.APS(),
-        "RAPS": score.RAPS(penalty=LAMBDA_REG, kreg=K_REG),
-        "DAPS": graph_score.DAPS(data, score.APS(), neigh_coef=DIFFUSION),
-    }
+    if name == "SNAPS":
+        features = bundle.graph.features
+        dense = features.toarray() if sparse.issparse(features) else features
+        return graph_score.SNAPS(data, score.APS(), features=torch.from_numpy(dense), k=SNAPS().k)
+    if name == "DAPS":
+        return graph_score.DAPS(data, score.APS(), neigh_coef=DIFFUSION)
+    if name == "RAPS":
+        return score.RAPS(penalty=LAMBDA_REG, kreg=K_REG)
+    return score.APS() if name == "APS" else score.LAC()
 
 
 def torchcp_sets(score: Any, bundle: Bundle, nodes: IntArray, rest: IntArray) -> BoolArray:
@@ -80,19 +89,19 @@ def figures(sets: BoolArray, labels: IntArray) -> tuple[float, float]:
     return float(sets.sum(axis=1).mean()), float(sets[np.arange(len(labels)), labels].mean())
 
 
-def work(n_draws: int):
+def work(n_draws: int, names: list[str]):
     def compare(task: Task, provider: TrainedLogits) -> dict[str, FloatArray]:
         bundle = provider.load(task)
-        theirs = torchcp_scores(bundle)
+        theirs = {name: torchcp_score(name, bundle) for name in names}
         probs, pool = softmax(bundle.logits), np.sort(bundle.test_nodes)
         generator = np.random.default_rng(task.seed)
-        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in SCORES}
+        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
         for draw in range(n_draws):
             nodes = np.sort(generator.choice(pool, size=bundle.nodes.size, replace=False))
             rest = np.setdiff1d(pool, nodes)
-            for name, score in SCORES.items():
+            for name in names:
                 conformal = ConformalClassifier(
-                    coverage=COVERAGE, score=score, nonempty=False, random_state=draw
+                    coverage=COVERAGE, score=SCORES[name], nonempty=False, random_state=draw
                 )
                 conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
                 ours = conformal.predict_set(probs, bundle.graph)[rest]
@@ -107,11 +116,13 @@ def work(n_draws: int):
 def main() -> None:
     parser = options_for(__doc__, "benchmarks/results/conformal.csv")
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--scores", default="APS,RAPS,DAPS", help=f"of {', '.join(SCORES)}")
     options = parser.parse_args()
+    run = work(options.draws, options.scores.split(","))
     with options.out.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["graph", "backbone", "seed", "score", *COLUMNS])
-        for task, found in for_each_task(options, work(options.draws)).items():
+        for task, found in for_each_task(options, run).items():
             for name, rows in found.items():
                 size, covered, other_size, other_covered = rows.mean(axis=0)
                 gap = rows[:, 0] - rows[:, 2]

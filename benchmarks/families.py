@@ -38,6 +38,7 @@ def options_for(description: str, out: str) -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="raw data sets")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--backbones", default="gcn,gat")
+    parser.add_argument("--graphs", default=",".join(FAMILY_OF), help="some of them")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(out))
     return parser
@@ -50,7 +51,7 @@ def for_each_task(
     provider = TrainedLogits(options.cache, options.data)
     tasks = [
         Task(dataset, backbone, seed)
-        for dataset in FAMILY_OF
+        for dataset in options.graphs.split(",")
         for backbone in options.backbones.split(",")
         for seed in range(options.seeds)
     ]

@@ -9,6 +9,8 @@ predictor   an epoch of the paper's homophily predictor, against PyG's GCNConv(e
 fit         HoTS's converged fit, against 1,000 epochs of the paper's Adam loop
 ts          temperature scaling, against netcal, probmetrics and scikit-learn
 reddit      HoTS() on 233,000 nodes and 115 million edges, against one sparse product
+edges       every pass over the edges there, with the extra ``fast`` and without, against sparse
+            products of SciPy, torch and PyG, and beside the limits of the machine's memory
 
 Seconds are medians. On a busy machine only the ratios mean anything.
 """
@@ -33,8 +35,15 @@ from speed_predictor import bench_predictor
 from speed_report import Record, Report
 from speed_ts import bench_ts
 
-PIECES = ("import", "predictor", "fit", "ts", "reddit")
+PIECES = ("import", "predictor", "fit", "ts", "reddit", "edges")
 REDDIT_EDGES = 115_000_000
+PRODUCTS_AT_MOST = {  # of the piece "edges"
+    "default in calibrate, compiled": 0.8,
+    "default in calibrate, plain": 1.5,
+    "default, separate calls, compiled": 1.2,
+    "default, separate calls, plain": 2.6,
+    "hots, fit and predict, compiled": 0.25,
+}
 
 
 def bench_import(report: Report) -> None:
@@ -74,6 +83,31 @@ def bench_reddit(report: Report, largest: int) -> None:
     report.target("reddit: peak memory / inputs", record["peak_to_inputs"], at_most=2)
 
 
+def bench_edges(report: Report, n_edges: int, rounds: int) -> None:
+    worker = Path(__file__).with_name("speed_edges.py")
+    record = json.loads(run_python(str(worker), "--edges", str(n_edges), "--rounds", str(rounds)))
+    seconds, cpu, limits = record["seconds"], record["cpu_seconds"], record["limits"]
+    product, n_edges = seconds["product, SciPy"], record["edges"]
+    print(f"  {n_edges:,} edges, {record['cores']} cores; a product is SciPy's, N x 41, float32")
+    print("  on the clock, then of all cores together, which says more on a busy machine")
+    print(f"  {'':44}{'seconds':>9}{'ns an edge':>12}{'products':>10}{'CPU s':>9}{'products':>10}")
+    for name, value in seconds.items():
+        shares = value / product, cpu[name] / cpu["product, SciPy"]
+        shown = f"{name:44}{value:9.2f}{1e9 * value / n_edges:12.1f}{shares[0]:10.2f}"
+        shown += f"{cpu[name]:9.2f}{shares[1]:10.2f}"
+        report.add(shown, name=name, seconds=value, cpu_seconds=cpu[name])
+    for name, value in limits.items():
+        report.add(f"{name:44}{value:9.2f}", name=name, value=value)
+    for name, (value, used) in record["seconds_of_calibrate"].items():
+        shown = f"calibrate: {name}"
+        line = f"{shown:44}{value:9.2f}{1e9 * value / n_edges:12.1f}{'':10}{used:9.2f}"
+        report.add(line, name=shown, seconds=value, cpu_seconds=used)
+    for name, at_most in PRODUCTS_AT_MOST.items():
+        report.target(f"edges: {name} / product", seconds[name] / product, at_most=at_most)
+    build = seconds["build, compiled"] / seconds["np.sort of packed keys"]
+    report.target("edges: build, compiled / np.sort", build, at_most=1 / 3)
+
+
 def run_python(*arguments: str) -> str:
     """The output of a fresh interpreter."""
     command = [sys.executable, *arguments]
@@ -89,8 +123,10 @@ def run_piece(name: str, report: Report, options: argparse.Namespace) -> None:
         bench_fit(report, options.run)
     elif name == "ts":
         bench_ts(report)
-    else:
+    elif name == "reddit":
         bench_reddit(report, options.reddit_edges)
+    else:
+        bench_edges(report, options.reddit_edges, options.rounds)
 
 
 def version_of(package: str) -> str | None:
@@ -101,7 +137,7 @@ def version_of(package: str) -> str | None:
 
 
 def environment() -> Record:
-    names = ("gnncal", "numpy", "scipy", "scikit-learn", "torch", "torch-geometric")
+    names = ("gnncal", "numpy", "scipy", "scikit-learn", "torch", "torch-geometric", "numba")
     versions = {name: version_of(name) for name in (*names, "netcal", "probmetrics")}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -120,6 +156,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
     parser.add_argument("--run", type=Path, help="fit the logits of this bench run too")
     parser.add_argument("--reddit-edges", type=int, default=REDDIT_EDGES)
+    parser.add_argument("--rounds", type=int, default=3, help="of the piece 'edges'")
     options = parser.parse_args()
     warnings.simplefilter("ignore", GnncalWarning)  # bounds are not the subject here
     result: Record = {"environment": environment(), "pieces": {}, "targets": []}

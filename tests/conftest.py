@@ -3,7 +3,19 @@
 ``make test`` takes the quick one, ``make test-thorough`` the other.
 """
 
+import gc
+
 from hypothesis import HealthCheck, settings
+
+# The modules that tests import are a million objects that live until the end. Nothing of them is
+# garbage, so it is not searched while they are imported, and they are not searched afterwards.
+gc.disable()
+
+
+def pytest_collection_finish(session):
+    gc.freeze()
+    gc.enable()
+
 
 settings.register_profile(
     "quick",

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.choice import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
-from gnncal.pipeline import DEFAULT_METHOD
 from tests.test_bundles import (
     BAD_ARRAYS,
     BAD_TABLES,

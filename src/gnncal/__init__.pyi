@@ -23,6 +23,7 @@ from .calibrators.ensemble import (
 from .calibrators.entropy import EntropyScaling as EntropyScaling
 from .calibrators.entropy import LogEntropyScaling as LogEntropyScaling
 from .calibrators.histogram import HistogramBinning as HistogramBinning
+from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
@@ -31,6 +32,7 @@ from .calibrators.neural.gats import GATS as GATS
 from .calibrators.neural.gets import GETS as GETS
 from .calibrators.neural.wats import WATS as WATS
 from .calibrators.order_invariant import OrderInvariant as OrderInvariant
+from .calibrators.platt import PlattScaling as PlattScaling
 from .calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
 from .calibrators.spline import SplineCalibration as SplineCalibration
 from .calibrators.structural import Structural as Structural

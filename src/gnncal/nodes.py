@@ -24,6 +24,7 @@ from gnncal.core.checks import (
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph
+from gnncal.core.remembered import Results, results_of
 from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
@@ -117,7 +118,7 @@ class Nodes:
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
-        self._results: dict[tuple[Any, ...], Any] = {}
+        self._results: Results = {}
 
     def __repr__(self) -> str:
         parts = {
@@ -427,9 +428,16 @@ class Nodes:
 
 
 def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
-    """Return the record of logits and their graph; a record in place of both as it is."""
+    """Return the record of logits and their graph; a record in place of both as it is.
+
+    What such a record computes on a large graph is remembered for the next call with the same
+    arrays. A record that a user makes has no part in that: its logits may be changed before it is
+    used.
+    """
     if not isinstance(logits, Nodes):
-        return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
+        record = Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
+        record._results = results_of(record.logits, record.graph)
+        return record
     if graph is not None and graph is not logits.graph:
         raise InputError("a record of nodes has its graph already; leave graph out.")
     return logits

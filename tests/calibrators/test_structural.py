@@ -241,3 +241,33 @@ def test_the_remainder_keeps_the_confidence_of_the_law():
         law.predict_proba(honest, graph).max(axis=1),
         atol=1e-9,
     )
+
+
+def test_a_fit_to_labels_that_do_not_follow_the_logits_stops_at_its_limits_and_says_so():
+    generator = np.random.default_rng(2)
+    n, n_classes = 2000, 10
+    logits = 10 * generator.normal(size=(n, n_classes))
+    labels = generator.integers(n_classes, size=n)
+    graph = gnncal.Graph(generator.integers(n, size=(2, 5 * n)), n)
+    with pytest.warns(gnncal.GnncalWarning, match="stands at its limits: the temperature of"):
+        fitted = gnncal.Structural().fit(logits, labels, graph, nodes=range(n))
+    assert fitted.converged_
+    assert fitted.n_iter_ < 100  # there were 500
+    assert fitted.fit_report_.bounds_hit == ("temperature",)
+    assert "the labels hardly follow the logits" in fitted.fit_report_.notes[0]
+    assert fitted.fit_report_.loss_after == pytest.approx(np.log(n_classes), abs=0.01)
+
+
+def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monkeypatch):
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(300, 4))
+    labels = generator.integers(4, size=300)
+    graph = gnncal.Graph(generator.integers(300, size=(2, 1500)), 300)
+    for fitted in (gnncal.Structural(), gnncal.Structural(keep_predictions=False)):
+        fitted.fit(logits, labels, graph, nodes=range(150))
+        whole = fitted.predict_proba(logits, graph)
+        with monkeypatch.context() as patch:
+            patch.setattr("gnncal.calibrators.structural.NUMBERS_IN_CACHE", 28)
+            np.testing.assert_allclose(
+                fitted.predict_proba(logits, graph), whole, rtol=0, atol=1e-14
+            )

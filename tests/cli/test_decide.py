@@ -132,16 +132,35 @@ def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
     assert summary["method"] is None
 
 
+def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, source):
+    arguments = ("--sets", "lac", "--coverage", "0.7", "--by-class", "--out", tmp_path / "out")
+    result = run("decide", source, *EASY, *arguments)
+    assert result.exit_code == 0
+    assert "of at least 70 % of the nodes of each class" in result.stdout
+    assert "Sets with the true class, by true class: " in result.stdout
+    saved = gnncal.load(tmp_path / "out" / "conformal.safetensors")
+    assert saved.by_class
+    assert saved.threshold_.shape == (3,)
+    bundle = gnncal.read_bundle(source)
+    calibrator = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
+    probs = calibrator.predict_proba(bundle.logits, bundle.graph)
+    written = np.load(tmp_path / "out" / "decisions.npz")["sets"]
+    np.testing.assert_array_equal(saved.predict_set(probs, ids=bundle.node_ids), written)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert len(summary["test"]["sets"]["covered_by_class"]) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--by-class",), "pass --sets too"),
         (("--target", "1"), "--target is 1.0"),
         (("--confidence-level", "nan"), "--confidence-level is nan"),
         (("--coverage", "0"), "--coverage is 0.0"),
         (("--hold-out", "1"), "--hold-out is 1.0"),
         (("--hold-out", "0.0001"), "cannot be split"),
         (("--seed", "-1"), "--seed is -1"),
-        (("--sets", "lac"), "--sets is 'lac'"),
+        (("--sets", "lca"), "--sets is 'lca'"),
         (("--method", "hotts"), "did you mean 'hots'?"),
         (("--method", "ts", "--probabilities", "p.npz"), "leave --method and --param out"),
         (("--probabilities", "absent.npz"), "there is no file absent.npz"),

@@ -46,7 +46,12 @@ EXCEPTIONS = {
 }
 
 # The same for conformal scores and for metrics, by the name in their table.
-OF_SCORES: dict[str, dict[str, str]] = {}
+OF_SCORES = {
+    "a more probable class of a node alone never scores worse": {
+        "snaps": "nodes with similar features may know better than the node alone",
+        "snaps, similar nodes alone": "nodes with similar features may know better",
+    },
+}
 OF_METRICS = {
     "the order of the nodes does not matter": {
         "degree_ece": "nodes of one degree are dealt to blocks by position, as the paper does",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.decisions import APS, DAPS, RAPS
+from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS
 from gnncal.decisions.conformal import SCORES
 from gnncal.metrics import METRICS
 from gnncal.testing import METRIC_LAWS, SCORE_LAWS
@@ -14,6 +14,8 @@ EVERY_SCORE = {name: kind() for name, kind in SCORES.items()} | {
     "raps, without a penalty": RAPS(lambda_reg=0),
     "daps, neighbours alone": DAPS(diffusion=1.0),
     "daps, of raps": DAPS(base=RAPS(k_reg=2)),
+    "snaps, similar nodes alone": SNAPS(similar=1.0, neighbours=0.0, k=3),
+    "snaps, neighbours alone, of lac": SNAPS(similar=0.0, neighbours=1.0, base=LAC()),
 }
 
 

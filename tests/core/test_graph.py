@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.core import graph as graph_module
+from gnncal.core import grouping
 
 
 @st.composite
@@ -97,7 +97,7 @@ def test_a_directed_path_by_hand():
 def test_blocks_of_edges_do_not_change_the_graph(monkeypatch):
     edges = np.random.default_rng(0).integers(0, 50, size=(2, 333))
     whole = gnncal.Graph(edges, 50).indices
-    monkeypatch.setattr(graph_module, "EDGES_PER_BLOCK", 7)
+    monkeypatch.setattr(grouping, "EDGES_PER_BLOCK", 7)
     np.testing.assert_array_equal(gnncal.Graph(edges, 50).indices, whole)
 
 

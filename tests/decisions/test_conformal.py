@@ -8,12 +8,12 @@ from scipy import stats
 from sklearn.base import clone
 
 from gnncal import GnncalWarning, Graph, InputError
-from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, hold_out
-from gnncal.decisions.conformal import conformal_quantile, fewest_calibration
+from gnncal.decisions import APS, DAPS, RAPS, SNAPS, ConformalClassifier, hold_out
+from gnncal.decisions.quantile import conformal_quantile, fewest_calibration
 
 N_NODES, N_CLASSES = 200, 4
 SPLITS = 1000
-CASES = [(APS(), 99), (RAPS(), 50), (DAPS(), 99)]  # 90 of 100, and 46 of 51
+CASES = [(APS(), 99), (RAPS(), 50), (DAPS(), 99), (SNAPS(), 99)]  # 90 of 100, and 46 of 51
 
 
 def pool(seed=0, n_nodes=N_NODES):
@@ -24,7 +24,8 @@ def pool(seed=0, n_nodes=N_NODES):
     probs = np.exp(2.0 * logits)
     edges = generator.integers(n_nodes, size=(2, 6 * n_nodes))
     edges = edges[:, (labels[edges[0]] == labels[edges[1]]) | (generator.random(6 * n_nodes) < 0.2)]
-    graph = Graph(np.concatenate([edges, edges[::-1]], axis=1), n_nodes)
+    features = np.eye(N_CLASSES)[labels] + generator.normal(size=(n_nodes, N_CLASSES))
+    graph = Graph(np.concatenate([edges, edges[::-1]], axis=1), n_nodes, features)
     return probs / probs.sum(axis=1, keepdims=True), labels, graph
 
 
@@ -237,7 +238,7 @@ def test_scikit_learn_conventions_hold():
     ("params", "match"),
     [
         ({"coverage": 1.0}, "coverage is 1"),
-        ({"score": "lac"}, "score is 'lac'; expected 'aps', 'raps' or 'daps'"),
+        ({"score": "lca"}, "score is 'lca'; expected 'aps', 'raps', 'lac', 'daps' or 'snaps'"),
         ({"score": RAPS(k_reg=-1)}, "k_reg of RAPS is -1"),
         ({"score": RAPS(lambda_reg=np.nan)}, "lambda_reg of RAPS is nan"),
         ({"score": DAPS(diffusion=2)}, "diffusion of DAPS is 2"),

@@ -29,6 +29,20 @@ def test_sets_by_hand():
     assert "mean number of classes" in repr(found)
 
 
+def test_sets_are_judged_by_class():
+    sets = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]], dtype=bool)
+    found = judge_sets([0, 0, 0, 1], sets, class_names=["good", "bad", "ugly"])
+    assert (found.nodes_by_class, found.covered_by_class) == ((3, 1, 0), (2, 1, 0))
+    np.testing.assert_array_equal(found.coverage_by_class, [2 / 3, 1, np.nan])
+    assert found.low_by_class[0] < 2 / 3 < found.high_by_class[0]
+    assert np.isnan(found.low_by_class[2])
+    lines = repr(found).splitlines()
+    assert any(line.split()[:3] == ["good", "3", "0.6667"] for line in lines)
+    assert lines[-1].split() == ["ugly", "0"]
+    with pytest.raises(InputError, match="2 names for 3 classes"):
+        judge_sets([0, 0, 0, 1], sets, class_names=["good", "bad"])
+
+
 def test_what_is_no_boolean_is_refused():
     with pytest.raises(InputError, match="decided has shape"):
         judge_decisions([0], [[0.9, 0.1]], [1])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gnncal.decisions.certificate import fewest_nodes
-from gnncal.decisions.conformal import fewest_calibration
+from gnncal.decisions.quantile import fewest_calibration
 from tests.test_bundles import write_npz
 
 PAGE = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text()
@@ -18,12 +18,14 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     write_npz(tmp_path / "demo" / "bundle.npz")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 8
     names = {}
     for block in blocks:
         exec(block, names)
     assert names["decide"].shape == (len(names["probs"]),)
     assert names["sets"].shape == names["probs"].shape
+    assert names["today"].report_ == names["conformal"].report_
+    assert (names["sets_of_today"] == names["sets"]).all()
     assert set(names["actions"]) <= {"act", "clear", "review"}
     assert (names["again"].decide(names["probs"]) == names["decide"]).all()
     assert (names["sets_of_some"] == names["aps"].predict_set(names["probs"])[names["some"]]).all()

@@ -4,14 +4,24 @@ import json
 import os
 import struct
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import APS, DAPS, RAPS, ConformalClassifier, SelectiveClassifier
+from gnncal.decisions import (
+    APS,
+    DAPS,
+    LAC,
+    RAPS,
+    SNAPS,
+    ConformalClassifier,
+    SelectiveClassifier,
+)
 from gnncal.files.saved_calibrators import load as load_calibrator
 from tests.test_persistence import refused, signed
 
@@ -20,8 +30,14 @@ N = 300
 P = GENERATOR.uniform(0.5, 1.0, N)
 PROBS = np.column_stack([P, 1 - P])
 LABELS = (GENERATOR.random(N) > P).astype(int)
-GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N)
+GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N, PROBS)
 NODES = np.arange(200)
+OLDER = Path(__file__).parents[1] / "older_files"
+
+
+def metadata_of(content):
+    (size,) = struct.unpack("<Q", content[:8])
+    return json.loads(content[8 : 8 + size])["__metadata__"]
 
 
 def selective(**params):
@@ -55,6 +71,9 @@ def test_a_loaded_threshold_is_the_saved_one(tmp_path, params):
         {"score": RAPS(k_reg=2, lambda_reg=0.25), "nonempty": False},
         {"score": DAPS(0.3, RAPS(randomised=False)), "coverage": 0.7},
         {"coverage": 0.999},  # too few nodes: every set has all classes
+        {"coverage": 0.8, "score": "lac", "by_class": True},
+        {"score": SNAPS(similar=0.2, k=5, base=LAC())},
+        {"coverage": 0.99, "by_class": True},  # too few nodes of the second class
     ],
 )
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -65,9 +84,58 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
     after = gnncal.load(tmp_path / "c")
     assert after.get_params() == before.get_params()
     assert after.report_ == before.report_
+    np.testing.assert_array_equal(after.threshold_, before.threshold_)
     assert (after.n_graph_nodes_, after.has_ids_) == (before.n_graph_nodes_, before.has_ids_)
     sets = before.predict_set(PROBS, GRAPH, ids=ids)
     np.testing.assert_array_equal(after.predict_set(PROBS, GRAPH, ids=ids), sets)
+    again, refreshed = (c.refresh(PROBS, GRAPH, ids=ids) for c in (before, after))
+    assert refreshed.report_ == again.report_ == before.report_
+    after.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_sets_of_an_older_version_load_and_say_what_they_lack():
+    older = gnncal.load(OLDER / "conformal.safetensors")
+    assert (older.by_class, older.coverage, older.score) == (False, 0.8, DAPS(0.3, RAPS()))
+    fitted = ConformalClassifier(0.8, score=DAPS(0.3, RAPS())).fit(
+        PROBS, LABELS, GRAPH, nodes=NODES
+    )
+    assert older.report_ == fitted.report_
+    sets = fitted.predict_set(PROBS, GRAPH)
+    np.testing.assert_array_equal(older.predict_set(PROBS, GRAPH), sets)
+    with pytest.raises(gnncal.InputError, match="fit again with this version to refresh"):
+        older.refresh(PROBS, GRAPH)
+
+
+def test_sets_of_an_older_version_are_saved_again_and_checked_like_others(tmp_path):
+    older, path = gnncal.load(OLDER / "conformal.safetensors"), tmp_path / "c"
+    older.save(path)  # still without calibration nodes
+    assert gnncal.load(path).report_ == older.report_
+    metadata = metadata_of((OLDER / "conformal.safetensors").read_bytes())
+    few = metadata["gnncal"].replace('"n_calibration": 200', '"n_calibration": 3')
+    refused(path, signed(to_bytes({}, metadata={"gnncal": few})), "3 calibration nodes give none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"calibration_keys": np.arange(100, dtype=np.uint64)}, "calibration_labels has shape"),
+        ({"calibration_keys": np.zeros(200, np.uint64)}, "calibration_keys are not those of 200"),
+        ({"calibration_keys": np.arange(200.0)}, "expected an array of whole numbers"),
+        ({"calibration_labels": np.full(200, 2)}, "not within 0 to 1"),
+        ({"calibration_labels": np.zeros(200, int)}, "0 calibration nodes give none"),
+        ({"threshold": np.array([0.5, 0.5, 0.5])}, "does not fit by_class=True"),
+        ({"threshold": np.array([0.5, np.nan])}, "threshold is"),
+    ],
+)
+def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, message):
+    path = tmp_path / "d"
+    fitted = ConformalClassifier(0.8, score="lac", by_class=True).fit(PROBS, LABELS, nodes=NODES)
+    fitted.save(path)
+    whole = path.read_bytes()
+    metadata = metadata_of(whole)
+    tensors = from_bytes(whole) | {f"fit.{name}": value for name, value in changes.items()}
+    refused(path, signed(to_bytes(tensors, metadata=metadata)), message)
 
 
 def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
@@ -101,12 +169,13 @@ def edited(request, tmp_path):
     )
     fitted.save(path)
     whole = path.read_bytes()
-    (size,) = struct.unpack("<Q", whole[:8])
-    header = json.loads(json.loads(whole[8 : 8 + size])["__metadata__"]["gnncal"])
+    header = json.loads(metadata_of(whole)["gnncal"])
+    saved = from_bytes(whole)
 
-    def write(text=None, **changes):
+    def write(text=None, tensors=None, **changes):
         kept = {key: v for key, v in (header | changes).items() if v is not ...}
-        return path, signed(to_bytes({}, metadata={"gnncal": text or json.dumps(kept)}))
+        metadata = {"gnncal": text or json.dumps(kept)}
+        return path, signed(to_bytes(saved | (tensors or {}), metadata=metadata))
 
     return write, header, request.param
 
@@ -147,10 +216,11 @@ FACTS = {
     "conformal": [
         ({"threshold": float("nan")}, "threshold is nan"),
         ({"threshold": True}, "threshold is True"),
-        ({"n_calibration": 5}, "5 calibration nodes give none"),
+        ({"n_calibration": 5}, "not those of 5 nodes"),
         ({"n_graph_nodes": 20}, "cannot be those"),
         ({"n_graph_nodes": 1.5}, "n_graph_nodes is 1.5"),
         ({"has_ids": 1}, "has_ids is 1"),
+        ({"calibration_keys": 1}, "calibration_keys is 1"),
     ],
 }
 
@@ -179,7 +249,9 @@ def test_scores_that_cannot_be_are_refused(edited):
 @pytest.mark.parametrize("kind", ["selective", "conformal"])
 def test_every_bit_flip_and_truncation_is_detected(tmp_path, kind):
     path = tmp_path / "d"
-    fitted = selective() if kind == "selective" else ConformalClassifier().fit(PROBS, LABELS)
+    fitted = (
+        selective() if kind == "selective" else ConformalClassifier().fit(PROBS[:40], LABELS[:40])
+    )
     fitted.save(path, class_names=["a", "ç"])
     whole = path.read_bytes()
     for bit in np.random.default_rng(0).permutation(8 * len(whole))[:400]:

@@ -270,7 +270,10 @@ FACTS = [
     ({"positive": "1"}, {}, "positive is '1'"),
     ({}, {"fit.p": np.full(1500, 2.0)}, "p has entries"),
     ({}, {"fit.p": np.ones(3)}, "expected"),
-    ({}, {"fit.is_positive": np.full(1500, 2, np.int8)}, "is_positive has entries"),
+    ({}, {"fit.calibration_labels": np.full(1500, 2)}, "calibration_labels has entries"),
+    ({}, {"fit.calibration_keys": np.zeros(1500, np.uint64)}, "calibration_keys are not those"),
+    ({"n_rows": 3}, {}, "1500 of 3 nodes cannot be"),
+    ({"has_ids": "no"}, {}, "has_ids is 'no'"),
     ({}, {"fit.p": np.full(1500, np.nan)}, "p has entries"),
 ]
 
@@ -285,3 +288,14 @@ def test_numbers_that_no_fit_leaves_are_refused(tmp_path, changes, arrays, messa
     header["fit"]["dict"] |= changes
     content = to_bytes(tensors_of(whole) | arrays, metadata={"gnncal": json.dumps(header)})
     refused(path, signed(content), message)
+
+
+def test_probabilities_of_exactly_zero_or_one_are_worth_what_their_labels_say():
+    generator = np.random.default_rng(7)
+    p = np.repeat([0.0, 1.0], [4500, 500])
+    y = (generator.random(5000) < np.where(p == 1, 0.7, 0.02)).astype(int)
+    nodes = generator.choice(5000, size=1500, replace=False)
+    policy = ClassPolicy(budget=200).fit(np.column_stack([1 - p, p]), y, nodes=nodes)
+    precision = policy.outlook_.budget.precision
+    assert precision.low < 0.7 < precision.high
+    assert precision.high - precision.low < 0.25

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,14 @@ SIGNS = {
 }
 
 
+@cache
+def text_of(file):
+    return file.read_text(encoding="utf-8")
+
+
+@cache
 def functions(file):
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(text_of(file))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
@@ -61,7 +68,7 @@ def test_what_only_a_formula_would_write_stands_in_its_home_alone(formula):
     homes = {
         file.relative_to(SOURCE).as_posix()
         for file in PRODUCT
-        if re.search(SIGNS[formula], file.read_text(encoding="utf-8"))
+        if re.search(SIGNS[formula], text_of(file))
     }
     assert len(homes) == 1, homes
     assert homes.pop().startswith("formulas/")

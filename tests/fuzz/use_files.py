@@ -1,6 +1,6 @@
 """Read damaged files and use what can be read; run as a program, so that a crash is seen.
 
-Prints one JSON line: how many files were refused and used, and what went wrong.
+Prints one JSON line: how many files of each kind were refused and used, and what went wrong.
 """
 
 import json
@@ -96,6 +96,7 @@ def saved_decisions(folder):
         "selective": SelectiveClassifier(target_accuracy=0.3, confidence_level=0.5),
         "none certified": SelectiveClassifier(),
         "aps": ConformalClassifier(coverage=0.6),
+        "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
         "daps": ConformalClassifier(coverage=0.6, score=DAPS(0.3, RAPS())),
     }
     for name, classifier in made.items():
@@ -154,8 +155,10 @@ def run(kind, count):
 
 
 def limit_memory():
+    """Allow what is taken now and a little more; the next kind of files may take more again."""
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE_MEMORY, taken + SPARE_MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE_MEMORY, most))
 
 
 if __name__ == "__main__":
@@ -164,4 +167,5 @@ if __name__ == "__main__":
     import torch
 
     torch.set_num_threads(1)
-    print(json.dumps(run(sys.argv[1], int(sys.argv[2]))))
+    count, *kinds = sys.argv[1:]
+    print(json.dumps({kind: run(kind, int(count)) for kind in kinds}))

@@ -61,17 +61,23 @@ def storage_server():
     server.stop()
 
 
-@pytest.fixture
-def storage(storage_server, monkeypatch):
-    """An s3fs filesystem with one empty bucket, called ``bucket``."""
+@pytest.fixture(scope="session")
+def storage_files(storage_server):
+    """An s3fs filesystem on that server."""
     import s3fs
 
-    monkeypatch.setenv("AWS_ENDPOINT_URL", storage_server)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    files = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
-    files.mkdir("bucket")
-    yield files
-    files.rm("bucket", recursive=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", storage_server)
+        patch.setenv("AWS_ACCESS_KEY_ID", "tester")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_CONFIG_FILE", os.devnull)
+        yield s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+
+
+@pytest.fixture
+def storage(storage_files):
+    """That filesystem with one empty bucket, called ``bucket``."""
+    storage_files.mkdir("bucket")
+    yield storage_files
+    storage_files.rm("bucket", recursive=True)

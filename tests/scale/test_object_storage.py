@@ -31,19 +31,18 @@ def put(storage, table, path):
     storage.pipe_file(path, sink.getvalue().to_pybytes())
 
 
-@pytest.fixture
-def tables(storage):
+@pytest.fixture(scope="module")
+def tables(storage_files):
     """The addresses of a table of nodes with class names, and of a folder of edges."""
-    put(
-        storage,
-        NODES.replace_schema_metadata({"class_names": json.dumps(NAMES)}),
-        "bucket/in/nodes[1].parquet",
-    )
-    put(storage, NODES.slice(0, 3), "bucket/in/nodes1.parquet")
-    put(storage, EDGES.slice(0, 500), "bucket/in/edges/part-0.parquet")
-    put(storage, EDGES.slice(500), "bucket/in/edges/date=1/part-1.parquet")
-    put(storage, EDGES, "bucket/in/edges/_temporary/part-2.parquet")
-    return "s3://bucket/in/nodes[1].parquet", "s3://bucket/in/edges"
+    storage_files.mkdir("inputs")
+    nodes = NODES.replace_schema_metadata({"class_names": json.dumps(NAMES)})
+    put(storage_files, nodes, "inputs/nodes[1].parquet")
+    put(storage_files, NODES.slice(0, 3), "inputs/nodes1.parquet")
+    put(storage_files, EDGES.slice(0, 500), "inputs/edges/part-0.parquet")
+    put(storage_files, EDGES.slice(500), "inputs/edges/date=1/part-1.parquet")
+    put(storage_files, EDGES, "inputs/edges/_temporary/part-2.parquet")
+    yield "s3://inputs/nodes[1].parquet", "s3://inputs/edges"
+    storage_files.rm("inputs", recursive=True)
 
 
 def written(storage, prefix="bucket/out"):
@@ -69,7 +68,7 @@ def stop(*_, **__):
 def test_tables_are_read_from_a_bucket_without_an_extension(storage, tables, tmp_path, monkeypatch):
     monkeypatch.setattr("ibis.backends.duckdb.Backend._load_extensions", stop)
     nodes, edges = tables
-    for source in (edges, "s3://bucket/in/edges/**/part-*.parquet"):
+    for source in (edges, "s3://inputs/edges/**/part-*.parquet"):
         summary = calibrate(nodes, source, tmp_path / "out", method="ts", all_probabilities=True)
         assert summary.n_edges == len(EDGES)
         assert summary.class_names == NAMES
@@ -182,10 +181,10 @@ def test_a_run_that_fails_leaves_nothing_in_the_bucket(storage):
     [
         ("s3://bucket/absent", "s3://bucket/out", "no Parquet files for nodes at s3://bucket/abs"),
         ("s3://elsewhere/nodes*", "s3://bucket/out", "no Parquet files for nodes"),
-        ("s3://bucket/in/nodes1.parquet", "s3://bucket", "is a whole bucket"),
-        ("s3://bucket/in/nodes1.parquet", "s3://bucket/in/edges/x", "lies in the input"),
-        ("s3://bucket/in/nodes1.parquet", "s3://elsewhere/out", "elsewhere/out cannot be reached"),
-        ("s3://bucket/in/nodes1.parquet", "nowhere://bucket/out", "nowhere:// is not known"),
+        ("s3://inputs/nodes1.parquet", "s3://bucket", "is a whole bucket"),
+        ("s3://inputs/nodes1.parquet", "s3://inputs/edges/x", "lies in the input"),
+        ("s3://inputs/nodes1.parquet", "s3://elsewhere/out", "elsewhere/out cannot be reached"),
+        ("s3://inputs/nodes1.parquet", "nowhere://bucket/out", "nowhere:// is not known"),
     ],
 )
 def test_what_cannot_be_read_or_written_is_said_in_one_line(nodes, out, message, storage, tables):
@@ -202,17 +201,16 @@ def test_an_object_that_disappears_during_a_run_is_said_in_one_line(
     from gnncal.scale import run
 
     find = run.find_tables
+    put(storage, NODES, "bucket/nodes[1].parquet")
 
     def find_and_lose(*arguments):
         found = find(*arguments)
-        storage.rm_file("bucket/in/nodes[1].parquet")
+        storage.rm_file("bucket/nodes[1].parquet")
         return found
 
     monkeypatch.setattr(run, "find_tables", find_and_lose)
-    with pytest.raises(
-        InputError, match=r"^s3://bucket/in/nodes\[1\].* \(FileNotFoundError.*\)\.$"
-    ):
-        calibrate(*tables, tmp_path / "out", method="ts")
+    with pytest.raises(InputError, match=r"^s3://bucket/nodes\[1\].* \(FileNotFoundError.*\)\.$"):
+        calibrate("s3://bucket/nodes[1].parquet", tables[1], tmp_path / "out", method="ts")
 
 
 def test_spark_writes_to_folders_only(tmp_path):

@@ -2,57 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.graph import EDGES_PER_BLOCK, Graph, Side
+from gnncal.core.compiled import in_parallel, kernels_for, pieces
+from gnncal.core.graph import Graph, Side
+from gnncal.core.grouping import EDGES_PER_BLOCK
 
-ClassColumn = Callable[[int], FloatArray]
+NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
+CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache line of float32
 
 
 def neighbour_class_share(
     graph: Graph,
     classes: IntArray,
-    column: ClassColumn,
+    values: NumberArray,
     *,
     side: Side,
     counted: BoolArray | None = None,
 ) -> FloatArray:
-    """Mean of ``column(classes[i])`` over the neighbours of each node i, itself left out.
+    """Mean over the neighbours of each node i of what they give to its class, itself left out.
 
-    ``column(c)`` is (n_nodes,): how much each node counts for class c. ``counted`` restricts the
-    mean to some neighbours. NaN where no neighbour counts or the class is -1.
+    ``values`` is (n_nodes, n_classes), how much each node gives to each class, or (n_nodes,), the
+    class that each node votes for. ``counted`` restricts the mean to some neighbours. NaN where no
+    neighbour counts or the class is -1.
 
     Each edge is touched once for each side, for the one class that matters at its receiver: the
     cost is that of a sparse matrix-vector product, whatever the number of classes.
     """
-    sums = _neighbour_sums(graph, classes, column, side)
+    sums = _neighbour_sums(graph, classes, values, side)
     if counted is None:
         counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)
     else:
-        everywhere = np.zeros(graph.n_nodes, dtype=np.int64)
-        counts = _neighbour_sums(graph, everywhere, lambda _: counted.astype(np.float64), side)
+        yes = np.ones(graph.n_nodes, dtype=np.int64)
+        counts = _neighbour_sums(graph, yes, counted.astype(np.int64), side)
     defined = (counts > 0) & (classes >= 0)
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
 
 
-def _neighbour_sums(graph: Graph, classes: IntArray, column: ClassColumn, side: Side) -> FloatArray:
+def _neighbour_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
     if side == "both":
-        return _sums_over_senders(graph, classes, column) + _sums_over_senders(
-            graph.reversed, classes, column
+        return _sums_over_senders(graph, classes, values) + _sums_over_senders(
+            graph.reversed, classes, values
         )
-    return _sums_over_senders(graph if side == "in" else graph.reversed, classes, column)
+    return _sums_over_senders(graph if side == "in" else graph.reversed, classes, values)
 
 
-def _sums_over_senders(graph: Graph, classes: IntArray, column: ClassColumn) -> FloatArray:
+def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
+    kernels = kernels_for(graph.n_edges)
+    if kernels is not None and values.ndim == 1:
+        return _compiled_votes(graph, classes, values, kernels)
+    if kernels is not None:
+        return _compiled_sums(graph, classes, values, kernels)
     sums = np.zeros(graph.n_nodes)
     adjacency = graph.adjacency(np.int8)  # one byte for each edge; widened block by block
     for c in np.unique(classes[classes >= 0]):
-        values = np.asarray(column(int(c)), dtype=np.float64)
+        column = values == c if values.ndim == 1 else values[:, c]
+        given = column.astype(np.float64)
         for rows in _blocks(np.flatnonzero(classes == c), graph.in_degree):
-            sums[rows] = adjacency[rows] @ values - graph.self_loops[rows] * values[rows]
+            sums[rows] = adjacency[rows] @ given - graph.self_loops[rows] * given[rows]
     return sums
 
 
@@ -61,3 +74,43 @@ def _blocks(rows: IntArray, degree: IntArray) -> Iterator[IntArray]:
     edges_before = np.cumsum(degree[rows], dtype=np.int64)
     cuts = np.flatnonzero(np.diff(edges_before // EDGES_PER_BLOCK)) + 1
     yield from np.split(rows, cuts)
+
+
+def _compiled_sums(
+    graph: Graph, classes: IntArray, values: NumberArray, kernels: ModuleType
+) -> FloatArray:
+    sums = np.zeros(graph.n_nodes)
+    order = np.argsort(classes, kind="stable")
+    ranked = classes[order]
+    for first_class in range(0, values.shape[1], CLASSES_AT_ONCE):
+        last_class = min(first_class + CLASSES_AT_ONCE, values.shape[1])
+        chosen = order[slice(*np.searchsorted(ranked, [first_class, last_class]))]
+        if not chosen.size:
+            continue
+        columns = np.ascontiguousarray(values[:, first_class:last_class].T)
+        ends = np.append(0, np.cumsum(graph.in_degree[chosen], dtype=np.int64))
+        in_parallel(
+            lambda first, last, c=columns, n=first_class, o=chosen: kernels.class_sums(
+                graph.indptr, graph.indices, c, n, classes, o, first, last, sums
+            ),
+            *pieces(ends),
+        )
+    known = np.flatnonzero(classes >= 0)
+    sums[known] -= graph.self_loops[known] * values[known, classes[known]].astype(np.float64)
+    return sums
+
+
+def _compiled_votes(
+    graph: Graph, classes: IntArray, votes: NumberArray, kernels: ModuleType
+) -> FloatArray:
+    sums = np.zeros(graph.n_nodes)
+    narrow = votes.astype(np.int32)  # half the size: more of them are in the cache
+    in_parallel(
+        lambda first, last: kernels.vote_sums(
+            graph.indptr, graph.indices, narrow, classes, first, last, sums
+        ),
+        *pieces(graph.indptr),
+    )
+    sums -= graph.self_loops * (votes == classes)
+    sums[classes < 0] = 0.0
+    return sums

@@ -65,9 +65,7 @@ class GraphNeighbours:
 
     def class_mean(self, values: FloatArray, classes: IntArray, side: Side) -> FloatArray:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        share = neighbour_class_share(
-            self.graph, classes, lambda c: values[:, c], side=self._needed(side)
-        )
+        share = neighbour_class_share(self.graph, classes, values, side=self._needed(side))
         return np.nan_to_num(share, copy=False, nan=0.0)
 
     def _needed(self, side: Side) -> Side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -11,14 +12,18 @@ from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.adam import Objective
+from gnncal.fitting.labelled import AffineLabelled, Labelled
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
 from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.solvers import Solution, lbfgs
+from gnncal.fitting.updating import Part, covariance_of
 from gnncal.nodes import Nodes
 
 RIDGE = 1e-6  # where a method has no penalty of its own: keeps the optimum unique and finite
 MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
+PART = "scores"
+MOST_PARAMETERS = 420  # whose covariance is remembered: a full matrix of 20 classes
 BOUND = 50.0  # of every weight and bias; only separable nodes get there
 
 
@@ -76,6 +81,57 @@ class AffineCalibrator(OwnLogitsCalibrator):
         change, self.bias_ = np.split(solution.parameters, [int(np.prod(shape))])
         self.weight_ = _identity(shape) + change.reshape(shape)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+
+    def _remember(self, labelled: Labelled, penalty: FloatArray) -> None:
+        """Remember what the calibration nodes leave open of a few parameters.
+
+        ``penalty`` (p,) is the precision that the method's own ridge gives each of them.
+        """
+        if penalty.size > MOST_PARAMETERS:
+            self.posterior_ = {}
+            return
+        information = labelled.slopes(self._parameters(), slice(None)).information
+        self.posterior_ = {PART: covariance_of(information + np.diag(penalty))}
+
+    def _parameters(self) -> FloatArray:
+        """Return (W - I, b), flattened."""
+        return np.append((self.weight_ - _identity(self.weight_.shape)).ravel(), self.bias_)
+
+    def _labelled(self, nodes: Nodes) -> Labelled:
+        """Return the calibration nodes as a function of these parameters."""
+        return AffineLabelled(
+            self._features(nodes.calibration_logits).astype(np.float64),
+            nodes.labels,
+            nodes.weights,
+            self.weight_.shape,
+        )
+
+    @abstractmethod
+    def _features(self, logits: FloatArray) -> FloatArray:
+        """Return x (n, K), which the affine map is applied to."""
+
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        covariance, labelled = self._covariance_of(PART), self._labelled(nodes)
+        theta, units = self._parameters(), self._units(nodes)
+        return [Part(PART, theta, covariance, labelled, self._biases(), units)]
+
+    def _biases(self) -> slice:
+        """Return where the biases are among the parameters."""
+        return slice(self.weight_.size, None)
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        self.bias_ = self.bias_ + shifts
+
+    def _units(self, nodes: Nodes) -> FloatArray:
+        """Weights multiply x: the larger x is, the less a weight may move."""
+        size = np.sqrt(np.mean(self._features(nodes.calibration_logits) ** 2)) or 1.0
+        return np.append(np.full(self.weight_.size, 1.0 / size), np.ones(self.bias_.size))
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        shape = self.weight_.shape
+        change, self.bias_ = np.split(theta, [int(np.prod(shape))])
+        self.weight_ = _identity(shape) + change.reshape(shape)
+        self.posterior_ = {name: covariance}
 
     def _report(
         self, nodes: Nodes, loss: float, weight: FloatArray, *, has_free_weights: bool

@@ -14,6 +14,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import Portable
 from gnncal.formulas.probability import normalised_entropy
 from gnncal.nodes import Nodes
@@ -120,8 +121,26 @@ class Auto(Calibrator):
         self.chosen_, self.reason_ = _choose(list(made), losses)
         calibrator = made[self.chosen_]
         calibrator._fit(nodes)
-        self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
+        self._keep(calibrator)
         self.fit_report_ = calibrator.fit_report_
+
+    def _keep(self, calibrator: Calibrator) -> None:
+        """Remember what the chosen calibrator has learned."""
+        self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
+        self.posterior_ = getattr(calibrator, "posterior_", {})
+
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        return self.chosen()._updatable_parts(nodes)
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        calibrator = self.chosen()
+        calibrator._set_updatable_part(name, theta, covariance)
+        self._keep(calibrator)
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        calibrator = self.chosen()
+        calibrator._add_to_scores(shifts)
+        self._keep(calibrator)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self._restored()._predict(nodes)
@@ -157,6 +176,8 @@ class Auto(Calibrator):
         calibrator = self._make(self.chosen_)
         for name, value in self.chosen_state_.items():
             setattr(calibrator, name, value)
+        if "posterior_" in vars(self):
+            calibrator.posterior_ = self.posterior_
         return calibrator
 
     def _make(self, name: str) -> Calibrator:

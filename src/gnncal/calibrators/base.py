@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gnncal.calibrators.history import History
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
@@ -25,6 +26,7 @@ from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import InputError, require, warn
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
+from gnncal.fitting.class_histograms import ClassHistograms
 from gnncal.fitting.evidence import (
     common_reasons,
     missing_classes_message,
@@ -33,6 +35,7 @@ from gnncal.fitting.evidence import (
 )
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.node_summary import NodeSummary
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import Portable
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.probability import scaled_probabilities
@@ -176,6 +179,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         versions have none.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
+    history_ : History
+        What :meth:`update` did since the fit.
 
     Examples
     --------
@@ -210,6 +215,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     fit_report_: FitReport
     fitted_on_: NodeSummary
     class_names_: list[str]
+    history_: History = History()
+    posterior_: dict[str, FloatArray]  # covariances of the parameters, by part; for `update`
+    class_histograms_: ClassHistograms  # of the model's probabilities; for estimated rates
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
@@ -315,6 +323,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
+        self.history_ = History()
+        self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
@@ -365,6 +375,95 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():
             if name in self.constraints:
                 self.constraints[name].check(name, value)
+
+    def update(
+        self,
+        logits: Any = None,
+        labels: Any = None,
+        graph: Any = None,
+        *,
+        nodes: Any = None,
+        train_nodes: Any = None,
+        sample_weight: Any = None,
+        rates: Any = None,
+        date: Any = None,
+    ) -> Self:
+        """Return a calibrator that has learned from new labels, or follows new rates of classes.
+
+        What the fit knows is kept as far as the new labels allow: its posterior, widened, is
+        their prior. How far they may lie from it is inferred. Ten labels are of use, fifty take
+        away most of the harm that another graph did; docs/shift.md has figures. The graph may be
+        another one than in ``fit``, of any size. This calibrator stays as it is.
+
+        Parameters
+        ----------
+        logits : array_like of shape (n_nodes, n_classes) or Nodes, optional
+            Raw scores of every node; not needed if only rates are given.
+        labels : array_like of shape (n_nodes,), optional
+            Classes 0..K-1, -1 where unknown.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of these nodes.
+        nodes : array_like, optional
+            The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
+            random from the nodes that the calibrator will be used on. With ``rates="estimate"``
+            they are the unlabelled nodes to look at, by default all.
+        train_nodes : array_like, optional
+            Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each newly labelled node counts as, as in :meth:`fit`.
+        rates : dict, array_like of shape (n_classes,) or "estimate", optional
+            New rates of classes, such as ``{"fraud": 0.06}``, by name or number; classes that are
+            not named share the rest as before. Every probability is multiplied by the ratio of
+            the new rate to that of the calibration labels, and rows are normalised: exact where
+            nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
+            refuses where more than the rates has changed.
+        date : str or datetime.date, optional
+            When this is, for the history. Default: today.
+
+        Returns
+        -------
+        Calibrator
+            Another calibrator of the same class; ``history_`` says what was done.
+
+        Raises
+        ------
+        InputError
+            If an array cannot be used; if the method has no posterior and must be fitted again;
+            if it keeps predictions or has no bias, so that rates do not apply; or if rates cannot
+            be estimated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gnncal import get_calibrator
+        >>> from gnncal.lab.simulation import CSBM
+        >>> here, there = (CSBM(n_classes=3).sample(np.full(400, h)) for h in (0.8, 0.6))
+        >>> fitted = get_calibrator("structural-free").fit(
+        ...     here.graph.features[:, :3], here.labels, here.graph, nodes=range(300)
+        ... )
+        >>> logits, graph = there.graph.features[:, :3], there.graph
+        >>> updated = fitted.update(logits, there.labels, graph, nodes=range(50))
+        >>> updated.history_.updates[0].n_labels, len(fitted.history_)
+        (50, 0)
+        >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]
+        0.1
+
+        """
+        # Here because that file knows this class.
+        from gnncal.calibrators.updates import updated
+
+        check_is_fitted(self, "classes_")
+        return updated(
+            self,
+            logits,
+            labels,
+            graph,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+            rates=rates,
+            date=date,
+        )
 
     def predict_proba(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None
@@ -542,11 +641,60 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= longest)
         }
 
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        """Return what new labels, those of the calibration nodes, can teach this fitted method.
+
+        A hook for methods with few parameters whose posterior is known.
+        """
+        raise InputError(
+            f"{type(self).__name__} has no posterior that new labels could move; fit it again on "
+            "the new labels, or fit another method, such as 'structural', which can be updated."
+        )
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        """Take over what a part became; the counterpart of ``_updatable_parts``."""
+        raise NotImplementedError
+
+    def _covariance_of(self, part: str) -> FloatArray:
+        """Return the covariance that the fit remembers of a part."""
+        name = type(self).__name__
+        if "posterior_" not in vars(self):
+            raise InputError(
+                f"this {name} was saved by an older version, which did not remember how certain "
+                "its parameters are; fit again with this version."
+            )
+        if part not in self.posterior_:
+            raise InputError(
+                f"this {name} has no posterior that new labels could move: it was stopped early "
+                "(protocol='paper'), or it has too many parameters; fit it again on the new labels."
+            )
+        return self.posterior_[part]
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        """Add a number (n_classes,) to the scores of each class, before the softmax.
+
+        A hook for methods that have a bias; it takes the calibrator to other rates of classes.
+        """
+        reason = "it has no bias for each class"
+        if self.preserves_predictions:
+            reason = "it keeps the predicted class of every node, which new rates would change"
+        raise InputError(
+            f"{type(self).__name__} cannot follow new rates, because {reason}; fit one that can, "
+            "such as 'structural-free' or 'vs'."
+        )
+
+    def _describe_fitted_graph(self, nodes: Nodes) -> None:
+        """Set the ``fitted_graph_attributes`` to those of other nodes; a hook."""
+
     @abstractmethod
     def _fit(self, nodes: Nodes) -> None: ...
 
     @abstractmethod
     def _predict(self, nodes: Nodes) -> FloatArray: ...
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        """Return the probabilities of some nodes; a hook for methods that need not see all."""
+        return self._predict(nodes)[rows]
 
     def _check_prediction(self, logits: Any, graph: Any, known_labels: Any) -> Nodes:
         """Return the record of what is handed to a prediction."""
@@ -616,6 +764,9 @@ class HasTemperature:
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
         """A hook for methods whose temperature is a formula of the two."""
         return None
+
+    def _describe_fitted_graph(self, nodes: Nodes) -> None:
+        self.temperature_ = self._temperature(nodes)
 
     def _checked_temperature(self, nodes: Nodes) -> FloatArray:
         temperature = self._temperature(nodes)

@@ -22,6 +22,7 @@ from gnncal.calibrators.neural.gats import GATS
 from gnncal.calibrators.neural.gets import GETS
 from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.order_invariant import OrderInvariant
+from gnncal.calibrators.platt import PlattScaling
 from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
@@ -53,6 +54,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "sms": StructuredMatrixScaling,
     "dirichlet": DirichletCalibration,
     "order-invariant": OrderInvariant,
+    "platt": PlattScaling,
     "isotonic": IsotonicCalibration,
     "irm": MultiClassIsotonic,
     "histogram": HistogramBinning,

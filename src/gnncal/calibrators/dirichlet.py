@@ -87,8 +87,14 @@ class DirichletCalibration(AffineCalibrator):
         logits = nodes.calibration_logits
         mu = penalty / n_classes + RIDGE
         self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu, nodes.weights)
+        # The penalty is one of the mean loss, and its curvature twice as large.
+        ridge = np.append(weights.ravel(), np.full(n_classes, mu))
+        self._remember(self._labelled(nodes), 2.0 * nodes.total_weight * ridge)
         loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
+
+    def _features(self, logits: FloatArray) -> FloatArray:
+        return log_probabilities(logits)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)

@@ -385,6 +385,11 @@ class HoTS(ParametricTemperature):
         """
         return self._homophily(self._check_prediction(logits, graph, known_labels))
 
+    def _describe_fitted_graph(self, nodes: Nodes) -> None:
+        if self.needs_graph:
+            self.homophily_ = self._homophily(nodes)
+        super()._describe_fitted_graph(nodes)
+
     def _homophily(self, nodes: Nodes) -> FloatArray:
         raw = self._estimate(nodes)
         return np.where(np.isnan(raw), self.isolated_homophily_, raw)

@@ -12,6 +12,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
 from gnncal.core.learned import SOLVER_TABLE, LearnedTable
 from gnncal.fitting.evidence import LARGEST_ERROR, temperature_error
+from gnncal.fitting.labelled import Rows, TemperatureLabelled
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.parameters import Parameter, Scale
 from gnncal.fitting.protocols import (
@@ -22,6 +23,8 @@ from gnncal.fitting.protocols import (
     warn_unless_converged,
 )
 from gnncal.fitting.solvers import Solution, distinct_ends, newton
+from gnncal.fitting.updating import Part, covariance_of
+from gnncal.formulas.structural import scaled_logits
 from gnncal.nodes import Nodes
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
@@ -30,6 +33,7 @@ WARM_UP_NODES = 300  # a much larger calibration set is first solved on about th
 LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss
 FLAT = 1e-4  # curvature of the summed loss below which a parameter is not determined
+PART = "temperature"
 SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
 
 
@@ -119,16 +123,51 @@ class ParametricTemperature(TemperatureCalibrator):
         loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
         if self.protocol == "paper":
             loss_after = self._fit_like_the_paper(nodes, covariates, loss)
+            self.posterior_ = {}  # it was stopped early, so it is not the most probable one
             self.fit_report_ = FitReport.of(nodes, loss_after)
         else:
             loss_after = self._fit_to_convergence(covariates[nodes.calibration_nodes], loss)
             self.fit_report_ = self._report(
                 nodes, covariates[nodes.calibration_nodes], loss, loss_after
             )
+            labelled = self._labelled(nodes, covariates[nodes.calibration_nodes])
+            information = labelled.slopes(self._code(), slice(None)).information
+            self.posterior_ = {PART: covariance_of(information)}
         self.temperature_ = self._clamped_formula(covariates)
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return self._clamped_formula(self._covariates(nodes))
+
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        covariance = self._covariance_of(PART)
+        labelled = self._labelled(nodes, self._covariates(nodes)[nodes.calibration_nodes])
+        return [Part(PART, self._code(), covariance, labelled)]
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        scale = Scale(self.parameters)
+        self._set_theta(scale.decode(np.clip(theta, scale.lower, scale.upper)))
+        self.posterior_ = {name: covariance}
+
+    def _code(self) -> FloatArray:
+        """Return the parameters in the solver's coordinates."""
+        return Scale(self.parameters).encode(self._theta())
+
+    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureLabelled:
+        """Return the calibration nodes, with their covariates, as a function of the parameters."""
+        scale = Scale(self.parameters)
+
+        def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+            theta = scale.decode(np.clip(code, scale.lower, scale.upper))
+            unclamped, jacobian = self._formula(theta, covariates[rows])
+            temperature = self._clamp(unclamped)
+            # Nothing moves beyond a bound of the parameters, or where T is clamped.
+            inside = (code >= scale.lower) & (code <= scale.upper)
+            by_code = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
+            by_code *= ((temperature == unclamped) / temperature)[:, None]
+            return np.log(temperature), by_code
+
+        logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
+        return TemperatureLabelled(logits, nodes.labels, nodes.weights, log_temperature)
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss

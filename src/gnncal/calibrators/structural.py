@@ -10,12 +10,15 @@ from scipy.special import ndtri
 
 from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.fitting.scores import fit_scores
+from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
+from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
     Portable,
     structural,
@@ -23,7 +26,14 @@ from gnncal.formulas.methods import (
     structural_temperature,
 )
 from gnncal.formulas.probability import normalised_homophily, softmax
-from gnncal.formulas.structural import COVARIATES, centred, describe_neighbourhoods
+from gnncal.formulas.structural import (
+    COVARIATES,
+    LOG_TEMPERATURE,
+    Neighbourhood,
+    centred,
+    describe_neighbourhoods,
+    scaled_logits,
+)
 from gnncal.nodes import Nodes
 from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
 
@@ -36,6 +46,9 @@ LAW: LearnedTable = {
     "class_offsets_": Array("K"),
 }
 SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
+LAW_PART, SCORES_PART = "law", "scores"
+NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
+LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
@@ -222,45 +235,66 @@ class Structural(HasTemperature, Calibrator):
         return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
-        covariates = describe(nodes).covariates[nodes.calibration_nodes]
-        self.centre_ = centre_of(covariates, nodes.weights)
+        self.posterior_ = {}
+        chosen = nodes.calibration_nodes
+        part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
+        self.centre_ = centre_of(part.described.covariates, nodes.weights)
+        rows = self._rows(part)
+        fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
+        loss = fit.loss
         if self.keep_predictions:
-            self._fit_law(nodes)
+            self._set_law(fit.law, "")
+            self.covariance_ = fit.covariance
+            self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
+            warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
-            self._fit_scores(nodes, FREE if self.keep_predictions else "")
+            prefix = FREE if self.keep_predictions else ""
+            self._fit_scores(part, rows, nodes, fit.law, prefix)
+            loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
         self.temperature_ = self._temperature(nodes)
-        if self.without != "remainder":
-            probs = self._predict(nodes)[nodes.calibration_nodes]
-            self.fit_report_ = FitReport.of(nodes, nodes.mean(log_losses(probs, nodes.labels)))
+        bounds_hit, notes = self._limits_reached(rows)
+        self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
-    def _fit_law(self, nodes: Nodes) -> None:
-        rows = self._rows(nodes).take(nodes.calibration_nodes)
-        fit = fit_law(rows, nodes.calibration_logits, nodes.labels, LawPrior(), nodes.weights)
-        self._set_law(fit.law, "")
-        self.covariance_ = fit.covariance
-        self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
-        warn_unless_converged(self, fit.solution)
-        self.fit_report_ = FitReport.of(nodes, fit.loss)
-
-    def _fit_scores(self, nodes: Nodes, prefix: str) -> None:
-        fitted, solution = fit_scores(
-            self._rows(nodes).take(nodes.calibration_nodes),
-            nodes.calibration_logits,
-            describe(nodes).mean_probs[nodes.calibration_nodes],
+    def _fit_scores(
+        self, part: DescribedRows, rows: LawRows, nodes: Nodes, law: Law, prefix: str
+    ) -> None:
+        fit = fit_scores(
+            rows,
+            part.logits,
+            part.described.mean_probs,
             nodes.labels,
+            law,
             nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
-        self._set_law(fitted.law, prefix)
-        learned = {
-            "bias_": fitted.bias,
-            "neighbour_weight_": fitted.neighbour_weight,
-            "converged_": solution.converged,
-            "n_iter_": solution.n_iter,
-        }
-        for name, value in learned.items():
-            setattr(self, prefix + name, value)
-        warn_unless_converged(self, solution)
+        self._set_scores(fit.scores, prefix)
+        setattr(self, f"{prefix}converged_", fit.solution.converged)
+        setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
+        self.posterior_ = {SCORES_PART: fit.covariance}
+        warn_unless_converged(self, fit.solution)
+
+    def _set_scores(self, scores: Scores, prefix: str) -> None:
+        self._set_law(scores.law, prefix)
+        setattr(self, f"{prefix}bias_", scores.bias)
+        setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
+
+    def _limits_reached(self, rows: LawRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Say where the fit stands at the limits of the temperature, for its report."""
+        log_temperature = self._law_of("").log_temperature(rows)
+        notes = []
+        for limit, meaning in (
+            (LOG_TEMPERATURE, "the labels hardly follow the logits; look whether their rows match"),
+            (-LOG_TEMPERATURE, "hardly any of these predictions is wrong"),
+        ):
+            count = int((log_temperature == limit).sum())
+            if count:
+                notes.append(
+                    f"the temperature of {count:,} of {len(log_temperature):,} calibration nodes "
+                    f"is at its limit, {np.exp(limit):.3g}: {meaning}"
+                )
+            if count > LIMIT_SHARE * len(log_temperature):
+                warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
+        return (("temperature",) if notes else ()), tuple(notes)
 
     def _set_law(self, law: Law, prefix: str) -> None:
         learned = {
@@ -276,17 +310,90 @@ class Structural(HasTemperature, Calibrator):
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
         return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
 
-    def _rows(self, nodes: Nodes) -> LawRows:
+    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+        rows = self._rows(nodes).take(nodes.calibration_nodes)
+        parts = []
+        if self.keep_predictions:
+            logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
+            law = TemperatureLabelled(
+                logits,
+                nodes.labels,
+                nodes.weights,
+                lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
+            )
+            parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
+        if self.without != "remainder":
+            uses_neighbours = self.without != "neighbours"
+            prefix = FREE if self.keep_predictions else ""
+            scores = Scores(
+                self._law_of(prefix),
+                getattr(self, f"{prefix}bias_"),
+                getattr(self, f"{prefix}neighbour_weight_"),
+            )
+            labelled = ScoresLabelled.of(
+                rows,
+                nodes.calibration_logits,
+                describe(nodes).mean_probs[nodes.calibration_nodes],
+                nodes.labels,
+                nodes.weights,
+                uses_neighbours=uses_neighbours,
+            )
+            theta = scores.vector(uses_neighbours=uses_neighbours)
+            start = scores.law.vector().size
+            biases = slice(start, start + len(self.classes_))
+            covariance = self._covariance_of(SCORES_PART)
+            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
+        return parts
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        if name == LAW_PART:
+            self._set_law(Law.of(theta, len(COVARIATES)), "")
+            self.covariance_ = covariance
+            return
+        scores = Scores.of(theta, len(COVARIATES), len(self.classes_))
+        self._set_scores(scores, FREE if self.keep_predictions else "")
+        self.posterior_ = {name: covariance}
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        if self.keep_predictions:
+            super()._add_to_scores(shifts)  # says that it cannot
+        self.bias_ = self.bias_ + shifts
+
+    def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
-        described = describe(nodes)
+        described = nodes.once(describe_neighbourhoods)
         s = centred(described.covariates, self.centre_)
         return LawRows(described.entropy, s, described.predictions)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
+        """Compute the probabilities of some rows after the other, on every core."""
+        described, probs = describe(nodes), np.empty_like(nodes.logits)
+        starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
+
+        def work(start: int) -> None:
+            rows = slice(start, start + starts.step)
+            part = DescribedRows(nodes.logits[rows], described.take(rows))
+            probs[rows] = self._predict_part(part)
+
+        in_parallel(work, starts)
+        return probs
+
+    def _predict_part(self, part: DescribedRows) -> FloatArray:
         if self.without == "remainder":
-            return scaled_probabilities(nodes.logits, self._temperature(nodes), nodes.predictions)
-        probs = self._portable()(nodes)
-        return keep_predictions(probs, nodes.predictions) if self.keep_predictions else probs
+            return scaled_probabilities(part.logits, self._temperature(part), part.predictions)
+        probs = self._portable()(part)
+        return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        known = describe(nodes)
+        part = Neighbourhood(
+            known.predictions[rows],
+            known.entropy[rows],
+            known.covariates[rows],
+            known.mean_probs[rows],
+        )
+        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
+        return self._predict(alone.with_result(part, describe_neighbourhoods))
 
     def _portable(self) -> Portable:
         learned = {
@@ -379,7 +486,7 @@ class Structural(HasTemperature, Calibrator):
             softmax(nodes.logits, low.astype(dtype)).max(axis=1),
         )
 
-    def _temperature(self, nodes: Nodes) -> FloatArray:
+    def _temperature(self, nodes: Nodes | DescribedRows) -> FloatArray:
         return np.exp(self._law_of("").log_temperature(self._rows(nodes)))
 
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
@@ -400,7 +507,35 @@ class Structural(HasTemperature, Calibrator):
         return np.maximum(variance, 0.0)
 
 
-def describe(nodes: Nodes) -> Any:
+@dataclass(frozen=True)
+class DescribedRows:
+    """Some nodes as formulas see them, their neighbourhoods described already."""
+
+    logits: FloatArray
+    described: Neighbourhood
+
+    @property
+    def predictions(self) -> IntArray:
+        """Class with the largest logit of each node."""
+        return self.described.predictions
+
+    @property
+    def entropy(self) -> FloatArray:
+        """Normalised entropy of softmax(logits)."""
+        return self.described.entropy
+
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the logits."""
+        return self.logits.shape[1]
+
+    def once(self, function: Any) -> Neighbourhood:
+        """Return the neighbourhoods, which is all that is asked of them."""
+        assert function is describe_neighbourhoods
+        return self.described
+
+
+def describe(nodes: Nodes) -> Neighbourhood:
     """Return the neighbourhoods of these nodes, described at most once."""
     return nodes.once(describe_neighbourhoods)
 

@@ -13,6 +13,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.fitting.adam import Objective
+from gnncal.fitting.labelled import Labelled, QuadraticLabelled
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.formulas.affine import log_odds, mixed_log_probabilities, structured
 from gnncal.formulas.methods import Portable, of_logits
@@ -55,6 +56,7 @@ class StructuredScaling(AffineCalibrator):
         if nodes.n_classes == 2:
             self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
             bounded = self._fit_quadratic(log_odds(logits), nodes)
+            self._remember(self._labelled(nodes), np.full(3, 2.0 * n_nodes * RIDGE))
         else:
             self.base_temperature_ = best_temperature(logits, nodes.labels, nodes.weights)
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
@@ -62,6 +64,8 @@ class StructuredScaling(AffineCalibrator):
             x = mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
             self._fit_affine(x, nodes.labels, penalty, mu, nodes.weights)
             bounded = self.weight_
+            ridge = np.append(penalty.ravel(), np.full(nodes.n_classes, mu))
+            self._remember(self._labelled(nodes), 2.0 * n_nodes * ridge)
         loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
         is_free = nodes.n_classes == 2
         self.fit_report_ = self._report(nodes, loss, bounded, has_free_weights=is_free)
@@ -77,6 +81,44 @@ class StructuredScaling(AffineCalibrator):
         self.weight_ = standardised / np.array([scale, scale**2])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         return standardised
+
+    def _features(self, logits: FloatArray) -> FloatArray:
+        if len(self.bias_) == 1:
+            return log_odds(logits)
+        return mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
+
+    def _labelled(self, nodes: Nodes) -> Labelled:
+        if len(self.bias_) > 1:
+            return super()._labelled(nodes)
+        s = self._features(nodes.calibration_logits).astype(np.float64)
+        features = np.stack([np.ones_like(s), s, s**2], axis=1)
+        return QuadraticLabelled(features, nodes.labels, nodes.weights)
+
+    def _parameters(self) -> FloatArray:
+        """Return (W - I, b), flattened; with two classes (b, w_1, w_2)."""
+        if len(self.bias_) > 1:
+            return super()._parameters()
+        return np.append(self.bias_, self.weight_)
+
+    def _units(self, nodes: Nodes) -> FloatArray:
+        if len(self.bias_) > 1:
+            return super()._units(nodes)
+        s = self._features(nodes.calibration_logits).astype(np.float64)
+        size = np.sqrt(np.mean(s**2)) or 1.0
+        return np.array([1.0, 1.0 / size, 1.0 / size**2])
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        if len(self.bias_) > 1:
+            super()._set_updatable_part(name, theta, covariance)
+        else:
+            self.bias_, self.weight_ = np.split(theta, [1])
+            self.posterior_ = {name: covariance}
+
+    def _biases(self) -> slice:
+        return super()._biases() if len(self.bias_) > 1 else slice(0, 1)
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        super()._add_to_scores(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)

@@ -7,10 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_objective
+from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.fitting.adam import Objective
+from gnncal.fitting.labelled import AffineLabelled
 from gnncal.fitting.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
 from gnncal.formulas.affine import vector
 from gnncal.formulas.methods import Portable, of_logits
@@ -96,6 +98,11 @@ class VectorScaling(AffineCalibrator):
             one = np.repeat([1.0, 0.0], nodes.n_classes)
             solution = self._minimise(unique, -BOUND - one, BOUND - one)
         self._set_affine(solution, shape)
+        if self.protocol == "paper":
+            self.posterior_ = {}  # it was stopped early, so it is not the most probable one
+        else:
+            precision = nodes.total_weight * RIDGE
+            self._remember(self._labelled(nodes), np.full(self._parameters().size, precision))
         loss_after = loss(solution.parameters)[0]
         is_free = self.protocol == "converged"
         self.fit_report_ = self._report(nodes, loss_after, self.weight_, has_free_weights=is_free)
@@ -110,6 +117,28 @@ class VectorScaling(AffineCalibrator):
     ) -> Objective:
         penalty = np.full(logits.shape[1], ridge)
         return affine_objective(logits, labels, penalty, ridge, weights, has_bias=self.bias)
+
+    def _features(self, logits: FloatArray) -> FloatArray:
+        return logits
+
+    def _labelled(self, nodes: Nodes) -> AffineLabelled:
+        x = nodes.calibration_logits.astype(np.float64)
+        return AffineLabelled(x, nodes.labels, nodes.weights, self.weight_.shape, self.bias)
+
+    def _parameters(self) -> FloatArray:
+        return super()._parameters() if self.bias else self.weight_ - 1.0
+
+    def _units(self, nodes: Nodes) -> FloatArray:
+        return super()._units(nodes)[: self._parameters().size]
+
+    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        none = np.zeros(0 if self.bias else theta.size)
+        super()._set_updatable_part(name, np.append(theta, none), covariance)
+
+    def _add_to_scores(self, shifts: FloatArray) -> None:
+        if not self.bias:
+            Calibrator._add_to_scores(self, shifts)  # says that it cannot
+        super()._add_to_scores(shifts)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))

@@ -71,6 +71,9 @@ def decide(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
+    by_class: Annotated[
+        bool, typer.Option("--by-class", help="Promise that share for the nodes of each class.")
+    ] = False,
     keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
@@ -121,6 +124,10 @@ def decide(
     from gnncal.files import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
+    if by_class and sets is None:
+        raise InputError(
+            "--by-class is about sets of classes; pass --sets too, such as --sets lac."
+        )
     policy = asked_policy(positive, act, clear, catch, costs, budget, confidence_level)
     if policy is not None and target is not None:
         raise InputError("--target is about all classes; with --positive say --act or --clear.")
@@ -160,9 +167,16 @@ def decide(
                     DEFAULT_TARGET if target is None else target, confidence_level=confidence_level
                 ).fit(probs, bundle.labels, nodes=nodes)
             if sets is not None:
-                conformal = ConformalClassifier(coverage=coverage, score=sets, random_state=seed)
+                conformal = ConformalClassifier(
+                    coverage, score=sets, by_class=by_class, random_state=seed
+                )
                 ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+                conformal.fit(
+                    *(probs, bundle.labels, bundle.graph),
+                    nodes=nodes,
+                    ids=ids,
+                    class_names=bundle.class_names,
+                )
                 members = conformal.predict_set(probs, bundle.graph, ids=ids)
         if probabilities is not None:
             notes.append(FOREIGN)

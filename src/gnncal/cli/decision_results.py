@@ -157,7 +157,9 @@ def _judge(bundle: Bundle, decisions: Decisions) -> dict[str, Any]:
         outcome = judge_decisions(labels, probs, decisions.selective.decide(probs))
         judged["decisions"] = asdict(outcome)
     if decisions.sets is not None:
-        judged["sets"] = asdict(judge_sets(labels, decisions.sets[test]))
+        judged["sets"] = asdict(
+            judge_sets(labels, decisions.sets[test], class_names=bundle.class_names)
+        )
     return {"test": judged} if judged else {}
 
 
@@ -256,6 +258,7 @@ def _test_lines(summary: dict[str, Any]) -> list[str]:
         lines = [" ".join([*lines, text])]
     if "decisions" in test:
         lines.append(_class_line(test["decisions"], summary["class_names"]))
+    lines.append(_class_line_of_sets(test.get("sets")))
     return [line for line in lines if line]
 
 
@@ -270,3 +273,15 @@ def _class_line(decisions: dict[str, Any], class_names: Sequence[str] | None) ->
         for name, (decided, right) in zip(names, counts, strict=True)
     ]
     return f"Decided, by predicted class: {', '.join(parts)}."
+
+
+def _class_line_of_sets(sets: dict[str, Any] | None) -> str:
+    """How often the sets have each class where it is the true one, where there are few classes."""
+    if sets is None or len(sets["class_names"]) > MOST_CLASSES:
+        return ""
+    values = zip(sets["class_names"], sets["nodes_by_class"], sets["covered_by_class"], strict=True)
+    parts = [
+        f"{name}: " + (f"{100 * covered / n:.1f} % of {n:,}" if n else "no node")
+        for name, n, covered in values
+    ]
+    return f"Sets with the true class, by true class: {', '.join(parts)}."

@@ -19,6 +19,7 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
+from gnncal.cli.update import update
 from gnncal.cli.watch import watch
 
 app = Program(
@@ -28,7 +29,10 @@ app = Program(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (calibrate, apply, evaluate, decide, export, report, methods, scale, check, watch):
+for verb in (
+    *(calibrate, apply, update, evaluate, decide, export, report, methods, scale),
+    *(check, watch),
+):
     app.command(cls=Verb)(friendly(verb))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,12 +25,12 @@ from scipy import sparse
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
+from gnncal.core.grouping import group_by_receiver, same_in_both_directions
+from gnncal.core.neighbour_means import neighbour_means
 
 Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
-EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
 MOST_NODES = 1 << 31  # two of them fit into one 64-bit key
-EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -86,21 +85,10 @@ class Graph:
         edges = _check_edge_index(edge_index)
         checked = None if features is None else _check_features(features)
         size = _count_nodes(edges, n_nodes, checked)
-        fits = max(size, edges.shape[1]) <= np.iinfo(np.int32).max
-        index_type = np.dtype(np.int32 if fits else np.int64)
-        senders, receivers = edges
-        in_degree = np.bincount(receivers, minlength=size)
-        indptr = np.zeros(size + 1, dtype=index_type)
-        np.cumsum(in_degree, out=indptr[1:])
-        loops = np.bincount(senders[senders == receivers], minlength=size)
         values = {
             "n_nodes": size,
             "n_edges": edges.shape[1],
-            "in_degree": in_degree.astype(index_type),
-            "out_degree": np.bincount(senders, minlength=size).astype(index_type),
-            "self_loops": loops.astype(index_type),
-            "indptr": indptr,
-            "indices": _group_by_receiver(senders, receivers, size, index_type),
+            **group_by_receiver(edges[0], edges[1], size)._asdict(),
             "features": checked,
         }
         for name, value in values.items():
@@ -125,13 +113,13 @@ class Graph:
     @cached_property
     def edge_index(self) -> IntArray:
         """(2, n_edges), grouped by receiver."""
-        receivers = np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
-        return np.stack([self.indices, receivers])
+        return np.stack([self.indices, self._receivers()])
 
     @cached_property
     def reversed(self) -> Graph:
         """The same nodes with every edge turned around."""
-        return Graph(self.edge_index[::-1], self.n_nodes, self.features)
+        turned = np.stack([self._receivers(), self.indices])  # not kept, other than edge_index
+        return Graph(turned, self.n_nodes, self.features)
 
     def to_undirected(self) -> Graph:
         """Return the same nodes with every edge in both directions, each listed once.
@@ -157,23 +145,11 @@ class Graph:
     def is_undirected(self) -> bool:
         """Whether every edge is listed in both directions, equally often.
 
-        Each node gets a random number. A graph is undirected if, at every node, the numbers of
-        its senders and those of its receivers have the same sum. These sums are exact; a directed
-        graph passes with a probability below one in a million.
+        A directed graph passes with a probability below one in a million.
         """
         if not np.array_equal(self.in_degree, self.out_degree):
             return False
-        numbers = np.random.default_rng(0).integers(1 << 20, size=self.n_nodes).astype(np.float64)
-        from_senders, from_receivers = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
-        cuts = np.searchsorted(self.indptr, np.arange(0, self.n_edges, EDGES_IN_CACHE))
-        for start, end in pairwise(np.unique([0, *cuts, self.n_nodes])):
-            first, last = self.indptr[start], self.indptr[end]
-            senders = self.indices[first:last]
-            sums = np.append(0.0, np.cumsum(numbers[senders]))  # whole numbers: exact
-            from_senders[start:end] = np.diff(sums[self.indptr[start : end + 1] - first])
-            sent = np.repeat(numbers[start:end], self.in_degree[start:end])
-            from_receivers += np.bincount(senders, weights=sent, minlength=self.n_nodes)
-        return np.array_equal(from_senders, from_receivers)
+        return same_in_both_directions(self.indptr, self.indices)
 
     @property
     def all_sides(self) -> Side:
@@ -289,41 +265,15 @@ class Graph:
                 f"values has shape {array.shape} but the graph has {self.n_nodes} nodes; "
                 "pass one entry or row for each node."
             )
-        column = (slice(None),) + (None,) * (array.ndim - 1)
-        matrix = self.adjacency(array.dtype)
-        oriented = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
-        sums = oriented[0] @ array
-        for other in oriented[1:]:
-            sums += other @ array
-        if self.self_loops.any():
-            sums -= (len(oriented) * self.self_loops).astype(array.dtype)[column] * array
-        counts = self.neighbour_counts(side=side).astype(array.dtype)
-        means = np.full(sums.shape, np.nan, dtype=array.dtype)
-        return np.divide(sums, counts[column], out=means, where=counts[column] > 0)
+        return neighbour_means(self, array, side)
+
+    def _receivers(self) -> IntArray:
+        """Return the receiver of each of the grouped edges, (n_edges,)."""
+        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
 
     def _matrix(self, data: npt.NDArray[Any]) -> sparse.csr_array:
         shape = (self.n_nodes, self.n_nodes)
         return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
-
-
-def _group_by_receiver(
-    senders: IntArray, receivers: IntArray, n_nodes: int, index_type: np.dtype[Any]
-) -> IntArray:
-    """Senders ordered by (receiver, sender).
-
-    One in-place sort of receiver and sender packed into a 64-bit key: no permutation array, so
-    the peak is one key for each edge beside the input.
-    """
-    bits = max(n_nodes - 1, 1).bit_length()
-    keys = receivers.astype(np.int64)
-    keys <<= bits
-    keys |= senders
-    keys.sort()
-    grouped = np.empty(len(keys), dtype=index_type)
-    for start in range(0, len(keys), EDGES_PER_BLOCK):
-        block = slice(start, start + EDGES_PER_BLOCK)
-        grouped[block] = keys[block] & ((1 << bits) - 1)
-    return grouped
 
 
 def _check_edge_index(edge_index: Any) -> IntArray:

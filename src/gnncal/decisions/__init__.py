@@ -3,11 +3,12 @@
 from gnncal.decisions.aps import APS
 from gnncal.decisions.budget import BudgetOutlook
 from gnncal.decisions.class_curve import ClassCurve, class_curve
-from gnncal.decisions.conformal import ConformalClassifier, ConformalReport
+from gnncal.decisions.conformal import ConformalClassifier
 from gnncal.decisions.costs import Amount, CostOutlook, Costs
 from gnncal.decisions.curve import SelectiveCurve, selective_curve
 from gnncal.decisions.daps import DAPS
 from gnncal.decisions.judging import DecisionOutcome, SetOutcome, judge_decisions, judge_sets
+from gnncal.decisions.lac import LAC
 from gnncal.decisions.policy import ClassPolicy
 from gnncal.decisions.policy_judging import Kept, PolicyOutcome, judge_policy
 from gnncal.decisions.policy_report import Outlook, PolicyReport
@@ -15,14 +16,19 @@ from gnncal.decisions.promises import Promise
 from gnncal.decisions.raps import RAPS
 from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
+from gnncal.decisions.set_report import ClassConformalReport, ConformalReport
+from gnncal.decisions.snaps import SNAPS
 from gnncal.decisions.splitting import hold_out
 
 __all__ = [
     "APS",
     "DAPS",
+    "LAC",
     "RAPS",
+    "SNAPS",
     "Amount",
     "BudgetOutlook",
+    "ClassConformalReport",
     "ClassCurve",
     "ClassPolicy",
     "ConformalClassifier",

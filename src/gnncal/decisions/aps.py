@@ -8,7 +8,7 @@ from typing import ClassVar
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import FLAG, Constraint
 from gnncal.core.graph import Graph
-from gnncal.decisions.scores import ConformalScore, by_class, ranked_mass
+from gnncal.decisions.scores import ConformalScore, by_class, by_rows, ranked_mass
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class APS(ConformalScore):
 
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the score of every class, (n_nodes, n_classes)."""
+        return by_rows(self._of_rows, probs, uniform)
+
+    def _of_rows(self, probs: FloatArray, uniform: FloatArray) -> FloatArray:
         order, ordered, mass = ranked_mass(probs)
         if self.randomised:
             mass -= uniform[:, None] * ordered

@@ -30,6 +30,7 @@ for the task.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, log, log1p
 
 import numpy as np
@@ -140,6 +141,7 @@ def tested_ends(
     return np.unique(ranked.end[planned_ranks(n, target, confidence_level, share) - 1])
 
 
+@lru_cache(maxsize=1024)  # a curve of many targets asks for the same for each method
 def planned_ranks(n: int, target: float, confidence_level: float, share: float = 1.0) -> IntArray:
     """Return the numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
 

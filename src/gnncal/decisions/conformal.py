@@ -2,104 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.checks import check_probs
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.graph import Graph
-from gnncal.core.tabular import Table, Tabular, quantities
+from gnncal.core.learned import LearnedTable
 from gnncal.decisions.aps import APS
+from gnncal.decisions.calibration_nodes import CALIBRATION_FACTS, CalibrationNodes, kept
 from gnncal.decisions.daps import DAPS
+from gnncal.decisions.lac import LAC
 from gnncal.decisions.node_numbers import (
+    Keys,
     new_numbers,
-    numbers_by_id,
-    numbers_by_row,
+    node_keys,
+    numbers_by_key,
     numbers_of_calibration_rows,
 )
 from gnncal.decisions.outcomes import INFINITE, check_calibration
 from gnncal.decisions.persistence import Saved
+from gnncal.decisions.quantile import conformal_quantile, conformal_rank
 from gnncal.decisions.raps import RAPS
 from gnncal.decisions.scores import ConformalScore, check_scores
+from gnncal.decisions.set_report import (
+    ClassConformalReport,
+    ConformalReport,
+    class_report_of,
+    report_of,
+)
+from gnncal.decisions.snaps import SNAPS
 from gnncal.nodes import check_graph
 
-SCORES: dict[str, type[ConformalScore]] = {"aps": APS, "raps": RAPS, "daps": DAPS}
-INTERVAL_LEVEL = 0.95
-ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
+SCORES: dict[str, type[ConformalScore]] = {
+    "aps": APS,
+    "raps": RAPS,
+    "lac": LAC,
+    "daps": DAPS,
+    "snaps": SNAPS,
+}
 IS_SCORE = Constraint(
     "a score such as gnncal.decisions.RAPS(k_reg=2)",
     lambda value: isinstance(value, ConformalScore),
 )
 
 
-@dataclass(frozen=True, repr=False)
-class ConformalReport(Tabular):
-    """What a fit found on the calibration nodes, in numbers and in one sentence.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    coverage : float
-        The coverage that was asked for.
-    n_calibration : int
-        Number of calibration nodes.
-    threshold : float
-        Largest score of a class in a set; infinite if there are too few calibration nodes.
-    coverage_low, coverage_high : float
-        95 % of draws of as many calibration nodes cover a share between these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import ConformalClassifier
-    >>> generator = np.random.default_rng(0)
-    >>> probs = generator.dirichlet([1, 1, 1], size=500)
-    >>> labels = np.array([generator.choice(3, p=row) for row in probs])
-    >>> report = ConformalClassifier(coverage=0.9).fit(probs, labels).report_
-    >>> round(report.coverage_low, 2), round(report.coverage_high, 2)
-    (0.87, 0.92)
-
-    """
-
-    coverage: float
-    n_calibration: int
-    threshold: float
-    coverage_low: float
-    coverage_high: float
-
-    @property
-    def sentence(self) -> str:
-        """The result in plain words."""
-        share = f"{100 * self.coverage:g} %"
-        if self.threshold == np.inf:
-            return (
-                f"Every set has all classes: {self.n_calibration:,} calibration nodes are too few "
-                f"for {share} coverage, which takes at least {fewest_calibration(self.coverage):,}."
-            )
-        return (
-            f"Averaged over draws of the calibration nodes, the sets have the true class of at "
-            f"least {share} of the nodes."
-        )
-
-    def _tables(self) -> Sequence[Table]:
-        ends = f"of {100 * INTERVAL_LEVEL:g} % of such draws"
-        names = {
-            "coverage": "coverage asked for",
-            "coverage_low": f"  lowest {ends}",
-            "coverage_high": f"  highest {ends}",
-            "n_calibration": "calibration nodes",
-            "threshold": "threshold of the scores",
-        }
-        return [quantities(self, self.sentence, names)]
+IS_THRESHOLD = (
+    number()
+    | INFINITE
+    | Constraint(
+        "one number for each class",
+        lambda value: (
+            isinstance(value, np.ndarray)
+            and value.dtype == np.float64
+            and value.ndim == 1
+            and bool((value > -np.inf).all())
+        ),
+    )
+)
 
 
 class ConformalClassifier(Saved):
@@ -110,14 +75,16 @@ class ConformalClassifier(Saved):
     an average over nodes and over draws of the calibration nodes. It holds for any model,
     however badly calibrated, and for any number of calibration nodes; with n of them the
     probability is also at most ``coverage`` + 1 / (n + 1), unless scores are tied or empty sets
-    are filled. It is not a guarantee for each class or each region of the graph.
+    are filled. It is not a guarantee for each class: where one is rare, the sets may miss most of
+    its nodes. With ``by_class=True`` it is, for the nodes of each class by themselves.
 
     On a graph whose nodes are all there from the start, the model and the score may look at all
     features and edges, calibration nodes and others alike. The guarantee breaks
 
     * when the calibration nodes were used to fit the calibrator or to choose the model or the
       parameters of the score: hold some of them out (:func:`gnncal.decisions.hold_out`),
-    * when nodes join the graph later, or the graph and its classes drift with time,
+    * when nodes join the graph later and the sets are not refreshed (:meth:`refresh`), or the
+      graph and its classes drift with time,
     * when labels are known for a special kind of nodes only, such as old or well-connected ones.
 
     Parameters
@@ -125,31 +92,38 @@ class ConformalClassifier(Saved):
     coverage : float, default=0.9
         Share of nodes whose set must have the true class, between 0 and 1.
     score : str or ConformalScore, default="aps"
-        ``"aps"``, ``"raps"``, ``"daps"`` (which averages scores over neighbours and needs a
-        graph), or an object such as ``DAPS(diffusion=0.3)``.
+        ``"aps"``, ``"raps"``, ``"lac"`` (one minus the probability), ``"daps"`` (which averages
+        scores over neighbours and needs a graph), ``"snaps"`` (also over nodes of similar
+        features), or an object such as ``DAPS(diffusion=0.3)``.
+    by_class : bool, default=False
+        One threshold for each class, from the calibration nodes that have it. Then ``coverage``
+        is promised for the nodes of each class. A class with too few calibration nodes is in
+        every set, which a warning says.
     nonempty : bool, default=True
         Put the predicted class into sets that would be empty, which only adds coverage. A good
         model with a modest ``coverage`` has many empty sets otherwise.
     random_state : int, default=0
         Seed of one random number for each node. The number belongs to the node's id, or to its
-        row where the nodes of one graph are given without ids. ``APS(randomised=False)`` uses
-        no such numbers.
+        row where the nodes of one graph are given without ids. ``APS(randomised=False)`` and
+        ``"lac"`` use no such numbers.
 
     Attributes
     ----------
-    threshold_ : float
-        A class belongs to the set if its score is at most this. Infinite with too few nodes.
+    threshold_ : float or ndarray of shape (n_classes,)
+        A class belongs to the set if its score is at most this; one for each class with
+        ``by_class``. Infinite with too few nodes.
     n_graph_nodes_ : int or None
         Number of rows of ``fit`` if there were more than the calibration nodes.
     has_ids_ : bool
         Whether ``fit`` was given ids.
-    report_ : ConformalReport
+    report_ : ConformalReport or ClassConformalReport
         What was found, with limits between which the coverage of a single fit lies.
 
     References
     ----------
     Romano et al. (NeurIPS 2020) for APS, Angelopoulos et al. (ICLR 2021) for RAPS, Zargarbashi et
-    al. (ICML 2023) for DAPS and, with Huang et al., "Uncertainty quantification over graph with
+    al. (ICML 2023) for DAPS, Song et al. (NeurIPS 2024) for SNAPS, Sadinle et al. (JASA 2019) for
+    LAC. Zargarbashi et al. and Huang et al., "Uncertainty quantification over graph with
     conformalized graph neural networks" (NeurIPS 2023), for why it is valid on graphs.
 
     Examples
@@ -171,37 +145,49 @@ class ConformalClassifier(Saved):
     constraints: ClassVar[dict[str, Constraint]] = {
         "coverage": number(above=0, below=1),
         "score": choice(*SCORES) | IS_SCORE,
+        "by_class": FLAG,
         "nonempty": FLAG,
         "random_state": whole_number(at_least=0),
     }
 
-    saved_facts: ClassVar[dict[str, Constraint]] = {
-        "threshold": number() | INFINITE,
+    saved_facts: ClassVar[LearnedTable] = {
+        "threshold": IS_THRESHOLD,
         "n_calibration": whole_number(at_least=1),
         "n_graph_nodes": whole_number(at_least=2) | NONE,
         "has_ids": FLAG,
+        **CALIBRATION_FACTS,
     }
 
-    threshold_: float
+    threshold_: float | FloatArray
     n_graph_nodes_: int | None
     has_ids_: bool
-    report_: ConformalReport
+    report_: ConformalReport | ClassConformalReport
+    _calibration: CalibrationNodes | None  # None in files of versions that did not keep it
 
     def __init__(
         self,
-        *,
         coverage: float = 0.9,
+        *,
         score: str | ConformalScore = "aps",
+        by_class: bool = False,
         nonempty: bool = True,
         random_state: int = 0,
     ) -> None:
         self.coverage = coverage
         self.score = score
+        self.by_class = by_class
         self.nonempty = nonempty
         self.random_state = random_state
 
     def fit(
-        self, probs: Any, labels: Any, graph: Any = None, *, nodes: Any = None, ids: Any = None
+        self,
+        probs: Any,
+        labels: Any,
+        graph: Any = None,
+        *,
+        nodes: Any = None,
+        ids: Any = None,
+        class_names: Any = None,
     ) -> Self:
         """Find the threshold of the scores on the calibration nodes.
 
@@ -219,6 +205,8 @@ class ConformalClassifier(Saved):
             Your own name of each node, whole numbers or texts, if :meth:`predict_set` will name
             nodes by it. Default: where there are more rows than calibration nodes, the rows are
             the nodes 0..N-1 of one graph.
+        class_names : list of str, optional
+            A name for each class, used in sentences and kept in the saved file.
 
         Returns
         -------
@@ -235,22 +223,74 @@ class ConformalClassifier(Saved):
         score = self._score()
         checked, chosen, used = check_calibration(probs, labels, nodes)
         known = self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
-        n_nodes, n_classes = checked.shape
-        if ids is not None:
-            uniform = numbers_by_id(ids, n_nodes, self.random_state)
-        elif chosen.size < n_nodes:  # the others are nodes of the same graph, to be predicted later
-            uniform = numbers_by_row(n_nodes, self.random_state)
-        else:
-            uniform = numbers_of_calibration_rows(n_nodes, self.random_state)
-        scores = check_scores(score, score.scores(checked, uniform, known), checked.shape)
-        self.n_classes_ = n_classes
-        self.n_graph_nodes_ = n_nodes if chosen.size < n_nodes else None
-        self.has_ids_ = ids is not None
-        self.threshold_ = conformal_quantile(scores[chosen, used], self.coverage)
-        self.report_ = self._report(chosen.size)
-        if self.threshold_ == np.inf:
-            warn(self.report_.sentence)
+        names = check_class_names(class_names, checked.shape[1])
+        keys = node_keys(ids, len(checked))
+        nodes_of_fit = CalibrationNodes(keys[chosen], used, len(checked), ids is not None)
+        self._take_thresholds(checked, keys, known, chosen, nodes_of_fit, names)
         return self
+
+    def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
+        """Take the thresholds again from the same calibration nodes on the graph of today.
+
+        When nodes join, the probabilities and the scores of the calibration nodes change with
+        their neighbours, and the old threshold no longer fits. The guarantee holds again for
+        all nodes of today once the threshold is taken from the scores of today. It needs nodes
+        that join like the calibration nodes did: whether a node is a calibration node must have
+        nothing to do with when it came and what it is (NodeEx of Zargarbashi and Bojchevski).
+
+        Parameters
+        ----------
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities of all nodes of today, made like those of ``fit``. Without ids the rows
+            of ``fit`` come first, in their order, and new nodes after them.
+        graph : Graph or torch_geometric.data.Data, optional
+            The graph of today, for scores that need one.
+        ids : array_like of shape (n_nodes,), optional
+            The name of each node, made like those of ``fit``. With ids, rows may come in any
+            order, and nodes may have left.
+
+        Returns
+        -------
+        ConformalClassifier
+            Another classifier with the thresholds of today; this one stays as it is.
+
+        Raises
+        ------
+        InputError
+            If the calibration nodes cannot be found, or this was loaded from a file of a version
+            that did not keep them.
+
+        References
+        ----------
+        Zargarbashi, Bojchevski, "Conformal inductive graph neural networks" (ICLR 2024).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gnncal import Graph
+        >>> from gnncal.decisions import ConformalClassifier
+        >>> generator = np.random.default_rng(0)
+        >>> probs = generator.dirichlet([1, 1, 1], size=300)
+        >>> labels = np.array([generator.choice(3, p=row) for row in probs])
+        >>> edges = generator.integers(300, size=(2, 900))
+        >>> old = edges[:, (edges < 200).all(axis=0)]  # nodes 200 to 299 are not there yet
+        >>> conformal = ConformalClassifier(0.9, score="daps")
+        >>> conformal = conformal.fit(probs[:200], labels[:200], Graph(old, 200), nodes=range(100))
+        >>> today = conformal.refresh(probs, Graph(edges, 300))
+        >>> round(conformal.threshold_, 3), round(today.threshold_, 3)
+        (0.794, 0.762)
+
+        """
+        check_is_fitted(self, "threshold_")
+        calibration = kept(self._calibration)
+        checked = self._checked_probs(probs)
+        known = self._check_graph(self._score(), graph, len(checked), "refresh(probs, graph)")
+        keys, rows, labels = calibration.found(len(checked), ids)
+        nodes_of_today = CalibrationNodes(keys[rows], labels, len(checked), ids is not None)
+        refreshed = copy(self)
+        names = getattr(self, "class_names_", None)
+        refreshed._take_thresholds(checked, keys, known, rows, nodes_of_today, names)
+        return refreshed
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
         """Return the set of classes of each node.
@@ -282,13 +322,8 @@ class ConformalClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        checked = check_probs(probs)
-        n_nodes, n_classes = checked.shape
-        if n_classes != self.n_classes_:
-            raise InputError(
-                f"probs has {n_classes} columns but the sets were fitted with {self.n_classes_}; "
-                "pass one column for each class."
-            )
+        checked = self._checked_probs(probs)
+        n_nodes = len(checked)
         score = self._score()
         known = self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
         scores = score.scores(checked, self._uniform(n_nodes, ids), known)
@@ -303,26 +338,92 @@ class ConformalClassifier(Saved):
         super().check_params()
         self._score().check()
 
+    def _take_thresholds(
+        self,
+        probs: FloatArray,
+        keys: Keys,
+        graph: Graph | None,
+        rows: IntArray,
+        calibration: CalibrationNodes,
+        class_names: list[str] | None,
+    ) -> None:
+        """Score every node, and find the thresholds on the calibration nodes, which are ``rows``.
+
+        ``keys`` (n_nodes,) name all nodes.
+        """
+        if calibration.has_ids or calibration.has_others:  # rows are nodes, to be asked for later
+            uniform = numbers_by_key(keys, self.random_state)
+        else:
+            uniform = numbers_of_calibration_rows(len(probs), self.random_state)
+        score, labels = self._score(), calibration.labels
+        scores = check_scores(score, score.scores(probs, uniform, graph), probs.shape)[rows, labels]
+        self.n_classes_ = probs.shape[1]
+        self._calibration = calibration
+        self.n_graph_nodes_ = calibration.n_rows if calibration.has_others else None
+        self.has_ids_ = calibration.has_ids
+        self.__dict__.pop("class_names_", None)
+        if class_names is not None:
+            self.class_names_ = class_names
+        if self.by_class:
+            classes = range(self.n_classes_)
+            self.threshold_ = np.array(
+                [conformal_quantile(scores[labels == c], self.coverage) for c in classes]
+            )
+        else:
+            self.threshold_ = conformal_quantile(scores, self.coverage)
+        self.report_ = self._report(labels.size)
+        if self.report_.leaves_a_class_open:
+            warn(self.report_.sentence)
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], facts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bring what an older version saved to the form of this one."""
+        if "by_class" in parameters or CALIBRATION_FACTS.keys() & facts.keys():
+            return parameters, facts
+        nothing_kept = CalibrationNodes.facts_of(None)
+        return {**parameters, "by_class": False}, {**facts, **nothing_kept}
+
     def _facts(self) -> dict[str, Any]:
         return {
             "threshold": self.threshold_,
             "n_calibration": self.report_.n_calibration,
             "n_graph_nodes": self.n_graph_nodes_,
             "has_ids": self.has_ids_,
+            **CalibrationNodes.facts_of(self._calibration),
         }
 
     def _restore(self, facts: dict[str, Any]) -> None:
         n, n_graph_nodes = facts["n_calibration"], facts["n_graph_nodes"]
-        if conformal_rank(n, self.coverage) > n and facts["threshold"] != np.inf:
-            raise InputError(
-                f"threshold is {shown(facts['threshold'])}, but {n} calibration nodes give none."
-            )
         if n_graph_nodes is not None and n_graph_nodes <= n:
             raise InputError(f"{n} of {n_graph_nodes} nodes cannot be those of the calibration.")
-        self.threshold_ = float(facts["threshold"])
+        n_rows = n if n_graph_nodes is None else n_graph_nodes
+        self._calibration = CalibrationNodes.restored(facts, n, n_rows, facts["has_ids"])
+        self.threshold_ = self._check_threshold(facts["threshold"], n)
         self.n_graph_nodes_ = n_graph_nodes
         self.has_ids_ = facts["has_ids"]
         self.report_ = self._report(n)
+
+    def _check_threshold(self, threshold: Any, n: int) -> float | FloatArray:
+        """Return a threshold of a file, or thresholds, if so many calibration nodes give it."""
+        counts = self._count_by_class() if self.by_class else np.array([n])
+        values = np.atleast_1d(threshold)
+        if np.shape(threshold) != (counts.shape if self.by_class else ()):
+            raise InputError(
+                f"threshold is {shown(threshold)}, which does not fit by_class={self.by_class}."
+            )
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            if conformal_rank(count, self.coverage) > count and value != np.inf:
+                raise InputError(
+                    f"threshold is {shown(value)}, but {count} calibration nodes give none."
+                )
+        return values if self.by_class else float(threshold)
+
+    def _count_by_class(self) -> IntArray:
+        if self._calibration is None:
+            raise InputError("thresholds by class need the calibration nodes, which it has not.")
+        return np.bincount(self._calibration.labels, minlength=self.n_classes_)
 
     def _score(self) -> ConformalScore:
         return SCORES[self.score]() if isinstance(self.score, str) else self.score
@@ -338,7 +439,7 @@ class ConformalClassifier(Saved):
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
         if ids is not None:
-            return numbers_by_id(ids, n_nodes, self.random_state)
+            return numbers_by_key(node_keys(ids, n_nodes), self.random_state)
         if n_nodes != self.n_graph_nodes_:
             return new_numbers(n_nodes)
         if self.has_ids_:
@@ -346,34 +447,11 @@ class ConformalClassifier(Saved):
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
                 "predict_set(probs, ids=...) with the ids of these rows."
             )
-        return numbers_by_row(n_nodes, self.random_state)
+        return numbers_by_key(node_keys(None, n_nodes), self.random_state)
 
-    def _report(self, n: int) -> ConformalReport:
-        # Given the calibration nodes, the coverage of continuous scores has this law.
-        rank = conformal_rank(n, self.coverage)
-        tails = 0.5 * (1 - INTERVAL_LEVEL), 0.5 * (1 + INTERVAL_LEVEL)
-        ends = stats.beta.ppf(tails, rank, n + 1 - rank) if rank <= n else (1.0, 1.0)
-        return ConformalReport(
-            float(self.coverage), n, self.threshold_, float(ends[0]), float(ends[1])
-        )
-
-
-def conformal_rank(n: int, coverage: float) -> int:
-    """Return the rank, among n scores, that a new score does not exceed with this probability."""
-    return ceil((n + 1) * coverage - ROUNDING)
-
-
-def conformal_quantile(scores: FloatArray, coverage: float) -> float:
-    """Return the ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
-    rank = conformal_rank(len(scores), coverage)
-    if rank > len(scores):
-        return np.inf
-    return float(np.partition(scores, rank - 1)[rank - 1])
-
-
-def fewest_calibration(coverage: float) -> int:
-    """Return the smallest number of calibration nodes with which sets can leave a class out."""
-    n = max(int(coverage / (1 - coverage)) - 1, 1)
-    while conformal_rank(n, coverage) > n:
-        n += 1
-    return n
+    def _report(self, n: int) -> ConformalReport | ClassConformalReport:
+        if isinstance(self.threshold_, float):
+            return report_of(self.coverage, n, self.threshold_)
+        names = getattr(self, "class_names_", None)
+        counts = self._count_by_class()
+        return class_report_of(self.coverage, counts, self.threshold_, names)

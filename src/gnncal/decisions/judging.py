@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, IntArray, as_numpy
-from gnncal.core.checks import check_labels, check_probs, check_used_labels
+from gnncal.core.checks import check_class_names, check_labels, check_probs, check_used_labels
 from gnncal.core.errors import InputError
-from gnncal.core.tabular import Table, Tabular, quantities
+from gnncal.core.tabular import DECIMALS, Table, Tabular, count, number, quantities, text
 from gnncal.metrics.proportions import clopper_pearson
 
 
@@ -95,6 +95,16 @@ class SetOutcome(Tabular):
         Share of sets with exactly one class.
     empty : float
         Share of sets without a class.
+    nodes_by_class : tuple of int
+        Number of nodes that have each class.
+    covered_by_class : tuple of int
+        Number of them whose set has it.
+    coverage_by_class : tuple of float
+        Share of them whose set has it; NaN for a class that no node has.
+    low_by_class, high_by_class : tuple of float
+        Ends of the 95 % Clopper-Pearson interval of that share.
+    class_names : tuple of str
+        What the classes are called.
 
     Examples
     --------
@@ -113,6 +123,12 @@ class SetOutcome(Tabular):
     mean_size: float
     single: float
     empty: float
+    nodes_by_class: tuple[int, ...]
+    covered_by_class: tuple[int, ...]
+    coverage_by_class: tuple[float, ...]
+    low_by_class: tuple[float, ...]
+    high_by_class: tuple[float, ...]
+    class_names: tuple[str, ...]
 
     def _tables(self) -> Sequence[Table]:
         names = {
@@ -123,7 +139,18 @@ class SetOutcome(Tabular):
             "single": "share with one class",
             "empty": "share with no class",
         }
-        return [quantities(self, f"{self.n_nodes:,} labelled nodes", names, {"mean_size": 3})]
+        title = f"{self.n_nodes:,} labelled nodes"
+        return [quantities(self, title, names, {"mean_size": 3}), self._by_class()]
+
+    def _by_class(self) -> Table:
+        columns = ("true class", "nodes", "share with it", "95 % interval from", "to")
+        shares = (self.coverage_by_class, self.low_by_class, self.high_by_class)
+        values = zip(self.class_names, self.nodes_by_class, *shares, strict=True)
+        rows = [
+            [text(name), count(n), *(number(share, DECIMALS) for share in numbers)]
+            for name, n, *numbers in values
+        ]
+        return Table("", columns, rows)
 
 
 def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
@@ -177,8 +204,8 @@ def judge_decisions(labels: Any, probs: Any, decided: Any) -> DecisionOutcome:
     )
 
 
-def judge_sets(labels: Any, sets: Any) -> SetOutcome:
-    """Count the sets that have the true class, and measure their size.
+def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome:
+    """Count the sets that have the true class, overall and by class, and measure their size.
 
     Parameters
     ----------
@@ -186,6 +213,8 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
         Classes 0..K-1.
     sets : array_like of bool of shape (n_nodes, n_classes)
         Classes in the set of each node, as ``ConformalClassifier.predict_set`` returns them.
+    class_names : list of str, optional
+        A name for each class.
 
     Returns
     -------
@@ -214,9 +243,16 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
     members = _check_flags(array, array.shape, "sets")
     n_nodes, n_classes = members.shape
     truth = check_truth(labels, n_nodes, n_classes)
-    n_covered = int(members[np.arange(n_nodes), truth].sum())
+    names = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
+    covered = members[np.arange(n_nodes), truth]
+    n_covered = int(covered.sum())
     size = members.sum(axis=1)
     low, high = clopper_pearson(n_covered, n_nodes)
+    n_by_class = np.bincount(truth, minlength=n_classes)
+    covered_by_class = np.bincount(truth[covered], minlength=n_classes)
+    lows, highs = clopper_pearson(covered_by_class, n_by_class)
+    shares = np.full(n_classes, np.nan)
+    np.divide(covered_by_class, n_by_class, out=shares, where=n_by_class > 0)
     return SetOutcome(
         n_nodes=n_nodes,
         n_covered=n_covered,
@@ -226,6 +262,12 @@ def judge_sets(labels: Any, sets: Any) -> SetOutcome:
         mean_size=float(size.mean()),
         single=float((size == 1).mean()),
         empty=float((size == 0).mean()),
+        nodes_by_class=tuple(n_by_class.tolist()),
+        covered_by_class=tuple(covered_by_class.tolist()),
+        coverage_by_class=tuple(shares.tolist()),
+        low_by_class=tuple(lows.tolist()),
+        high_by_class=tuple(highs.tolist()),
+        class_names=tuple(names),
     )
 
 

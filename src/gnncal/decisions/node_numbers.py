@@ -22,14 +22,16 @@ TEXT_KEY = b"gnncal node id"  # texts and whole numbers are different nodes
 WHOLE = np.dtype(np.int64)
 
 
-def numbers_by_id(ids: Any, n_nodes: int, random_state: int) -> FloatArray:
-    """Return a number in [0, 1) for each id, (n_nodes,)."""
-    return _uniform(_check_ids(ids, n_nodes), random_state, BY_ID)
+def node_keys(ids: Any, n_nodes: int) -> Keys:
+    """Return one 64-bit key for each id, (n_nodes,); without ids those of the rows 0..n_nodes-1."""
+    if ids is None:
+        return np.arange(n_nodes, dtype=np.uint64)
+    return _check_ids(ids, n_nodes)
 
 
-def numbers_by_row(n_nodes: int, random_state: int) -> FloatArray:
-    """Return the numbers of the nodes 0..n_nodes-1, as if these were their ids."""
-    return _uniform(np.arange(n_nodes, dtype=np.uint64), random_state, BY_ID)
+def numbers_by_key(keys: Keys, random_state: int) -> FloatArray:
+    """Return a number in [0, 1) for each key, (n_nodes,)."""
+    return _uniform(keys, random_state, BY_ID)
 
 
 def numbers_of_calibration_rows(n_nodes: int, random_state: int) -> FloatArray:

@@ -82,6 +82,27 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         for name, constraint in self.constraints.items():
             constraint.check(name, getattr(self, name))
 
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], facts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
+
+        Parameters
+        ----------
+        parameters : dict
+            Constructor parameters by name.
+        facts : dict
+            The numbers of the fit by name.
+
+        Returns
+        -------
+        tuple of dict
+            Parameters and numbers of this version.
+
+        """
+        return parameters, facts
+
     def _checked_probs(self, probs: Any) -> FloatArray:
         """Return probabilities of as many classes as ``fit`` had."""
         checked = check_probs(probs)
@@ -114,6 +135,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     whole_number(at_least=2).check("n_classes", n_classes)
     params = unpack(header["params"], tensor, _unpack_part)
     facts = unpack(header["fit"], tensor, _unpack_part)
+    params, facts = known[name].upgraded(params, facts)
     classifier = known[name]()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
     if unknown:

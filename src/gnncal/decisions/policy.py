@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import Array
 from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW, Actions, by_thresholds
 from gnncal.decisions.budget import expect_budget, most_suspicious
+from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes
 from gnncal.decisions.class_curve import ClassCurve, curve_of_class
 from gnncal.decisions.costs import Costs, cheapest_actions, cost_thresholds, expect_costs
 from gnncal.decisions.outcomes import check_calibration
@@ -118,8 +120,8 @@ class ClassPolicy(Saved):
     }
     saved_facts: ClassVar[dict[str, Any]] = {
         "positive": whole_number(at_least=0),
-        "p": Array("n", low=0.0, high=1.01),
-        "is_positive": Array("n", low=0, high=1, whole=True),
+        "p": Array("calibration", low=0.0, high=1.01),
+        **ROW_FACTS,
     }
 
     positive_: int
@@ -154,6 +156,7 @@ class ClassPolicy(Saved):
         labels: Any,
         *,
         nodes: Any = None,
+        ids: Any = None,
         class_names: Any = None,
         decision_nodes: Any = None,
         predictions: Any = None,
@@ -168,6 +171,9 @@ class ClassPolicy(Saved):
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
         nodes : array_like, optional
             Calibration nodes, mask or indices. Default: every node whose label is not -1.
+        ids : array_like of shape (n_nodes,), optional
+            Your own name of each node, whole numbers or texts, for :meth:`refresh`. Default: the
+            rows are the nodes 0..N-1.
         class_names : list of str, optional
             A name for each class, if ``positive`` is a name, and for what is printed.
         decision_nodes : array_like, optional
@@ -200,15 +206,55 @@ class ClassPolicy(Saved):
         self.n_classes_ = n_classes
         if names is not None:
             self.class_names_ = names
-        self._conclude(positive, p[chosen], used == positive)
+        calibration = CalibrationNodes.of(chosen, used, n_nodes, ids)
+        self._conclude(positive, p[chosen], calibration)
         self.outlook_ = self._outlook(
             p[others], None if prices is None else prices.of(others), predicted[others]
         )
-        if self.report_.n_uncertified:
-            warn(self.report_.sentence)
-        if prices is not None:
-            self._warn_if_far_off()
+        self._warn()
         return self
+
+    def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
+        """Certify the promises again, by the same calibration nodes on the graph of today.
+
+        When nodes join, the probabilities of the calibration nodes change with their neighbours.
+        The guarantee holds again for all nodes of today, if it is a matter of chance which of them
+        became calibration nodes (NodeEx).
+
+        Parameters
+        ----------
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities of all nodes of today, made like those of ``fit``. Without ids the rows
+            of ``fit`` come first, in their order, and new nodes after them.
+        graph : Graph, optional
+            Not used; every classifier for decisions has it.
+        ids : array_like of shape (n_nodes,), optional
+            The name of each node, made like those of ``fit``. With ids, rows may come in any
+            order, and nodes may have left.
+
+        Returns
+        -------
+        ClassPolicy
+            Another policy with the thresholds of today; this one stays as it is.
+
+        Raises
+        ------
+        InputError
+            If the calibration nodes cannot be found.
+
+        References
+        ----------
+        Zargarbashi, Bojchevski, "Conformal inductive graph neural networks" (ICLR 2024).
+
+        """
+        p = self._probability(probs)
+        rows, calibration = self._calibration.today(p.size, ids)
+        refreshed = copy(self)
+        if hasattr(refreshed, "outlook_"):
+            del refreshed.outlook_  # of the nodes of the fit
+        refreshed._conclude(self.positive_, p[rows], calibration)
+        refreshed._warn()
+        return refreshed
 
     def decide(self, probs: Any, *, costs: Costs | None = None) -> Actions:
         """Say what to do with each node.
@@ -322,10 +368,12 @@ class ClassPolicy(Saved):
             return repr(self)
         return self.in_words(getattr(self, "outlook_", None))
 
-    def _conclude(self, positive: int, p: FloatArray, is_positive: BoolArray) -> None:
+    def _conclude(self, positive: int, p: FloatArray, calibration: CalibrationNodes) -> None:
         """Set what a fit leaves, from the probabilities and classes of the calibration nodes."""
+        is_positive = calibration.labels == positive
         asked = {kind: getattr(self, kind) for kind in KINDS if getattr(self, kind) is not None}
         self.positive_, self._p, self._is_positive = positive, p, is_positive
+        self._calibration = calibration
         self.promises_ = {}
         if asked:
             self.promises_ = make_promises(p, is_positive, asked, self.confidence_level)
@@ -393,7 +441,12 @@ class ClassPolicy(Saved):
         check_is_fitted(self, "report_")
         return _probability(self._checked_probs(probs), self.positive_)
 
-    def _warn_if_far_off(self) -> None:
+    def _warn(self) -> None:
+        """Say what is not certified, and whether costs rely on probabilities that are far off."""
+        if self.report_.n_uncertified:
+            warn(self.report_.sentence)
+        if self.costs is None:
+            return
         p, rate = self._p, self._is_positive.mean()
         spread = np.sqrt(np.maximum(p * (1 - p), 0).sum())
         if abs(p.sum() - self._is_positive.sum()) > FAR_OFF * max(spread, 1.0):
@@ -407,15 +460,20 @@ class ClassPolicy(Saved):
         return {
             "positive": self.positive_,
             "p": self._p,
-            "is_positive": self._is_positive.astype(np.int8),
+            **CalibrationNodes.facts_of(self._calibration),
+            "n_rows": self._calibration.n_rows,
+            "has_ids": self._calibration.has_ids,
         }
 
     def _restore(self, facts: dict[str, Any]) -> None:
         positive = facts["positive"]
         if positive >= self.n_classes_:
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
-        p = facts["p"].astype(np.float64)
-        self._conclude(positive, p, facts["is_positive"] == 1)
+        p, n_rows = facts["p"].astype(np.float64), facts["n_rows"]
+        calibration = CalibrationNodes.restored(facts, p.size, n_rows, facts["has_ids"])
+        if calibration is None or n_rows < p.size:
+            raise InputError(f"{p.size} of {n_rows} nodes cannot be those of the calibration.")
+        self._conclude(positive, p, calibration)
 
 
 def _probability(probs: FloatArray, positive: int) -> FloatArray:

@@ -7,9 +7,11 @@ The chance q of the class given a probability p of it is taken to be
 with a smooth function f, which is 0 where the probabilities are right. The prior of f is a Gaussian
 process around 0: a constant, a slow and a quick part. How far from right the probabilities may
 be is open too: a few sizes of f are weighed by how well each foretells the labels of the held-out
-nodes. For each size the posterior is normal around its mode (Laplace). Expected numbers of hits and
-costs are averages over these posteriors, so their intervals have the uncertainty of the calibration
-in them, and the luck of the draw beside it.
+nodes. For each size the posterior is normal around its mode (Laplace). A probability of exactly 0
+or 1, as step functions give it, has no log-odds: what it is worth is known from the labels of such
+nodes alone, and its chance has a beta distribution. Expected numbers of hits and costs are averages
+over all of this, so their intervals have the uncertainty of the calibration in them, and the luck
+of the draw beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ KNOTS = np.linspace(-EDGE, EDGE, 19)  # f is linear between them
 PARTS = ((1.0, np.inf), (1.0, 3.0), (0.6, 1.0))  # size and length, in log-odds, of each part of f
 SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
 JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
-CLIP = 1e-4  # what stands for a probability of 0; no other means certainty
+EXPECTED_WRONG = 0.25  # of nodes with probability 1, as far as no label says more; of those with
+# probability 0 it is so much less as the class is rare. It counts as much as two labels.
+LOWEST = 1e-9  # of numbers that are divided by, or whose logarithm is taken
 N_DRAWS = 1000
 N_CELLS = 200  # of nodes with nearly equal probabilities, which are counted together
 MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
@@ -39,24 +43,34 @@ class Recalibration:
     weights: FloatArray  # (n_sizes,) of the sizes of f
     modes: FloatArray  # (n_sizes, n_knots) f at the knots
     roots: FloatArray  # (n_sizes, n_knots, n_knots) triangular, of its covariance
+    of_zero: tuple[float, float]  # of the beta distribution of the chance at probability 0
+    of_one: tuple[float, float]  # and at 1
 
     @classmethod
     def of(cls, p: FloatArray, is_positive: BoolArray) -> Recalibration:
         """Find the posterior on calibration nodes that the probabilities have not seen."""
-        odds = log_odds(p)
-        features, prior = _between_knots(odds), _prior_covariance()
-        found = [_laplace(odds, features, is_positive, size**2 * prior) for size in SIZES]
+        is_open = (p > 0) & (p < 1)
+        odds, prior = log_odds(p[is_open]), _prior_covariance()
+        features, labels = _between_knots(odds), is_positive[is_open]
+        found = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
         modes, covariances, evidence = zip(*found, strict=True)
         roots = np.linalg.cholesky(np.array(covariances))
-        return cls(softmax(evidence), np.array(modes), roots)
+        zeros, ones, rate = is_positive[p <= 0], is_positive[p >= 1], max(float(p.mean()), LOWEST)
+        wrong, right = 2 * EXPECTED_WRONG, 2 * (1 - EXPECTED_WRONG)
+        of_zero = (wrong + zeros.sum(), right / rate + (~zeros).sum())
+        of_one = (right + ones.sum(), wrong + (~ones).sum())
+        return cls(softmax(evidence), np.array(modes), roots, of_zero, of_one)
 
     def draws(self, p: FloatArray, generator: np.random.Generator) -> FloatArray:
         """Return chances of nodes with these probabilities, (N_DRAWS, n), one map in each row."""
-        odds = log_odds(p)
+        odds = log_odds(np.where((p > 0) & (p < 1), p, 0.5))
         size = generator.choice(self.weights.size, size=N_DRAWS, p=self.weights)
         normal = generator.standard_normal((N_DRAWS, KNOTS.size, 1))
         f = self.modes[size] + (self.roots[size] @ normal)[..., 0]
-        return expit(odds + f @ _between_knots(odds).T)
+        chances = expit(odds + f @ _between_knots(odds).T)
+        chances[:, p <= 0] = generator.beta(*self.of_zero, size=(N_DRAWS, 1))
+        chances[:, p >= 1] = generator.beta(*self.of_one, size=(N_DRAWS, 1))
+        return chances
 
 
 def _laplace(
@@ -106,11 +120,13 @@ class Cells:
             return cls(values, inverse)
         middle = np.cumsum(counts) - counts / 2  # rank of each value
         # Half of the cells by rank, half by log-odds: the rare sure ones get cells of their own.
-        odds = log_odds(np.clip(values, CLIP, 1 - CLIP))
+        odds = np.clip(log_odds(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
         span = max(odds[-1] - odds[0], 1e-12)
         half = N_CELLS // 2
         key = np.floor(half * middle / p.size) + np.floor(half * (odds - odds[0]) / span)
-        cell = np.cumsum(np.diff(key, prepend=key[0]) > 0)
+        apart = (np.diff(key, prepend=key[0]) > 0) | (values >= 1)
+        apart[1] |= values[0] <= 0
+        cell = np.cumsum(apart)
         total = np.bincount(cell, weights=counts * values)
         return cls(total / np.bincount(cell, weights=counts), cell[inverse])
 
@@ -127,6 +143,5 @@ def _between_knots(odds: FloatArray) -> FloatArray:
 
 
 def log_odds(p: FloatArray) -> FloatArray:
-    """Return ln(p / (1 - p)); 0 and 1, which are too sure to be meant, count as CLIP off them."""
-    meant = np.where(p <= 0, CLIP, np.where(p >= 1, 1 - CLIP, p))
-    return np.log(meant) - np.log1p(-meant)
+    """Return ln(p / (1 - p)) of probabilities between 0 and 1."""
+    return np.log(p) - np.log1p(-p)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import Constraint
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
+
+ROWS_AT_ONCE = 1 << 12
 
 
 class ConformalScore(ABC):
@@ -104,6 +108,24 @@ def check_scores(score: ConformalScore, scores: Any, shape: tuple[int, int]) -> 
             f"{int(bad.argmax())}); a score must be a number for every class."
         )
     return array
+
+
+def by_rows(
+    function: Callable[[FloatArray, FloatArray], FloatArray], probs: FloatArray, uniform: FloatArray
+) -> FloatArray:
+    """Return scores that look at each row alone, computed for some rows after the other.
+
+    Every core takes part, and temporaries stay in the cache.
+    """
+    scores = np.empty(probs.shape)
+    starts = range(0, len(probs), ROWS_AT_ONCE)
+
+    def work(start: int) -> None:
+        rows = slice(start, start + ROWS_AT_ONCE)
+        scores[rows] = function(probs[rows], uniform[rows])
+
+    in_parallel(work, starts)
+    return scores
 
 
 def ranked_mass(probs: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.arrays import BoolArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
+from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes, kept
 from gnncal.decisions.certificate import (
     Certificate,
     accuracy_bounds,
@@ -150,7 +153,8 @@ class SelectiveClassifier(Saved):
 
     * when the same nodes have been used to fit the calibrator or to choose the model: hold some
       of them out for the threshold (:func:`gnncal.decisions.hold_out`),
-    * when nodes join the graph later, or the graph and its classes drift with time,
+    * when nodes join the graph later (:meth:`refresh` repairs this), or the graph and its classes
+      drift with time,
     * when labels are known for a special kind of nodes only, such as old or well-connected ones.
 
     The guarantee is for all decided nodes together, not for each class, each region of the
@@ -205,12 +209,13 @@ class SelectiveClassifier(Saved):
         "confidence_level": SHARE,
     }
 
-    saved_facts: ClassVar[dict[str, Constraint]] = {
+    saved_facts: ClassVar[LearnedTable] = {
         "threshold": number(at_least=0, at_most=1.01) | INFINITE,  # rows sum to one, or nearly
         "n_calibration": whole_number(at_least=1),
         "n_decided": whole_number(at_least=0),
         "n_correct": whole_number(at_least=0),
         "best_target": number(at_least=0, below=1),
+        **ROW_FACTS,
     }
 
     threshold_: float
@@ -218,12 +223,13 @@ class SelectiveClassifier(Saved):
     accuracy_bound_: float
     n_decided_: int
     report_: SelectiveReport
+    _calibration: CalibrationNodes | None  # None in files of versions that did not keep it
 
     def __init__(self, target_accuracy: float = 0.95, *, confidence_level: float = 0.9) -> None:
         self.target_accuracy = target_accuracy
         self.confidence_level = confidence_level
 
-    def fit(self, probs: Any, labels: Any, *, nodes: Any = None) -> Self:
+    def fit(self, probs: Any, labels: Any, *, nodes: Any = None, ids: Any = None) -> Self:
         """Find the lowest certified threshold.
 
         Parameters
@@ -234,6 +240,9 @@ class SelectiveClassifier(Saved):
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
         nodes : array_like, optional
             Calibration nodes, mask or indices. Default: every node whose label is not -1.
+        ids : array_like of shape (n_nodes,), optional
+            Your own name of each node, whole numbers or texts, for :meth:`refresh`. Default: the
+            rows are the nodes 0..N-1.
 
         Returns
         -------
@@ -248,16 +257,65 @@ class SelectiveClassifier(Saved):
         """
         self.check_params()
         checked, chosen, used = check_calibration(probs, labels, nodes)
-        ranked = rank_nodes(checked, chosen, used)
+        calibration = CalibrationNodes.of(chosen, used, len(checked), ids)
+        self.n_classes_ = checked.shape[1]
+        self._take_threshold(checked, chosen, calibration)
+        return self
+
+    def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
+        """Take the threshold again from the same calibration nodes on the graph of today.
+
+        When nodes join, the probabilities of the calibration nodes change with their neighbours.
+        The guarantee holds again for all nodes of today, if it is a matter of chance which of them
+        became calibration nodes (NodeEx).
+
+        Parameters
+        ----------
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities of all nodes of today, made like those of ``fit``. Without ids the rows
+            of ``fit`` come first, in their order, and new nodes after them.
+        graph : Graph, optional
+            Not used; every classifier for decisions has it.
+        ids : array_like of shape (n_nodes,), optional
+            The name of each node, made like those of ``fit``. With ids, rows may come in any
+            order, and nodes may have left.
+
+        Returns
+        -------
+        SelectiveClassifier
+            Another classifier with the threshold of today; this one stays as it is.
+
+        Raises
+        ------
+        InputError
+            If the calibration nodes cannot be found, or this was loaded from a file of a version
+            that did not keep them.
+
+        References
+        ----------
+        Zargarbashi, Bojchevski, "Conformal inductive graph neural networks" (ICLR 2024).
+
+        """
+        check_is_fitted(self, "threshold_")
+        checked = self._checked_probs(probs)
+        rows, calibration = kept(self._calibration).today(len(checked), ids)
+        refreshed = copy(self)
+        refreshed._take_threshold(checked, rows, calibration)
+        return refreshed
+
+    def _take_threshold(
+        self, probs: FloatArray, rows: IntArray, calibration: CalibrationNodes
+    ) -> None:
+        """Find the threshold on the calibration nodes, which are these rows."""
+        ranked = rank_nodes(probs, rows, calibration.labels)
         certificate = certify(ranked, self.target_accuracy, self.confidence_level)
         best = self.target_accuracy
         if certificate.n_decided == 0:
             best = best_target(ranked, self.target_accuracy, self.confidence_level)
-        self.n_classes_ = checked.shape[1]
-        self._conclude(certificate, chosen.size, float(best))
+        self._calibration = calibration
+        self._conclude(certificate, rows.size, float(best))
         if certificate.n_decided == 0:
             warn(self.report_.sentence)
-        return self
 
     def decide(self, probs: Any) -> BoolArray:
         """Say which nodes may be decided automatically.
@@ -309,7 +367,24 @@ class SelectiveClassifier(Saved):
         )
 
     def _facts(self) -> dict[str, Any]:
-        return {name: getattr(self.report_, name) for name in self.saved_facts}
+        of_report = [name for name in self.saved_facts if name not in ROW_FACTS]
+        known = self._calibration
+        return {
+            **{name: getattr(self.report_, name) for name in of_report},
+            **CalibrationNodes.facts_of(known),
+            "n_rows": self.report_.n_calibration if known is None else known.n_rows,
+            "has_ids": known is not None and known.has_ids,
+        }
+
+    @classmethod
+    def upgraded(
+        cls, parameters: dict[str, Any], facts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bring what an older version saved to the form of this one."""
+        if ROW_FACTS.keys() & facts.keys():
+            return parameters, facts
+        rows = {"n_rows": facts["n_calibration"], "has_ids": False}
+        return parameters, {**facts, **CalibrationNodes.facts_of(None), **rows}
 
     def _restore(self, facts: dict[str, Any]) -> None:
         certificate = Certificate(float(facts["threshold"]), facts["n_decided"], facts["n_correct"])
@@ -331,4 +406,7 @@ class SelectiveClassifier(Saved):
             )
         if best > self.target_accuracy or certified != (best == self.target_accuracy):
             raise InputError(f"best_target is {best:g}, which does not fit the target.")
+        if facts["n_rows"] < n:
+            raise InputError(f"{n} of {facts['n_rows']} nodes cannot be those of the calibration.")
+        self._calibration = CalibrationNodes.restored(facts, n, facts["n_rows"], facts["has_ids"])
         self._conclude(certificate, n, best)

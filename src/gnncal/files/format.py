@@ -127,7 +127,8 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
             f"its format is {version}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
             "gnncal to read it."
         )
-    if version > 1 and header["checksum"] != _checksum(content, header["checksum"]):
+    has_checksum = version > 1 or "checksum" in header  # or a damaged version would switch it off
+    if has_checksum and header["checksum"] != _checksum(content, header["checksum"]):
         raise InputError("its checksum does not match its content; it is damaged, so save again.")
     return header
 

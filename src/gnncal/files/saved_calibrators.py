@@ -18,10 +18,11 @@ from gnncal.calibrators.catalogue import (
     name_of,
     with_todays_names,
 )
+from gnncal.calibrators.history import History
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import check_learned, sizes_of
+from gnncal.core.learned import Array, check_learned, sizes_of
 from gnncal.files.format import (
     FIRST_WITH_TODAYS_NAMES,
     ReadTensor,
@@ -32,10 +33,12 @@ from gnncal.files.format import (
     unpack,
     write_saved,
 )
+from gnncal.fitting.class_histograms import ClassHistograms
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
+FOR_UPDATES = ("posterior", "class_histograms", "history")  # which older files lack
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
     "tuple[str, ...]": Constraint(
@@ -67,9 +70,37 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "learned": _pack(learned, "learned", tensors),
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
     }
+    header |= {name: _pack(plain, name, tensors) for name, plain in _remembered(calibrator).items()}
     if hasattr(calibrator, "fitted_on_"):  # one that an older version saved has none
         header["fitted_on"] = _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors)
     write_saved(path, header, tensors)
+
+
+def _remembered(calibrator: Calibrator) -> dict[str, Any]:
+    """Return what `update` needs; a calibrator that an older version saved lacks it."""
+    remembered: dict[str, Any] = {}
+    if "posterior_" in vars(calibrator):
+        remembered["posterior"] = calibrator.posterior_
+    if "class_histograms_" in vars(calibrator):
+        remembered["class_histograms"] = calibrator.class_histograms_.to_plain()
+    if len(calibrator.history_):
+        remembered["history"] = calibrator.history_.to_plain()
+    return remembered
+
+
+def _recall(calibrator: Calibrator, remembered: dict[str, Any]) -> None:
+    """Give a calibrator back what `update` needs; every value is checked."""
+    K = len(calibrator.classes_)
+    if "posterior" in remembered:
+        posterior = remembered["posterior"]
+        square = {str(part): Array(f"{part} {part}") for part in posterior}
+        check_learned(square, posterior, {}, where="posterior")
+        calibrator.posterior_ = posterior
+    if "class_histograms" in remembered:
+        plain = remembered["class_histograms"]
+        calibrator.class_histograms_ = ClassHistograms.from_plain(plain, K)
+    if "history" in remembered:
+        calibrator.history_ = History.from_plain(remembered["history"], K)
 
 
 def load(path: str | Path) -> Calibrator:
@@ -111,6 +142,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
         setattr(calibrator, name, value)
     check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
     calibrator.fit_report_ = report
+    remembered = {name: header[name] for name in FOR_UPDATES if name in header}
+    _recall(calibrator, {name: _unpack(each, tensor) for name, each in remembered.items()})
     if "fitted_on" in header:
         calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
     names = check_class_names(header["class_names"], K)

@@ -56,6 +56,16 @@ class Law(NamedTuple):
         weights, offsets = np.split(theta[2:], [n_covariates])
         return cls(float(theta[0]), float(theta[1]), weights, offsets)
 
+    def vector(self) -> FloatArray:
+        """Return the parameters as a vector."""
+        return np.concatenate([self[:2], self.weights, self.offsets])
+
+    def slopes(self, rows: LawRows) -> tuple[FloatArray, FloatArray]:
+        """ln T (n,) and its derivatives (n, p) by all parameters."""
+        log_T, jacobian, moves = self.derivatives(rows)
+        by_offset = rows.predictions[:, None] == np.arange(len(self.offsets))
+        return log_T, np.column_stack([jacobian.T, by_offset]) * moves[:, None]
+
     def log_temperature(self, rows: LawRows) -> FloatArray:
         """Compute ln T of each row, shape (n,), within the range of temperatures."""
         return limited(self._unlimited(rows))
@@ -163,8 +173,9 @@ def fit_law(
     Only offsets of classes that are predicted at some row are fitted; the others stay zero.
     """
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
-    predicted, classes = np.unique(rows.predictions, return_inverse=True)
-    rows = rows._replace(predictions=classes)
+    is_predicted = np.bincount(rows.predictions, minlength=n_classes) > 0
+    predicted = np.flatnonzero(is_predicted)
+    rows = rows._replace(predictions=(np.cumsum(is_predicted) - 1)[rows.predictions])
     loss = TemperatureLoss(logits, labels, weights)
     limits = np.full(2 + m + len(predicted), np.inf)
     limits[:2] = LOG_TEMPERATURE
@@ -187,11 +198,12 @@ def fit_law(
         if stride > 1:
             starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
+    assert solution.hessian is not None
     predicted_law = Law.of(solution.parameters, m)
-    hessian = loss.total_weight * _posterior_derivatives(predicted_law, rows, loss, prior)[2]
+    hessian = loss.total_weight * solution.hessian
     covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
     fitted = np.append(np.arange(2 + m), 2 + m + predicted)
-    covariance[np.ix_(fitted, fitted)] = _inverse(hessian)
+    covariance[np.ix_(fitted, fitted)] = inverse(hessian)
     offsets = np.zeros(n_classes)
     offsets[predicted] = predicted_law.offsets
     fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / loss.total_weight
@@ -224,7 +236,7 @@ def _posterior_derivatives(
     return float(value) + penalty / n, gradient, hessian
 
 
-def _inverse(hessian: FloatArray) -> FloatArray:
-    """The inverse of a Hessian; where it is flat or bends down, the precision is a small one."""
+def inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T

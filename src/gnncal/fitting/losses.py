@@ -9,6 +9,7 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 
 LOWEST_LOGIT = -1e100  # its square still fits a float64
+NUMBERS_IN_CACHE = 1 << 16  # temporaries of that many numbers are reused quickly
 
 
 def loss_and_residual(
@@ -172,11 +173,20 @@ class TemperatureLoss:
             Derivatives.
 
         """
-        tau, weights, total = self._weights(temperature)
-        weights *= self.shifted
-        mean = weights.sum(axis=-2) / total
-        weights *= self.shifted
-        variance = weights.sum(axis=-2) / total - mean**2
+        tau = 1.0 / temperature
+        total, mean, variance = (np.empty_like(tau) for _ in range(3))
+        n_classes, n = self.shifted.shape
+        width = max(NUMBERS_IN_CACHE // (n_classes * max(tau.size // n, 1)), 1)
+        for start in range(0, n, width):
+            part = slice(start, start + width)
+            shifted = self.shifted[:, part]
+            weights = shifted * tau[..., None, part]
+            np.exp(weights, out=weights)
+            mass = total[..., part] = weights.sum(axis=-2)
+            weights *= shifted
+            centre = mean[..., part] = weights.sum(axis=-2) / mass
+            weights *= shifted
+            variance[..., part] = weights.sum(axis=-2) / mass - centre**2
         squared = tau * tau
         slope = (self.at_label - mean) * squared
         curvature = variance * squared**2 - 2.0 * slope * tau

@@ -12,7 +12,7 @@ from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.learned import Array, LearnedTable, check_learned
-from gnncal.formulas.probability import normalised_entropy, shifted
+from gnncal.formulas.probability import normalised_entropy, shifted, softmax
 from gnncal.nodes import Nodes
 
 OF_LOGITS = ("confidence", "entropy")
@@ -21,7 +21,6 @@ QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
 N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
 MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
 DECIMALS = 6  # logits in single and in double precision fall into the same bin
-ROWS_PER_BLOCK = 1 << 16
 BINS: LearnedTable = {
     "cuts": Array(str(N_CUTS), rising="rows"),
     "counts": Array(str(N_CUTS + 1), low=0, whole=True),
@@ -180,20 +179,8 @@ def count_in(cuts: FloatArray, values: FloatArray) -> IntArray:
 
 
 def _support(nodes: Nodes, rows: IntArray) -> FloatArray:
-    """Mean probability that the senders of some nodes give to the class predicted for the node.
-
-    Only the edges of these nodes are touched, and nothing of size nodes x classes is made.
-    """
-    graph = nodes.required_graph
+    """Mean probability that the senders of some nodes give to the class predicted for the node."""
     classes = np.full(nodes.n_nodes, -1)
     classes[rows] = nodes.logits[rows].argmax(axis=1)
-    log_sums = np.empty(nodes.n_nodes)
-    for start in range(0, nodes.n_nodes, ROWS_PER_BLOCK):
-        block = nodes.logits[start : start + ROWS_PER_BLOCK]
-        sums = np.exp(shifted(block)).sum(axis=1, dtype=np.float64)
-        log_sums[start : start + len(block)] = np.log(sums) + block.max(axis=1)
-
-    def column(c: int) -> FloatArray:
-        return np.exp(nodes.logits[:, c] - log_sums)
-
-    return neighbour_class_share(graph, classes, column, side="in")[rows]
+    probs = softmax(nodes.logits)
+    return neighbour_class_share(nodes.required_graph, classes, probs, side="in")[rows]

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law, gamma_mixture_penalty
-from gnncal.fitting.losses import loss_and_residual
+from gnncal.fitting.labelled import Rows, Slopes, judged
+from gnncal.fitting.law import Law, LawPrior, LawRows, gamma_mixture_penalty, inverse
+from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.formulas.structural import log_neighbours, scaled_logits
 
@@ -35,72 +36,177 @@ class Scores(NamedTuple):
     bias: FloatArray  # (n_classes,) b
     neighbour_weight: float  # gamma; 0 where the neighbours are left out
 
+    @classmethod
+    def of(cls, theta: FloatArray, n_covariates: int, n_classes: int) -> Scores:
+        """Read the parameters off a vector."""
+        m = n_covariates
+        law, bias, rest = np.split(theta, [2 + m + n_classes, 2 + m + 2 * n_classes])
+        return cls(Law.of(law, m), bias, float(rest[0]) if rest.size else 0.0)
+
+    def vector(self, *, uses_neighbours: bool) -> FloatArray:
+        """Return the parameters as a vector."""
+        rest = [self.neighbour_weight] if uses_neighbours else []
+        return np.concatenate([self.law.vector(), self.bias, rest])
+
+
+@dataclass(frozen=True)
+class ScoresFit:
+    """The most probable scores, and how certain the calibration nodes make them."""
+
+    scores: Scores
+    covariance: FloatArray  # of (ln T_c, ln T_u, w, o, b, gamma), by Laplace's approximation
+    solution: Solution
+
 
 def fit_scores(
     rows: LawRows,
     logits: FloatArray,
     mean_probs: FloatArray,
     labels: IntArray,
+    law: Law,
     weights: FloatArray | None = None,
     *,
     uses_neighbours: bool,
-) -> tuple[Scores, Solution]:
-    """Maximise the posterior of law, bias and neighbours' weight together, from the law alone."""
+) -> ScoresFit:
+    """Maximise the posterior of law, bias and neighbours' weight together.
+
+    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows.
+    """
     law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
-    law = fit_law(rows, logits, labels, law_prior, weights).law
-    objective = _Objective(
-        rows,
-        scaled_logits(logits.astype(np.float64), 1.0),
-        log_neighbours(mean_probs.astype(np.float64)),
-        labels,
-        weights,
-        law_prior,
-        ScoresPrior(),
-        uses_neighbours,
+    labelled = ScoresLabelled.of(
+        rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
     )
-    rest = np.zeros(n_classes + uses_neighbours)
-    start = np.concatenate([law[:2], law.weights, law.offsets, rest])
+    objective = _Objective(labelled, law_prior, ScoresPrior())
+    start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
     solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
-    return _unpack(solution.parameters, m, n_classes), solution
+    curvature = labelled.slopes(solution.parameters, slice(None)).information
+    curvature += objective.prior_curvature(solution.parameters)
+    fitted = Scores.of(solution.parameters, m, n_classes)
+    return ScoresFit(fitted, inverse(curvature), solution)
 
 
-def _unpack(theta: FloatArray, m: int, n_classes: int) -> Scores:
-    law, bias, rest = np.split(theta, [2 + m + n_classes, 2 + m + 2 * n_classes])
-    return Scores(Law.of(law, m), bias, float(rest[0]) if rest.size else 0.0)
+@dataclass(frozen=True)
+class ScoresLabelled:
+    """Labelled nodes as a function of the scores' parameters; see ``fitting/labelled.py``."""
+
+    rows: LawRows
+    logits: FloatArray  # (n, n_classes), row maximum 0
+    neighbours: FloatArray  # (n, n_classes) logarithms
+    labels: IntArray
+    weights: FloatArray | None
+    uses_neighbours: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: LawRows,
+        logits: FloatArray,
+        mean_probs: FloatArray,
+        labels: IntArray,
+        weights: FloatArray | None,
+        *,
+        uses_neighbours: bool,
+    ) -> ScoresLabelled:
+        """Bring what the scores are made of to double precision."""
+        scaled = scaled_logits(logits.astype(np.float64), 1.0)
+        said = log_neighbours(mean_probs.astype(np.float64))
+        return cls(rows, scaled, said, labels, weights, uses_neighbours)
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+        _, bias, gamma = self.unpacked(theta)
+        scaled, _ = self._scaled(theta, rows)
+        scores = scaled + bias + gamma * self.neighbours[rows]
+        return judged(scores, self.labels, self.weights, rows).losses
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+        _, bias, gamma = self.unpacked(theta)
+        scaled, by_law = self._scaled(theta, rows)
+        said = self.neighbours[rows]
+        scores = scaled + bias + gamma * said
+        losses, probs, shares, residuals = judged(scores, self.labels, self.weights, rows)
+        # By ln T and by gamma the scores move along -z / T and along what the neighbours say.
+        moves = [-scaled, said] if self.uses_neighbours else [-scaled]
+        spread = [shares * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
+        by_bias = np.diag(shares.sum(axis=0)) - shares.T @ probs
+        variance = np.einsum("ik,ik->i", spread[0], moves[0])
+        of_law = (by_law * variance[:, None]).T @ by_law
+        gradient = [np.einsum("ik,ik->i", residuals, moves[0]) @ by_law, residuals.sum(axis=0)]
+        blocks = [[of_law, by_law.T @ spread[0]], [spread[0].T @ by_law, by_bias]]
+        if self.uses_neighbours:
+            crossed = np.einsum("ik,ik->i", spread[1], moves[0]) @ by_law
+            said_by_bias = spread[1].sum(axis=0)
+            own = float(np.einsum("ik,ik->", spread[1], said))
+            blocks[0].append(crossed[:, None])
+            blocks[1].append(said_by_bias[:, None])
+            blocks.append([crossed[None], said_by_bias[None], np.array([[own]])])
+            gradient.append(np.array([float((residuals * said).sum())]))
+        return Slopes(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
+
+    def unpacked(self, theta: FloatArray) -> Scores:
+        """Read the parameters off a vector."""
+        return Scores.of(theta, self.rows.covariates.shape[1], self.logits.shape[1])
+
+    def _scaled(self, theta: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """z / T, and the derivatives (n, p) of ln T by the law's parameters."""
+        law, chosen = self.unpacked(theta).law, self.rows.take(rows)
+        log_T, by_law = law.slopes(chosen)
+        return self.logits[rows] * np.exp(-log_T)[:, None], by_law
 
 
 @dataclass(frozen=True)
 class _Objective:
     """Mean negative log posterior of the parameters, flattened, and its gradient."""
 
-    rows: LawRows
-    logits: FloatArray
-    neighbours: FloatArray
-    labels: IntArray
-    weights: FloatArray | None
+    labelled: ScoresLabelled
     law_prior: LawPrior
     prior: ScoresPrior
-    uses_neighbours: bool
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        n_classes = self.logits.shape[1]
-        n = len(self.logits) if self.weights is None else self.weights.sum()
-        m = self.rows.covariates.shape[1]
-        law, bias, gamma = _unpack(theta, m, n_classes)
-        log_temperature, jacobian, moves = law.derivatives(self.rows)
-        scaled = self.logits * np.exp(-log_temperature)[:, None]
-        scores = scaled + bias + gamma * self.neighbours
-        loss, residual = loss_and_residual(scores, self.labels, self.weights)
-        slope = -np.einsum("ik,ik->i", residual, scaled) * moves  # by ln T
-        by_offset = np.bincount(self.rows.predictions, slope, minlength=n_classes)
+        known, weights = self.labelled, self.labelled.weights
+        n_nodes, n_classes = known.logits.shape
+        n = n_nodes if weights is None else weights.sum()
+        law, bias, gamma = known.unpacked(theta)
+        log_temperature, jacobian, moves = law.derivatives(known.rows)
+        per_degree = np.exp(-log_temperature)
+        loss, slope, by_score, by_gamma = 0.0, np.zeros(n_nodes), np.zeros(n_classes), 0.0
+        width = max(NUMBERS_IN_CACHE // n_classes, 1)
+        for start in range(0, n_nodes, width):  # temporaries of all rows would leave the cache
+            part = slice(start, start + width)
+            weighed = None if weights is None else weights[part]
+            share = (len(slope[part]) if weighed is None else weighed.sum()) / n
+            if share == 0:
+                continue
+            scaled = known.logits[part] * per_degree[part, None]
+            scores = scaled + bias + gamma * known.neighbours[part]
+            mean, residual = loss_and_residual(scores, known.labels[part], weighed)
+            residual *= share
+            loss += mean * share
+            slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
+            by_score += residual.sum(axis=0)
+            if known.uses_neighbours:
+                by_gamma += float((residual * known.neighbours[part]).sum())
+        slope *= moves
+        by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)
         more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
             np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
-            residual.sum(axis=0) + by_bias / n,
+            by_score + by_bias / n,
         ]
-        if self.uses_neighbours:
+        if self.labelled.uses_neighbours:
             precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2
-            parts.append([float((residual * self.neighbours).sum()) + precision * gamma / n])
+            parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
+
+    def prior_curvature(self, theta: FloatArray) -> FloatArray:
+        """Return the Hessian of the negative log prior."""
+        law, bias, _ = self.labelled.unpacked(theta)
+        curvature = np.diag(np.full(len(theta), self.prior.neighbour_precision))
+        size, end = len(law.vector()), len(law.vector()) + len(bias)
+        curvature[:size, :size] = self.law_prior.derivatives(law)[2]
+        of_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)[2]
+        curvature[size:end, size:end] = of_bias
+        return curvature

@@ -18,7 +18,10 @@ GRADIENT_TOLERANCE = 1e-8
 STEP_TOLERANCE = 1e-9
 LONGEST_STEP = 2.0  # parameters are logarithms: a factor of seven at most
 SMALLEST_CURVATURE = 1e-12
+SAFE_CURVATURE = 1e-9  # where all are larger, eigenvalues stay as they are
 SAME_END = 0.05  # parameters that differ by less lead to one minimum
+SHORTENED = 1 / 64  # of a step; only a kink in the loss, such as a limit, makes it as short as that
+SMALLEST_GAIN = 1e-9  # share of the loss; a run that gains less by such steps stands at its limits
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Solution:
     loss: float
     n_iter: int
     converged: bool
+    hessian: FloatArray | None = None  # of the loss at the end, where the solver knows it
 
 
 def newton(
@@ -45,6 +49,9 @@ def newton(
     loss is not convex; steps are shortened until the loss falls. One round evaluates every start
     that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
     (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic.
+
+    A loss has kinks where something stands at a limit and no longer moves with the parameters.
+    There steps can become short for ever. A run ends when it gains next to nothing by them.
     """
     theta = np.clip(starts, lower, upper)
     loss, gradient, hessian = derivatives(theta)
@@ -52,6 +59,7 @@ def newton(
         kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
         theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
     step = _steps_within(theta, gradient, hessian, lower, upper)
+    curvature, scale = hessian, np.ones(len(theta))  # how much of a step is left
     n_rounds = np.zeros(len(theta), dtype=int)
     for _ in range(MAX_ITERATIONS):
         proposal = np.clip(theta + step, lower, upper)
@@ -63,13 +71,18 @@ def newton(
         falls = tried < loss[moving]
         better, worse = moving[falls], moving[~falls]
         step[worse] /= 4.0
+        scale[worse] /= 4.0
         if better.size:
+            gain = loss[better] - tried[falls]
+            at_limits = (scale[better] <= SHORTENED) & (gain < SMALLEST_GAIN * np.abs(loss[better]))
             theta[better], loss[better] = proposal[better], tried[falls]
+            curvature[better], scale[better] = hessian[falls], 1.0
             step[better] = _steps_within(
                 theta[better], gradient[falls], hessian[falls], lower, upper
             )
+            step[better[at_limits]] = 0.0
     still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
-    ends = zip(theta, loss.tolist(), n_rounds.tolist(), (~still).tolist(), strict=True)
+    ends = zip(theta, loss.tolist(), n_rounds.tolist(), (~still).tolist(), curvature, strict=True)
     return [Solution(*end) for end in ends]
 
 
@@ -87,9 +100,11 @@ def _steps_within(
     """
     moving = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
     gradient = np.where(moving, gradient, 0.0)
-    convex = _positive_definite(np.where(_pairs(moving), hessian, 0.0))
+    identity, both = np.eye(theta.shape[1]), _pairs(moving)
+    convex = np.where(both, hessian, 0.0)
+    if not _is_positive_definite(np.where(both, hessian, identity)):
+        convex = _positive_definite(convex)
     step = np.zeros_like(theta)
-    identity = np.eye(theta.shape[1])
     for _ in range(theta.shape[1]):
         pull = gradient[..., None] + convex @ np.where(moving, 0.0, step)[..., None]
         solved = np.linalg.solve(np.where(_pairs(moving), convex, identity), -pull)[..., 0]
@@ -114,6 +129,17 @@ def _positive_definite(hessian: FloatArray) -> FloatArray:
     largest = np.maximum(1.0, values.max(axis=1, keepdims=True))
     values = np.maximum(values, SMALLEST_CURVATURE * largest)
     return (vectors * values[:, None, :]) @ vectors.swapaxes(1, 2)
+
+
+def _is_positive_definite(hessian: FloatArray) -> bool:
+    """Whether the eigenvalues can stay as they are, which is far quicker to know than they."""
+    identity, size = np.eye(hessian.shape[1]), np.abs(hessian).max(axis=(1, 2))
+    smallest = SAFE_CURVATURE * np.maximum(1.0, size)
+    try:
+        np.linalg.cholesky(hessian - smallest[:, None, None] * identity)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _pairs(chosen: BoolArray) -> BoolArray:

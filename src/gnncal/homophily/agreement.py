@@ -70,8 +70,4 @@ def agreement_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None)
     predictions = nodes.predictions
     votes = predictions if known_labels is None else known_labels
     votes = np.where(votes < 0, predictions, votes)
-
-    def column(c: int) -> FloatArray:
-        return (votes == c).astype(np.float64)
-
-    return neighbour_class_share(nodes.required_graph, predictions, column, side=side)
+    return neighbour_class_share(nodes.required_graph, predictions, votes, side=side)

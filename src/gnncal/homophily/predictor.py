@@ -242,8 +242,5 @@ class Predictor(TrainedPredictor):
 
 def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> FloatArray:
     """Return the share of a node's labelled neighbours that have its label, NaN without any."""
-
-    def column(c: int) -> FloatArray:
-        return (known_labels == c).astype(np.float64)
-
-    return neighbour_class_share(graph, known_labels, column, side=side, counted=known_labels >= 0)
+    is_known = known_labels >= 0
+    return neighbour_class_share(graph, known_labels, known_labels, side=side, counted=is_known)

@@ -71,10 +71,8 @@ def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -
     A neighbour with a known label gives all of it to that class. NaN without neighbours.
     """
     probs = softmax(nodes.logits)
-
-    def column(c: int) -> FloatArray:
-        if known_labels is None:
-            return probs[:, c]
-        return np.where(known_labels < 0, probs[:, c], known_labels == c)
-
-    return neighbour_class_share(nodes.required_graph, nodes.predictions, column, side=side)
+    if known_labels is not None:
+        known = np.flatnonzero(known_labels >= 0)
+        probs[known] = 0.0
+        probs[known, known_labels[known]] = 1.0
+    return neighbour_class_share(nodes.required_graph, nodes.predictions, probs, side=side)

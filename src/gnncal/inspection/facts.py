@@ -67,7 +67,7 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     return neighbour_class_share(
         graph,
         labels,
-        lambda c: (labels == c).astype(np.float64),
+        labels,
         side=graph.all_sides,
         counted=known,
     )

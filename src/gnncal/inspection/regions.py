@@ -28,23 +28,21 @@ def nearest_source(graph: Graph, sources: IntArray) -> Nearest:
     Each edge is looked at once for each direction. Of two sources that are equally near, a node
     takes the one that is listed first.
     """
-    source = np.full(graph.n_nodes, -1, dtype=np.int64)
+    nobody = len(sources)
+    source = np.full(graph.n_nodes, nobody, dtype=np.int64)
     hops = np.full(graph.n_nodes, -1, dtype=np.int64)
     source[sources[::-1]] = np.arange(len(sources))[::-1]
     hops[sources] = 0
     sides = [graph] if graph.is_undirected else [graph, graph.reversed]
-    front = np.unique(sources)
     for distance in range(1, MAXIMUM_HOPS + 1):
-        reached, owner = _neighbours(sides, front, source)
-        fresh = source[reached] < 0
-        reached, owner = reached[fresh], owner[fresh]
-        if not reached.size:
+        reached, owner = _neighbours(sides, np.flatnonzero(hops == distance - 1), source)
+        fresh = hops[reached] < 0
+        if not fresh.any():
             break
-        order = np.argsort(owner, kind="stable")[::-1]  # the first source writes last
-        source[reached[order]] = owner[order]
-        front = np.unique(reached)
-        hops[front] = distance
-    return Nearest(source, hops)
+        reached = reached[fresh]
+        np.minimum.at(source, reached, owner[fresh])  # the source that is listed first
+        hops[reached] = distance
+    return Nearest(np.where(source == nobody, -1, source), hops)
 
 
 def _neighbours(sides: list[Graph], front: IntArray, source: IntArray) -> tuple[IntArray, IntArray]:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import EDGES_PER_BLOCK, Graph, Side
+from gnncal.core.graph import Graph, Side
+from gnncal.core.grouping import EDGES_PER_BLOCK
 
 
 class GroupedEdges:
@@ -99,7 +100,7 @@ class ClassMean(torch.autograd.Function):
         if graph.n_edges <= EDGES_PER_BLOCK:
             share = _class_mean_at_once(graph, columns, own, side)
         else:
-            shares = neighbour_class_share(graph, own, lambda c: columns[:, c], side=side)
+            shares = neighbour_class_share(graph, own, columns, side=side)
             share = np.nan_to_num(shares, copy=False, nan=0.0)
         return torch.from_numpy(share).to(values.dtype)
 

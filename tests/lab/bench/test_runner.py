@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from time import process_time, sleep
+from time import process_time
 from unittest.mock import MagicMock
 
 import joblib
@@ -40,6 +40,7 @@ from gnncal.lab.bench.records import append_lines, append_records, read_lines, r
 from gnncal.lab.bench.runner import run_plan
 from gnncal.lab.bench.source import package_source
 from gnncal.nodes import Nodes
+from tests.lab.bench.deadly import double_unless_deadly, process_of
 from tests.lab.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]
@@ -485,11 +486,6 @@ def test_only_what_was_under_way_in_a_death_is_done_one_by_one(monkeypatch):
         list(each(double_unless_deadly, [3]))
 
 
-def double_unless_deadly(item):
-    sleep(0.02)
-    return 2 * item if item != 3 else os._exit(1)
-
-
 def test_two_processes_record_what_one_does(source, tmp_path):
     run_plan(PLAN, source, tmp_path / "one")
     run_plan(PLAN, source, tmp_path / "two", jobs=2)
@@ -518,10 +514,6 @@ def test_a_cluster_does_all_the_work_and_survives_a_death(tmp_path, engine, pack
         assert os.getpid() not in set(each(process_of, list(range(20))))
         done = list(each(double_unless_deadly, list(range(9)), lambda item: -1))
         assert sorted(done) == [-1, 0, 2, 4, 8, 10, 12, 14, 16]
-
-
-def process_of(item):
-    return os.getpid()
 
 
 class FiveThreads(ThreadingBackend):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,14 @@ def _uniform(task: Task) -> FloatArray:
 
 
 def _population() -> tuple[FloatArray, Any, Graph]:
-    """Overconfident probabilities, labels and a graph on which neighbours tend to agree."""
+    """The same population each time; what a score may write to is a copy."""
+    probs, labels, graph = _drawn_population()
+    return probs.copy(), labels.copy(), graph
+
+
+@cache
+def _drawn_population() -> tuple[FloatArray, Any, Graph]:
+    """Overconfident probabilities, labels, and a graph whose edges and features tell of them."""
     generator = np.random.default_rng(3)
     labels = generator.integers(4, size=N_POPULATION)
     logits = generator.normal(size=(N_POPULATION, 4))
@@ -147,7 +155,8 @@ def _population() -> tuple[FloatArray, Any, Graph]:
     senders = generator.integers(N_POPULATION, size=4 * N_POPULATION)
     places = np.argsort(labels, kind="stable")
     near = (np.argsort(places)[senders] + generator.integers(1, 200, senders.size)) % N_POPULATION
-    graph = Graph(np.stack([senders, places[near]]), N_POPULATION)
+    features = np.eye(4)[labels] + generator.normal(size=(N_POPULATION, 4))
+    graph = Graph(np.stack([senders, places[near]]), N_POPULATION, features)
     return softmax(3 * logits), labels, graph
 
 

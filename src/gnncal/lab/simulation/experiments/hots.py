@@ -100,9 +100,7 @@ def _population(model: CSBM, h: FloatArray, seed: int) -> _Task:
 def _sampled(model: CSBM, h: FloatArray, seed: int) -> _Task:
     sample = model.sample(h, random_state=seed)
     scale = float(model.bayes.inverse_temperature(TYPICAL))
-    realised = neighbour_class_share(
-        sample.graph, sample.labels, lambda c: (sample.labels == c).astype(np.float64), side="in"
-    )
+    realised = neighbour_class_share(sample.graph, sample.labels, sample.labels, side="in")
     methods: Methods = {
         **_oracles(h, seed),
         "hots, realised h": HoTS(homophily=realised),

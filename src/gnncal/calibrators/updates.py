@@ -1,0 +1,160 @@
+"""How a fitted calibrator learns from new labels, or moves to new rates of the classes."""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import date as day
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.history import DATE, Update
+from gnncal.calibrators.rates import check_rates, log_ratio
+from gnncal.core.arrays import FloatArray
+from gnncal.core.checks import check_nodes
+from gnncal.core.errors import InputError
+from gnncal.fitting.class_histograms import estimate_rates
+from gnncal.fitting.node_summary import NodeSummary
+from gnncal.fitting.updating import move
+from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.probability import log_losses
+
+LEVEL = 0.01  # of the test that only the rates have changed
+MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
+WIDEST = 0.3  # interval of an estimated rate
+ESTIMATE = "estimate"
+
+
+def updated(
+    calibrator: Calibrator,
+    logits: Any,
+    labels: Any,
+    graph: Any,
+    *,
+    nodes: Any,
+    train_nodes: Any,
+    sample_weight: Any,
+    rates: Any,
+    date: Any,
+) -> Calibrator:
+    """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
+    when = day.today().isoformat() if date is None else str(date)
+    DATE.check("date", when)
+    has_labels = labels is not None or (isinstance(logits, Nodes) and logits.labels.size > 0)
+    is_estimate = isinstance(rates, str) and rates == ESTIMATE
+    if not has_labels and rates is None:
+        raise InputError(
+            "there is nothing to learn from; pass labels of some nodes, rates of the classes such "
+            "as rates={'fraud': 0.06}, or rates='estimate'."
+        )
+    if has_labels and is_estimate:
+        raise InputError(
+            "labels say more than an estimate of the rates; leave rates out, or pass no labels."
+        )
+    given = None if logits is None else as_nodes(logits, graph)
+    record = None if given is None else calibrator._check_prediction(given, None, None)
+    new, tau, after = copy(calibrator), None, None
+    if rates is not None:
+        new._add_to_scores(np.zeros(len(new.classes_)))  # some methods cannot, and say so
+        before = rates_of(calibrator)
+        names = getattr(calibrator, "class_names_", None)
+        after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
+        new._add_to_scores(log_ratio(before, after))
+    if has_labels:
+        record = as_nodes_of_a_fit(
+            given,
+            labels,
+            nodes=nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
+        )
+        tau = _learn(new, record)
+    _conclude(new, calibrator, record, tau, after, when)
+    return new
+
+
+def rates_of(calibrator: Calibrator) -> FloatArray:
+    """Return the rates that a calibrator's probabilities stand for.
+
+    They are those of its calibration labels, or what the last update left.
+    """
+    if len(calibrator.history_):
+        return np.array(calibrator.history_.updates[-1].rates)
+    if "class_histograms_" in vars(calibrator):
+        return calibrator.class_histograms_.rates
+    counts = np.array(calibrator.fit_report_.nodes_per_class, dtype=np.float64)
+    return counts / counts.sum()
+
+
+def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> FloatArray:
+    """Return the rates of unlabelled nodes, if nothing but the rates has changed."""
+    if record is None:
+        raise InputError("rates='estimate' looks at nodes; pass their logits.")
+    histograms = getattr(calibrator, "class_histograms_", None)
+    if histograms is None:
+        raise InputError(
+            "this calibrator does not know how the model's probabilities are spread in each "
+            "class, because an older version saved it or it was updated with labels since its "
+            "fit; fit again with this version, or pass new labels."
+        )
+    if histograms.degree_cut is not None and record.graph is None:
+        raise InputError("the calibrator was fitted with a graph; pass that of these nodes too.")
+    chosen = np.arange(record.n_nodes) if nodes is None else check_nodes(nodes, record.n_nodes)
+    if chosen.size == 0:
+        raise InputError("nodes is empty; pass at least one node to look at.")
+    found = estimate_rates(histograms, histograms.count(record, chosen))
+    if found.p_value < LEVEL:
+        raise InputError(
+            "more than the rates of the classes has changed: no mixture of the classes as they "
+            f"were looks like these nodes (p = {found.p_value:.2g}), so an estimate of the rates "
+            "would be wrong; label some nodes at random and pass their labels."
+        )
+    width = found.high - found.low
+    if width.max() > WIDEST:
+        c = int(width.argmax())
+        raise InputError(
+            f"the nodes tell the rate of class {c} only within {found.low[c]:.0%} and "
+            f"{found.high[c]:.0%}; pass more nodes, or label some at random and pass their labels."
+        )
+    return found.rates
+
+
+def _learn(new: Calibrator, labelled: Nodes) -> float:
+    """Move every part of the calibrator; return how far the labels let it move."""
+    taus = []
+    for part in new._updatable_parts(labelled):
+        moved = move(part)
+        new._set_updatable_part(part.name, moved.theta, moved.covariance)
+        taus.append(moved.tau)
+    return float(np.mean(taus))
+
+
+def _conclude(
+    new: Calibrator,
+    old: Calibrator,
+    record: Nodes | None,
+    tau: float | None,
+    rates: FloatArray | None,
+    when: str,
+) -> None:
+    """Set what an updated calibrator remembers."""
+    moved, n_labels = None, 0
+    if record is not None:
+        bare = record.with_known_labels()
+        some = np.arange(0, record.n_nodes, -(-record.n_nodes // MOST_NODES))
+        probs, before = (each._predict_rows(bare, some) for each in (new, old))
+        moved = float(np.abs(probs - before).sum(axis=1).mean(dtype=np.float64) / 2)
+        new._describe_fitted_graph(bare)
+        if tau is not None:
+            n_labels = record.labels.size
+            labelled = new._predict_rows(bare, record.calibration_nodes)
+            loss = record.mean(log_losses(labelled, record.labels))
+            new.fit_report_ = FitReport.of(record, loss)
+            new.fitted_on_ = NodeSummary.of(record, record.calibration_nodes)
+            if "class_histograms_" in vars(new):
+                del new.class_histograms_  # they are those of another world
+            rates = probs.mean(axis=0, dtype=np.float64)
+    assert rates is not None  # labels or rates were given
+    update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
+    new.history_ = old.history_.then(update)

@@ -1,0 +1,203 @@
+"""Loops over the edges of a graph, compiled by numba (the extra ``fast``).
+
+This module is imported when a large graph is met, and each loop is compiled when it is first
+called. What is compiled is kept on disk for the next process: beside this file, or in the user's
+folder for such things, or nowhere if both are read-only.
+
+Every sum runs over the neighbours of a node in rising order, as SciPy's products do, so both give
+the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pickle import UnpicklingError
+from typing import Any
+
+import numba
+import numpy as np
+
+
+class Kernel:
+    """A loop that is compiled when it is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        try:
+            self._compiled = numba.njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # there is no folder to keep it in
+            self._compiled = numba.njit(nogil=True)(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the loop; compiled anew if what was kept cannot be read, or there is no room."""
+        try:
+            return self._compiled(*arguments)
+        except (OSError, EOFError, UnpicklingError):
+            self._compiled = numba.njit(nogil=True)(self._function)
+            return self._compiled(*arguments)
+
+
+@Kernel
+def count_buckets(receivers, shift, first, last, counts):  # type: ignore[no-untyped-def]
+    """Count the edges first..last of each bucket: receivers that share all but some low bits."""
+    for edge in range(first, last):
+        counts[receivers[edge] >> shift] += 1
+
+
+@Kernel
+def count_nodes(nodes, first, last, counts):  # type: ignore[no-untyped-def]
+    """Count how often each node is named by the edges first..last."""
+    for edge in range(first, last):
+        counts[nodes[edge]] += 1
+
+
+@Kernel
+def fill_buckets(  # type: ignore[no-untyped-def]
+    senders, receivers, shift, bits, first, last, places, keys
+):
+    """Write receiver and sender of the edges first..last as one key into the receiver's bucket."""
+    for edge in range(first, last):
+        receiver = np.int64(receivers[edge])
+        place = places[receiver >> shift]
+        places[receiver >> shift] = place + 1
+        keys[place] = (receiver << bits) | np.int64(senders[edge])
+
+
+@Kernel
+def sort_buckets(  # type: ignore[no-untyped-def]
+    keys, starts, largest, low_bits, digit, bits, first, last, indices, in_degree, self_loops
+):
+    """Sort the keys of the buckets first..last, and read senders, degrees and loops off them.
+
+    Keys of a bucket differ in their low bits only. They are counted by one digit of them after the
+    other, lowest first. Buckets above the largest size are sorted already.
+    """
+    size = 0
+    for bucket in range(first, last):
+        count = starts[bucket + 1] - starts[bucket]
+        if count <= largest:
+            size = max(size, count)
+    spare = np.empty(size, dtype=np.int64)
+    places = np.empty(1 << digit, dtype=np.int64)
+    mask = (1 << digit) - 1
+    for bucket in range(first, last):
+        start, end = starts[bucket], starts[bucket + 1]
+        count = end - start
+        if count <= largest:
+            for low in range(0, low_bits, digit):
+                places[:] = 0
+                for k in range(start, end):
+                    places[(keys[k] >> low) & mask] += 1
+                before = start
+                for value in range(mask + 1):
+                    here = places[value]
+                    places[value] = before
+                    before += here
+                for k in range(count):
+                    spare[k] = keys[start + k]
+                for k in range(count):
+                    value = (spare[k] >> low) & mask
+                    keys[places[value]] = spare[k]
+                    places[value] += 1
+        for k in range(start, end):
+            receiver = keys[k] >> bits
+            sender = keys[k] & ((1 << bits) - 1)
+            indices[k] = sender
+            in_degree[receiver] += 1
+            if receiver == sender:
+                self_loops[receiver] += 1
+
+
+@numba.njit(inline="always")
+def _number_of(node):  # type: ignore[no-untyped-def]
+    """Return a 64-bit number that looks random, the same for a node every time."""
+    number = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
+    number ^= number >> np.uint64(32)
+    number *= np.uint64(0xD6E8FEB86659FD93)
+    return number ^ (number >> np.uint64(29))
+
+
+@Kernel
+def direction_sums(  # type: ignore[no-untyped-def]
+    indptr, indices, first, last, received, sent
+):
+    """Add the numbers of each node's senders, and those of its receivers, over rows first..last."""
+    for node in range(first, last):
+        own = _number_of(node)
+        total = np.uint64(0)
+        for edge in range(indptr[node], indptr[node + 1]):
+            sender = indices[edge]
+            total += _number_of(sender)
+            sent[sender] += own
+        received[node] = total
+
+
+@Kernel
+def row_means(  # type: ignore[no-untyped-def]
+    indptr, indices, back_indptr, back_indices, n_sides, values, loops, counts, first, last, means
+):
+    """Write the mean row of ``values`` over the neighbours of the nodes first..last; NaN if none.
+
+    The first of one or two sides is the graph itself, the second is the graph turned around.
+    ``values`` may have more columns than ``means``, which are left out.
+    """
+    n_columns, n_kept = values.shape[1], means.shape[1]
+    total = np.empty(n_columns, dtype=values.dtype)
+    for node in range(first, last):
+        if counts[node] == 0:
+            means[node, :] = np.nan
+            continue
+        for side in range(n_sides):
+            edge = indptr[node] if side == 0 else back_indptr[node]
+            end = indptr[node + 1] if side == 0 else back_indptr[node + 1]
+            others = indices if side == 0 else back_indices
+            total[:] = 0
+            while edge + 4 <= end:  # four at once: their reads wait for memory together
+                a, b, c, d = others[edge], others[edge + 1], others[edge + 2], others[edge + 3]
+                for k in range(n_columns):
+                    three = ((total[k] + values[a, k]) + values[b, k]) + values[c, k]
+                    total[k] = three + values[d, k]
+                edge += 4
+            while edge < end:
+                a = others[edge]
+                for k in range(n_columns):
+                    total[k] += values[a, k]
+                edge += 1
+            for k in range(n_kept):
+                means[node, k] = total[k] if side == 0 else means[node, k] + total[k]
+        if loops[node] > 0:
+            for k in range(n_kept):
+                means[node, k] -= loops[node] * values[node, k]
+        for k in range(n_kept):
+            means[node, k] /= counts[node]
+
+
+@Kernel
+def class_sums(  # type: ignore[no-untyped-def]
+    indptr, indices, columns, first_class, classes, order, first, last, sums
+):
+    """Sum over the senders of some nodes the one column that belongs to a node's class.
+
+    ``columns`` (c, n_nodes) are those of the classes from ``first_class`` on. The nodes are
+    ``order[first:last]``; those of a class stand together, so that its column stays in the cache.
+    """
+    for k in range(first, last):
+        node = order[k]
+        chosen = classes[node] - first_class
+        total = 0.0
+        for edge in range(indptr[node], indptr[node + 1]):
+            total += columns[chosen, indices[edge]]
+        sums[node] = total
+
+
+@Kernel
+def vote_sums(  # type: ignore[no-untyped-def]
+    indptr, indices, votes, classes, first, last, sums
+):
+    """Count the senders of the nodes first..last that vote for the node's class."""
+    for node in range(first, last):
+        own = classes[node]
+        total = 0
+        for edge in range(indptr[node], indptr[node + 1]):
+            total += votes[indices[edge]] == own
+        sums[node] = total

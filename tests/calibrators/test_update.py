@@ -1,0 +1,302 @@
+"""`update`: new labels move a calibrator as far as they must, and rates move it exactly."""
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.calibrators.base import fit_quietly
+from gnncal.lab.simulation import CSBM
+from gnncal.nodes import Nodes
+from tests.calibrators.planted import draw, mean_log_loss
+
+UPDATABLE = (
+    *("ts", "hts", "hts-log", "vs", "svs", "sms", "dirichlet"),
+    *("structural", "structural-free", "structural-temperature", "structural-vector"),
+    *("hots", "entropy-only", "homophily-only", "hots-alpha1", "auto"),
+)
+WITH_BIAS = ("vs", "svs", "sms", "dirichlet", "structural-free", "structural-vector")
+LABELLED = range(60)
+
+
+def world(homophily, n_nodes, seed, shift=0.0, n_classes=3, scale=3.0):
+    """Logits, labels and graph; a shift is added to the logits of the last class."""
+    sample = CSBM(n_classes=n_classes, separation=1).sample(
+        np.full(n_nodes, homophily), random_state=seed
+    )
+    logits = scale * sample.graph.features[:, :n_classes].astype(np.float64)
+    logits[:, -1] += shift
+    return logits, sample.labels, sample.graph
+
+
+@pytest.fixture(scope="module")
+def here():
+    return world(0.8, 800, 0)
+
+
+@pytest.fixture(scope="module")
+def there():
+    return world(0.6, 700, 1, shift=2.0, scale=9.0)  # a model that leans, and far too certain
+
+
+@pytest.fixture(scope="module")
+def fitted(here):
+    logits, labels, graph = here
+    nodes = Nodes(logits, graph)
+    return {
+        name: fit_quietly(gnncal.get_calibrator(name), nodes, labels, nodes=range(400))
+        for name in UPDATABLE
+    }
+
+
+def learned(calibrator):
+    values = {name: getattr(calibrator, name) for name in calibrator.learned}
+    return repr([*values.items(), *calibrator.posterior_.items(), calibrator.fit_report_])
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_an_update_is_another_calibrator_of_the_same_class(fitted, there, name):
+    logits, labels, graph = there
+    before = learned(fitted[name])
+    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    assert type(updated) is type(fitted[name])
+    assert updated.get_params() == fitted[name].get_params()
+    assert learned(fitted[name]) == before != learned(updated)
+    assert len(fitted[name].history_) == 0
+    assert updated.history_.updates[0].n_labels == len(LABELLED)
+    assert 0 < updated.history_.updates[0].moved < 0.5
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_an_updated_calibrator_is_saved_with_its_history_and_can_be_updated_again(
+    fitted, there, name, tmp_path
+):
+    logits, labels, graph = there
+    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED, date="2026-11-17")
+    updated.save(tmp_path / "c.safetensors")
+    again = gnncal.load(tmp_path / "c.safetensors")
+    np.testing.assert_array_equal(
+        again.predict_proba(logits, graph), updated.predict_proba(logits, graph)
+    )
+    assert again.history_ == updated.history_
+    assert "2026-11-17" in repr(again.history_)
+    twice = [each.update(logits, labels, graph, nodes=range(60, 90)) for each in (again, updated)]
+    np.testing.assert_array_equal(*[each.predict_proba(logits, graph) for each in twice])
+    assert [update.n_labels for update in twice[0].history_] == [60, 30]
+
+
+@pytest.mark.parametrize("name", ["structural", "structural-free", "hots", "sms"])
+def test_an_updated_calibrator_is_a_torch_module_as_any_other(fitted, there, name):
+    torch = pytest.importorskip("torch")
+    logits, labels, graph = there
+    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    module = updated.to_torch()
+    edges = torch.from_numpy(np.array(graph.edge_index))
+    probs = module(torch.from_numpy(logits), edges).numpy()
+    np.testing.assert_allclose(probs, updated.predict_proba(logits, graph), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_labels_of_another_world_make_the_loss_there_smaller(fitted, there, name):
+    logits, labels, graph = there
+    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    was, now = (
+        mean_log_loss(labels[60:], each.predict_proba(logits, graph)[60:])
+        for each in (fitted[name], updated)
+    )
+    assert now < was
+
+
+@pytest.mark.parametrize("name", ["ts", "hts", "hots", "vs", "structural", "structural-free"])
+def test_labels_of_the_same_world_move_it_less_than_those_of_another(fitted, here, there, name):
+    same, other = (
+        fitted[name].update(*nodes, nodes=range(400, 600)).history_.updates[0].moved
+        for nodes in (here, there)
+    )
+    assert same < other / 2
+
+
+@pytest.mark.parametrize("name", ["ts", "hts", "vs"])
+def test_very_many_labels_leave_nothing_of_the_source(name):
+    source = gnncal.get_calibrator(name).fit(*draw(300, 3, 0, temperature=1.0))
+    logits, labels = draw(40_000, 3, 1, temperature=3.0, bias=np.array([0.0, 0.5, -0.5]))
+    updated, afresh = source.update(logits, labels), gnncal.get_calibrator(name).fit(logits, labels)
+    gap = updated.predict_proba(logits) - afresh.predict_proba(logits)
+    assert np.abs(gap).max() < 0.02
+
+
+@pytest.mark.parametrize("name", ["ts", "vs", "sms", "dirichlet"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
+    source = gnncal.get_calibrator(name).fit(*draw(300, n_classes, 0))
+    logits, labels = draw(80, n_classes, 1, temperature=0.5)
+    weights = np.random.default_rng(0).integers(0, 4, size=80)
+    weighted = source.update(logits, labels, sample_weight=weights)
+    repeated = source.update(np.repeat(logits, weights, axis=0), np.repeat(labels, weights))
+    gap = weighted.predict_proba(logits) - repeated.predict_proba(logits)
+    assert np.abs(gap).max() < 0.01  # the typical size of a logit is that of all nodes
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradients_are_those_of_the_loss_and_information_is_a_covariance(name, n_classes):
+    logits, labels, graph = world(0.7, 120, 3, shift=0.5, n_classes=n_classes)
+    nodes = Nodes(logits, graph).with_labels(labels, nodes=range(100))
+    calibrator = fit_quietly(gnncal.get_calibrator(name), nodes, None)
+    for part in calibrator._updatable_parts(nodes):
+        theta = part.theta + 0.01 * np.random.default_rng(0).normal(size=part.theta.size)
+        slopes = part.labelled.slopes(theta, slice(None))
+        for i in range(theta.size):
+            step = np.zeros(theta.size)
+            step[i] = 1e-5
+            ends = [part.labelled.losses(theta + s, slice(None)).sum() for s in (step, -step)]
+            assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slopes.gradient[i], abs=1e-3)
+        assert slopes.loss == pytest.approx(part.labelled.losses(theta, slice(None)).sum())
+        assert np.linalg.eigvalsh(slopes.information).min() > -1e-8
+        assert np.linalg.eigvalsh(part.covariance).min() > 0
+
+
+def test_information_is_the_expected_curvature():
+    """Labels drawn from the fitted probabilities bend the loss as the information says."""
+    logits, labels = draw(20_000, 3, 0, bias=np.array([0.0, 1.0, -1.0]))
+    nodes = Nodes(logits).with_labels(labels)
+    for name in ("ts", "vs", "sms"):
+        (part,) = gnncal.get_calibrator(name).fit(nodes)._updatable_parts(nodes)
+        slopes = part.labelled.slopes(part.theta, slice(None))
+        step = 1e-4 * np.ones(part.theta.size)
+        moved = part.labelled.slopes(part.theta + step, slice(None))
+        curvature = (moved.gradient - slopes.gradient) / 1e-4
+        scale = np.abs(slopes.information).sum(axis=1).max()
+        np.testing.assert_allclose(
+            curvature, slopes.information.sum(axis=1), atol=0.05 * scale, rtol=0
+        )
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, there, name):
+    logits, _, graph = there
+    nodes, rows = Nodes(logits, graph), np.arange(5, 700, 7)
+    np.testing.assert_allclose(
+        fitted[name]._predict_rows(nodes, rows), fitted[name]._predict(nodes)[rows], atol=1e-12
+    )
+
+
+def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
+    logits, labels, graph = here
+    for name in ("isotonic", "histogram", "rbs", "platt", "uncalibrated"):
+        calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
+        with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
+            calibrator.update(logits, labels, graph, nodes=LABELLED)
+    early = gnncal.TemperatureScaling(protocol="paper")
+    early.fit(logits, labels, nodes=range(100), train_nodes=range(100, 200))
+    with pytest.raises(gnncal.InputError, match="stopped early"):
+        early.update(logits, labels, nodes=LABELLED)
+
+
+def test_a_file_of_an_older_version_loads_and_says_that_it_must_be_fitted_again(fitted, there):
+    logits, labels, graph = there
+    calibrator = fitted["structural-free"].update(rates={0: 0.2})
+    for name in ("posterior_", "class_histograms_"):
+        delattr(calibrator, name)
+    with pytest.raises(gnncal.InputError, match="fit again with this version"):
+        calibrator.update(logits, labels, graph, nodes=LABELLED)
+    with pytest.raises(gnncal.InputError, match="fit again with this version"):
+        calibrator.update(logits, graph=graph, rates="estimate")
+
+
+@pytest.mark.parametrize("name", WITH_BIAS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_given_rates_multiply_every_probability_by_their_ratio(name, n_classes):
+    logits, labels, graph = world(0.8, 500, 2, n_classes=n_classes)
+    calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=range(300))
+    before = np.bincount(labels[:300]) / 300
+    after = np.append(0.07, before[1:] / before[1:].sum() * 0.93)
+    probs = calibrator.predict_proba(logits, graph) * after / before
+    expected = probs / probs.sum(axis=1, keepdims=True)
+    moved = calibrator.update(rates={0: 0.07})
+    np.testing.assert_allclose(moved.predict_proba(logits, graph), expected, atol=1e-9)
+    np.testing.assert_allclose(moved.history_.updates[0].rates, after)
+    back = moved.update(rates=before)
+    np.testing.assert_allclose(
+        back.predict_proba(logits, graph), calibrator.predict_proba(logits, graph), atol=1e-9
+    )
+
+
+def test_rates_are_named_by_class(fitted):
+    calibrator = fitted["structural-free"].update(rates=[0.2, 0.3, 0.5])
+    calibrator.class_names_ = ["fine", "odd", "fraud"]
+    assert calibrator.update(rates={"fraud": 0.06}).history_.updates[-1].rates[2] == 0.06
+    for rates, message in (
+        ({"frud": 0.06}, "names the class 'frud'"),
+        ({"fraud": 0.06, 2: 0.07}, "names a class twice"),
+        ({"fraud": 1.0}, "the rate of class 2 is 1.0"),
+        ({"fraud": float("nan")}, "the rate of class 2"),
+        ({"fraud": 0.6, "odd": 0.4}, "leaves nothing for the other classes"),
+        ([0.5, 0.5, 0.5], "sum to 1.5"),
+        ([0.5, 0.5], "one number for each of the 3 classes"),
+        ("estimated", "or 'estimate'"),
+        ({}, "rates is empty"),
+    ):
+        with pytest.raises(gnncal.InputError, match=message):
+            calibrator.update(rates=rates)
+
+
+def test_methods_that_keep_predictions_or_have_no_bias_refuse_rates(fitted, here):
+    logits, labels, _ = here
+    for name in ("structural", "ts", "hots"):
+        with pytest.raises(gnncal.InputError, match="keeps the predicted class of every node"):
+            fitted[name].update(rates={0: 0.1})
+    for calibrator in (gnncal.IsotonicCalibration(), gnncal.VectorScaling(bias=False)):
+        with pytest.raises(gnncal.InputError, match="no bias for each class"):
+            calibrator.fit(logits, labels, nodes=range(400)).update(rates={0: 0.1})
+
+
+def resampled(logits, labels, rate, seed):
+    """Nodes among which class 1 has another rate."""
+    generator = np.random.default_rng(seed)
+    positive, others = (generator.permutation(np.flatnonzero(labels == c)) for c in (1, 0))
+    n_others = min(len(others), int(len(positive) * (1 - rate) / rate))
+    n_positive = int(n_others * rate / (1 - rate))
+    chosen = np.append(positive[:n_positive], others[:n_others])
+    return logits[chosen], labels[chosen]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.7])
+def test_estimated_rates_are_about_the_true_ones_where_only_they_changed(rate):
+    calibrator = gnncal.StructuredVectorScaling().fit(*draw(4000, 2, 0))
+    logits, labels = resampled(*draw(8000, 2, 1), rate, 2)
+    moved = calibrator.update(logits, rates="estimate")
+    assert moved.history_.updates[0].rates[1] == pytest.approx(rate, abs=0.04)
+    was, now = (mean_log_loss(labels, c.predict_proba(logits)) for c in (calibrator, moved))
+    assert now < was
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_estimated_rates_are_refused_where_more_than_the_rates_changed(n_classes):
+    calibrator = gnncal.VectorScaling().fit(*draw(4000, n_classes, 0))
+    logits, _ = draw(4000, n_classes, 1)
+    assert calibrator.update(logits, rates="estimate").history_.updates[0].moved < 0.03
+    with pytest.raises(gnncal.InputError, match="more than the rates of the classes has changed"):
+        calibrator.update(logits / 3 + np.eye(n_classes)[0], rates="estimate")
+
+
+def test_too_few_nodes_do_not_make_an_estimate():
+    calibrator = gnncal.VectorScaling().fit(*draw(4000, 2, 0, temperature=20.0))
+    with pytest.raises(gnncal.InputError, match="pass more nodes"):
+        calibrator.update(draw(30, 2, 1)[0], rates="estimate")
+
+
+def test_bad_requests_get_one_sentence(fitted, there):
+    logits, labels, graph = there
+    calibrator = fitted["structural-free"]
+    with pytest.raises(gnncal.InputError, match="nothing to learn from"):
+        calibrator.update(logits, graph=graph)
+    with pytest.raises(gnncal.InputError, match="labels say more"):
+        calibrator.update(logits, labels, graph, nodes=LABELLED, rates="estimate")
+    with pytest.raises(gnncal.InputError, match="date is 'yesterday'"):
+        calibrator.update(rates={0: 0.1}, date="yesterday")
+    with pytest.raises(gnncal.InputError, match="needs a graph"):
+        calibrator.update(logits, labels, nodes=LABELLED)
+    with pytest.raises(gnncal.InputError, match="fitted to 3 classes"):
+        calibrator.update(logits[:, :2], labels % 2, graph, nodes=LABELLED)
+    with pytest.raises(gnncal.InputError, match="looks at nodes"):
+        calibrator.update(rates="estimate")
