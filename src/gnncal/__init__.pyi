@@ -14,6 +14,7 @@ from .calibrators.auto import Auto as Auto
 from .calibrators.base import Calibrator as Calibrator
 from .calibrators.base import FitReport as FitReport
 from .calibrators.base import TemperatureCalibrator as TemperatureCalibrator
+from .calibrators.beta import BetaCalibration as BetaCalibration
 from .calibrators.catalogue import get_calibrator as get_calibrator
 from .calibrators.catalogue import list_calibrators as list_calibrators
 from .calibrators.dirichlet import DirichletCalibration as DirichletCalibration

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.beta import BetaCalibration
 from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
@@ -55,6 +56,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "dirichlet": DirichletCalibration,
     "order-invariant": OrderInvariant,
     "platt": PlattScaling,
+    "beta": BetaCalibration,
     "isotonic": IsotonicCalibration,
     "irm": MultiClassIsotonic,
     "histogram": HistogramBinning,
