@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,21 @@ def seconds_of(run: Callable[[], Any]) -> float:
     start = perf_counter()
     run()
     return perf_counter() - start
+
+
+def clock_and_cpu_in_turn(
+    contestants: dict[str, Callable[[], Any]], rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Median seconds on the clock and of all cores together, one after the other in every round.
+
+    Those of the cores say something on a busy machine too.
+    """
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            cpu = process_time()
+            times[name].append((seconds_of(run), process_time() - cpu))
+    return {name: (median(c for c, _ in t), median(p for _, p in t)) for name, t in times.items()}
 
 
 def in_turn(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:

@@ -35,12 +35,12 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     }
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(block, names)
     assert names["probs"].shape == (600, 5)
     assert names["result"].comparison.prediction_change_rate == 0.0
-    assert names["automatic"].dtype == bool
+    assert set(names["actions"]) <= {"act", "clear", "review"}
     edges = torch.tensor(names["new_graph"].edge_index.astype(np.int64))
     from_module = names["module"](names["new_logits"], edges)
     assert np.allclose(from_module.detach().numpy(), names["new_probs"], atol=1e-4)

@@ -171,6 +171,15 @@ def test_information_is_the_expected_curvature():
         )
 
 
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, there, name):
+    logits, _, graph = there
+    nodes, rows = Nodes(logits, graph), np.arange(5, 700, 7)
+    np.testing.assert_allclose(
+        fitted[name]._predict_rows(nodes, rows), fitted[name]._predict(nodes)[rows], atol=1e-12
+    )
+
+
 def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
     for name in ("isotonic", "histogram", "rbs", "platt", "beta", "uncalibrated"):

@@ -324,9 +324,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = ClassHistograms.of(
-            nodes.calibration_logits, nodes.labels, nodes.weights
-        )
+        self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
@@ -693,6 +691,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _predict(self, nodes: Nodes) -> FloatArray: ...
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        """Return the probabilities of some nodes; a hook for methods that need not see all."""
+        return self._predict(nodes)[rows]
 
     def _check_prediction(self, logits: Any, graph: Any, known_labels: Any) -> Nodes:
         """Return the record of what is handed to a prediction."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.nodes import Nodes
 
 
@@ -17,6 +17,9 @@ class OwnLogitsCalibrator(Calibrator):
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self._probabilities(nodes.logits)
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        return self._probabilities(nodes.logits[rows])
 
     @abstractmethod
     def _probabilities(self, logits: FloatArray) -> FloatArray:

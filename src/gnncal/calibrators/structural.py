@@ -384,6 +384,17 @@ class Structural(HasTemperature, Calibrator):
         probs = self._portable()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
 
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        known = describe(nodes)
+        part = Neighbourhood(
+            known.predictions[rows],
+            known.entropy[rows],
+            known.covariates[rows],
+            known.mean_probs[rows],
+        )
+        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
+        return self._predict(alone.with_result(part, describe_neighbourhoods))
+
     def _portable(self) -> Portable:
         learned = {
             name.removesuffix("_"): getattr(self, name)

@@ -1,21 +1,24 @@
 """How the model's probabilities are spread in each class: what label shift leaves as it is.
 
-If only the rates of the classes change, nodes of a class look as before. Then new nodes without
-labels are a mixture of these histograms. Their shares are the new rates, and whether any mixture
-fits the new nodes is a test of the assumption.
+If only the rates of the classes change, nodes of a class look as before, to the model and in the
+graph. Then new nodes without labels are a mixture of these histograms. Their shares are the new
+rates, and whether any mixture fits the new nodes is a test of the assumption.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.constraints import NONE, number
+from gnncal.core.errors import InputError
 from gnncal.core.learned import Array, check_learned
 from gnncal.formulas.probability import softmax
+from gnncal.nodes import Nodes
 
 N_BINS = 10  # of P(class 1), where there are two classes
 HALVES = 2  # of the confidence in each predicted class, where there are more
@@ -23,7 +26,7 @@ DECIMALS = 6  # logits in single and in double precision fall into the same bin
 PSEUDO_COUNT = 0.5  # that a class has in each bin, so that none is impossible
 LEAST_PER_BIN = 5.0  # nodes that are expected in a bin of the test; rarer bins are joined
 N_DRAWS = 100
-EM_STEPS = 2000
+EM_STEPS = 1000
 EM_TOLERANCE = 1e-6
 
 
@@ -32,12 +35,15 @@ class ClassHistograms:
     """Counts of calibration nodes by their class and by what the model says of them.
 
     With two classes the bins are those of P(class 1); with more, the predicted class and whether
-    the confidence is low or high for it.
+    the confidence is low or high for it. Where there is a graph, each bin is parted into nodes of
+    low and of high in-degree.
 
     Attributes
     ----------
     cuts : ndarray
         Upper ends of the bins but the last: (1, 9) with two classes, else (n_classes, 1).
+    degree_cut : float or None
+        Largest in-degree that counts as low; None without a graph.
     counts : ndarray of shape (n_classes, n_bins)
         Number of calibration nodes of each class in each bin.
     rates : ndarray of shape (n_classes,)
@@ -46,33 +52,50 @@ class ClassHistograms:
     """
 
     cuts: FloatArray
+    degree_cut: float | None
     counts: IntArray
     rates: FloatArray
 
     @classmethod
-    def of(
-        cls, logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
-    ) -> ClassHistograms:
-        """Count labelled nodes, in bins that hold about the same number of them."""
-        n_classes, (group, value) = logits.shape[1], _said(logits)
+    def of(cls, nodes: Nodes) -> ClassHistograms:
+        """Count the calibration nodes, in bins that hold about the same number of them."""
+        rows, labels, n_classes = nodes.calibration_nodes, nodes.labels, nodes.n_classes
+        group, value = _said(nodes.calibration_logits)
         n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
         levels = np.arange(1, n_bins) / n_bins
         cuts = np.zeros((n_groups, n_bins - 1))
         for g in np.unique(group):
             cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
-        bins = _bins(cuts, group, value)
-        size = n_groups * n_bins
-        counts = np.bincount(labels * size + bins, minlength=n_classes * size)
-        rates = np.bincount(labels, weights, minlength=n_classes)
-        return cls(cuts, counts.reshape(n_classes, size), rates / rates.sum())
+        degree_cut = None
+        if nodes.graph is not None:
+            degree_cut = float(np.median(nodes.graph.in_degree[rows]))
+        shape = (n_classes, _n_bins(n_classes, degree_cut))
+        empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
+        bins = empty._bins(nodes, rows)
+        counts = np.bincount(labels * shape[1] + bins, minlength=shape[0] * shape[1])
+        rates = np.bincount(labels, nodes.weights, minlength=n_classes)
+        return replace(empty, counts=counts.reshape(shape), rates=rates / rates.sum())
 
-    def count(self, logits: FloatArray) -> IntArray:
+    def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
-        return np.bincount(_bins(self.cuts, *_said(logits)), minlength=self.counts.shape[1])
+        return np.bincount(self._bins(nodes, rows), minlength=self.counts.shape[1])
+
+    def _bins(self, nodes: Nodes, rows: IntArray) -> IntArray:
+        """Return the bin of each node; the upper end of a bin belongs to it."""
+        group, value = _said(nodes.logits[rows])
+        bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
+        if self.degree_cut is None:
+            return bins
+        return HALVES * bins + (nodes.required_graph.in_degree[rows] > self.degree_cut)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the counts as arrays, for files."""
-        return {"cuts": self.cuts, "counts": self.counts, "rates": self.rates}
+        return {
+            "cuts": self.cuts,
+            "degree_cut": self.degree_cut,
+            "counts": self.counts,
+            "rates": self.rates,
+        }
 
     @classmethod
     def from_plain(cls, plain: Any, n_classes: int) -> ClassHistograms:
@@ -81,11 +104,15 @@ class ClassHistograms:
         n_groups, n_bins = (1, N_BINS) if is_binary else (n_classes, HALVES)
         table = {
             "cuts": Array(f"{n_groups} {n_bins - 1}", low=0.0, high=1.0, rising="rows"),
-            "counts": Array(f"K {n_groups * n_bins}", low=0, whole=True),
+            "degree_cut": number(at_least=0) | NONE,
+            "counts": Array("K n_bins", low=0, whole=True),
             "rates": Array("K", low=0.0, high=1.0, total=1.0),
         }
         check_learned(table, plain, {"K": n_classes}, where="class_histograms")
-        return cls(**plain)
+        found = cls(**plain)
+        if found.counts.shape[1] != _n_bins(n_classes, found.degree_cut):
+            raise InputError(f"class_histograms has {found.counts.shape[1]} bins, and should not.")
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,7 +207,6 @@ def _said(logits: FloatArray) -> tuple[IntArray, FloatArray]:
     return group, np.round(value.astype(np.float64), DECIMALS)
 
 
-def _bins(cuts: FloatArray, group: IntArray, value: FloatArray) -> IntArray:
-    """Return the bin of each node; the upper end of a bin belongs to it."""
-    within = (value[:, None] > cuts[group]).sum(axis=1)
-    return group * (cuts.shape[1] + 1) + within
+def _n_bins(n_classes: int, degree_cut: float | None) -> int:
+    n_bins = N_BINS if n_classes == 2 else HALVES * n_classes
+    return n_bins if degree_cut is None else HALVES * n_bins
