@@ -34,7 +34,7 @@ def expected_of(method, inputs):
     return fitted(method).predict_proba(inputs[0], graph)
 
 
-@pytest.mark.parametrize("method", ["sms", "hots", "structural"])
+@pytest.mark.parametrize("method", ["sms", "beta", "hots", "structural"])
 def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
@@ -51,7 +51,7 @@ def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, tmp_
     assert json.loads(session.get_modelmeta().custom_metadata_map["gnncal"]) == {"note": 1}
 
 
-@pytest.mark.parametrize("method", ["hts-log", "ets", "rbs", "structural"])
+@pytest.mark.parametrize("method", ["hts-log", "ets", "platt", "rbs", "structural"])
 def test_a_torch_program_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
     module, path = fitted(method).to_torch(), tmp_path / "calibrator.pt2"
     export(module, path, format="torch")

@@ -29,8 +29,8 @@ class MatrixScaling(AffineCalibrator):
     Notes
     -----
     Use it to compare with the literature. It has K² + K parameters and no penalty to speak of, so
-    it overfits unless there are many more calibration nodes; ``sms`` and ``dirichlet`` are the
-    same map with a penalty.
+    it overfits unless there are many more calibration nodes; ``sms`` and ``dirichlet`` map
+    log-probabilities with a penalty instead.
 
     A ridge of 1e-6 towards W = I, b = 0 makes the optimum unique. Weights and biases are at most 50
     in size. It maps the logits as they are: a number added to all logits of a node changes the
