@@ -48,7 +48,7 @@ def onnx_file(tmp_path_factory):
     return exported
 
 
-@pytest.mark.parametrize("method", ["sms", "hots", "structural"])
+@pytest.mark.parametrize("method", ["sms", "beta", "hots", "structural"])
 def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, onnx_file):
     onnxruntime = pytest.importorskip("onnxruntime")
     path, written = onnx_file(method)
@@ -63,7 +63,7 @@ def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, onnx
     assert json.loads(session.get_modelmeta().custom_metadata_map["gnncal"]) == {"note": 1}
 
 
-@pytest.mark.parametrize("method", ["hts-log", "ets", "rbs", "structural"])
+@pytest.mark.parametrize("method", ["hts-log", "ets", "platt", "rbs", "structural"])
 def test_a_torch_program_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
     module, path = fitted(method).to_torch(), tmp_path / "calibrator.pt2"
     export(module, path, format="torch")
