@@ -14,6 +14,7 @@ from .calibrators.auto import Auto as Auto
 from .calibrators.base import Calibrator as Calibrator
 from .calibrators.base import FitReport as FitReport
 from .calibrators.base import TemperatureCalibrator as TemperatureCalibrator
+from .calibrators.beta import BetaCalibration as BetaCalibration
 from .calibrators.catalogue import get_calibrator as get_calibrator
 from .calibrators.catalogue import list_calibrators as list_calibrators
 from .calibrators.dirichlet import DirichletCalibration as DirichletCalibration
@@ -32,6 +33,7 @@ from .calibrators.neural.gats import GATS as GATS
 from .calibrators.neural.gets import GETS as GETS
 from .calibrators.neural.wats import WATS as WATS
 from .calibrators.order_invariant import OrderInvariant as OrderInvariant
+from .calibrators.platt import PlattScaling as PlattScaling
 from .calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
 from .calibrators.spline import SplineCalibration as SplineCalibration
 from .calibrators.structural import Structural as Structural

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.beta import BetaCalibration
 from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
@@ -22,6 +23,7 @@ from gnncal.calibrators.neural.gats import GATS
 from gnncal.calibrators.neural.gets import GETS
 from gnncal.calibrators.neural.wats import WATS
 from gnncal.calibrators.order_invariant import OrderInvariant
+from gnncal.calibrators.platt import PlattScaling
 from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.spline import SplineCalibration
@@ -53,6 +55,8 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "sms": StructuredMatrixScaling,
     "dirichlet": DirichletCalibration,
     "order-invariant": OrderInvariant,
+    "platt": PlattScaling,
+    "beta": BetaCalibration,
     "isotonic": IsotonicCalibration,
     "irm": MultiClassIsotonic,
     "histogram": HistogramBinning,

@@ -157,7 +157,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         probs = calibrator.predict_proba(subject.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    others, held_out = split_for_decisions(subject.nodes)
+    others, held_out = split_for_decisions(subject.nodes, subject.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
         part = subject.labelled.restricted(np.isin(subject.nodes, others))

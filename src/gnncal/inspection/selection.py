@@ -47,12 +47,12 @@ class SelectiveFindings:
     confidence_level: float
 
 
-def split_for_decisions(nodes: IntArray) -> tuple[IntArray, IntArray]:
-    """Calibration nodes for the methods, and others for the thresholds.
+def split_for_decisions(nodes: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Calibration nodes for the methods, and others for the thresholds, with all classes in both.
 
     A calibrator looks better on the nodes it was fitted on, so they cannot judge it.
     """
-    return hold_out(nodes) if len(nodes) > 1 else (nodes, nodes)
+    return hold_out(nodes, labels=labels) if len(nodes) > 1 else (nodes, nodes)
 
 
 def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -> SelectiveFindings:
