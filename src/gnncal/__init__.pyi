@@ -28,6 +28,7 @@ from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
+from .calibrators.matrix import MatrixScaling as MatrixScaling
 from .calibrators.neural.cagcn import CaGCN as CaGCN
 from .calibrators.neural.gats import GATS as GATS
 from .calibrators.neural.gets import GETS as GETS

@@ -10,11 +10,11 @@ from gnncal.nodes import Nodes
 from tests.calibrators.planted import draw, mean_log_loss
 
 UPDATABLE = (
-    *("ts", "hts", "hts-log", "vs", "svs", "sms", "dirichlet"),
+    *("ts", "hts", "hts-log", "vs", "matrix", "svs", "sms", "dirichlet"),
     *("structural", "structural-free", "structural-temperature", "structural-vector"),
     *("hots", "entropy-only", "homophily-only", "hots-alpha1", "auto"),
 )
-WITH_BIAS = ("vs", "svs", "sms", "dirichlet", "structural-free", "structural-vector")
+WITH_BIAS = ("vs", "matrix", "svs", "sms", "dirichlet", "structural-free", "structural-vector")
 LABELLED = range(60)
 
 
@@ -124,7 +124,7 @@ def test_very_many_labels_leave_nothing_of_the_source(name):
     assert np.abs(gap).max() < 0.02
 
 
-@pytest.mark.parametrize("name", ["ts", "vs", "sms", "dirichlet"])
+@pytest.mark.parametrize("name", ["ts", "vs", "matrix", "sms", "dirichlet"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
     source = gnncal.get_calibrator(name).fit(*draw(300, n_classes, 0))

@@ -18,6 +18,7 @@ from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
 from gnncal.calibrators.histogram import HistogramBinning
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import IsotonicCalibration, MultiClassIsotonic
+from gnncal.calibrators.matrix import MatrixScaling
 from gnncal.calibrators.neural.cagcn import CaGCN
 from gnncal.calibrators.neural.gats import GATS
 from gnncal.calibrators.neural.gets import GETS
@@ -53,6 +54,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "hts-log": LogEntropyScaling,
     "svs": StructuredVectorScaling,
     "sms": StructuredMatrixScaling,
+    "matrix": MatrixScaling,
     "dirichlet": DirichletCalibration,
     "order-invariant": OrderInvariant,
     "platt": PlattScaling,

@@ -44,7 +44,7 @@ def demo(
     block_model: Annotated[
         bool,
         typer.Option(
-            "--block-model", help="A sampled graph with every method instead, about a minute."
+            "--block-model", help="A sampled graph with every method instead; minutes."
         ),
     ] = False,
     nodes: Annotated[
