@@ -60,13 +60,11 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
 
     ``probs`` are those of the method fitted without ``held_out``.
     """
-    others = np.ones(len(probs), dtype=np.bool_)
-    others[subject.nodes] = others[subject.train_nodes] = False
     fitted = selective_curve_of(
         probs,
         held_out,
         subject.labels[held_out],
-        np.flatnonzero(others),
+        subject.others,
         TARGETS,
         CONFIDENCE_LEVEL,
     )
