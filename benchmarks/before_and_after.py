@@ -4,7 +4,7 @@
     python benchmarks/before_and_after.py /tmp/earlier --out before_and_after.json
 
 Every measurement is a process of its own that imports one of the two trees. It does the work once
-to load what it needs, and then again: the CPU time of the second one counts, so a busy machine
+to load what it needs, and then several times: the smallest CPU time counts, so a busy machine
 disturbs little. Peak memory is that of the whole process. Rounds alternate between the trees, and
 the ratio of each pair of neighbours is what is reported: median, smallest and largest.
 """
@@ -50,11 +50,16 @@ def work():
         fitted = gnncal.get_calibrator(name).fit(logits, labels, graph, **splits)
         fitted.predict_proba(logits, graph)
 
+def cpu_seconds():
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
 work()
-started = time.process_time()
-work()
-seconds = time.process_time() - started
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+seconds = [cpu_seconds() for _ in range(3)]
+while sum(seconds) < 1:
+    seconds.append(cpu_seconds())
+print(json.dumps([min(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
 

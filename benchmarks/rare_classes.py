@@ -106,34 +106,45 @@ def judge_graph(models: Models, name: str, seeds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = options_for(__doc__, "benchmarks/results/rare_classes.json").parse_args()
+    parser = options_for(__doc__, "benchmarks/results/rare_classes.json")
+    parser.add_argument("--tables", action="store_true", help="only print the tables of --out")
+    options = parser.parse_args()
+    if options.tables:
+        print(tables(json.loads(options.out.read_text())))
+        return
     models = Models(options.data, options.cache)
     rows = []
     for name in GRAPHS:
         rows.append(judge_graph(models, name, options.seeds))
-        print(table(rows[-1]), flush=True)
+        print(tables(rows[-1:]), flush=True)
         options.out.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def table(row: dict[str, Any]) -> str:
-    """Return the rows of one graph for docs/rare_classes.md."""
-    lines = [f"\n{row['graph']}: {100 * row['methods'][SHOWN]['positive_rate']:.1f} % positive"]
-    for method, value in row["methods"].items():
-        error, floor, mean, top = (
-            100 * value[name]
-            for name in (
-                "positive_ece",
-                "positive_ece_floor",
-                "positive_mean",
-                "precision_among_top",
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return the tables of docs/rare_classes.md."""
+    lines = [
+        "| | log loss | error of P, % (floor) | mean P, % | average precision | top 100, % |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rate = 100 * row["methods"][SHOWN]["positive_rate"]
+        lines.append(f"| **{row['graph']}**, {rate:.1f} % positive | | | | | |")
+        for method, value in row["methods"].items():
+            error, floor = 100 * value["positive_ece"], 100 * value["positive_ece_floor"]
+            lines.append(
+                f"| `{method}` | {value['nll']:.3f} | {error:.1f} ({floor:.1f}) | "
+                f"{100 * value['positive_mean']:.1f} | {value['average_precision']:.3f} | "
+                f"{100 * value['precision_among_top']:.0f} |"
             )
-        )
+    lines += ["", "| | average precision | precision among the top 100, points |", "|---|---|---|"]
+    for row in rows:
+        gain = row[f"{SHOWN} minus the best without a graph"]
+        precision, top = gain["average_precision"], gain["precision_among_top"]
         lines.append(
-            f"{method:16} NLL {value['nll']:.3f}  error {error:5.1f} % (floor {floor:.1f})  "
-            f"mean P {mean:5.1f} %  AP {value['average_precision']:.3f}  top 100 {top:.0f} %"
+            f"| {row['graph']} | {precision['mean']:+.3f} [{precision['low']:+.3f}, "
+            f"{precision['high']:+.3f}] | {100 * top['mean']:+.1f} [{100 * top['low']:+.1f}, "
+            f"{100 * top['high']:+.1f}] |"
         )
-    for measure, gain in row[f"{SHOWN} minus the best without a graph"].items():
-        lines.append(f"{measure}: {gain['mean']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]")
     return "\n".join(lines)
 
 

@@ -57,12 +57,14 @@ def measured(calibrator: Calibrator, target: Nodes, move: Move) -> list[float]:
     ]
 
 
-def judged(move: Move, seed: int) -> Iterator[tuple[str, str, int, list[float]]]:
+def judged(
+    move: Move, seed: int, methods: list[str]
+) -> Iterator[tuple[str, str, int, list[float]]]:
     """Method, what was done, number of labels, and measures; all target labels are -1."""
     here, there = move.here, move.there
     source, target = Nodes(here.logits, here.graph), Nodes(there.logits, there.graph)
     order = np.random.default_rng([seed, 2]).permutation(there.nodes)
-    for method in METHODS:
+    for method in methods:
 
         def fit(nodes: Nodes, labels: Any, chosen: Any, name: str = method) -> Calibrator:
             return fit_quietly(get_calibrator(name), nodes, labels, nodes=chosen)
@@ -107,7 +109,7 @@ def run(options: Any) -> dict[str, Any]:
     for family in options.families.split(","):
         for seed in range(options.seeds if family != "years" else 1):
             for move in moves(models, family, seed):
-                for method, what, size, values in judged(move, seed):
+                for method, what, size, values in judged(move, seed, options.methods.split(",")):
                     key = (family, move.source, move.target, method, what, str(size))
                     found.setdefault(key, []).append(values)
                 print(family, seed, move.source, move.target, flush=True)
@@ -269,6 +271,7 @@ def main() -> None:
     """Run, or print the tables of an earlier run."""
     parser = options_for(__doc__, "benchmarks/results/shift.json")
     parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--summary", type=Path, help="print the tables of this file and stop")
     parser.add_argument("--speed", action="store_true", help="print how long an update takes")
     options = parser.parse_args()

@@ -27,7 +27,7 @@ from gnncal.core.compiled import in_parallel, n_threads
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
 from gnncal.pipeline import judge
-from speed_data import Problem, make_problem
+from speed_data import Problem, fresh, make_problem
 from speed_reddit import N_CLASSES, N_NODES
 from speed_report import clock_and_cpu_in_turn, in_turn
 
@@ -114,15 +114,6 @@ def builds(problem: Problem) -> Runs:
     keys = (problem.edge_index[1] << 18) | problem.edge_index[0]
     runs = forms("build", lambda: gnncal.Graph(problem.edge_index, N_NODES))
     return {"np.sort of packed keys": lambda: np.sort(keys), **runs}
-
-
-def fresh(graph: gnncal.Graph) -> gnncal.Graph:
-    """Return the graph as another object, of which nothing is known."""
-    other = object.__new__(gnncal.Graph)
-    other.__dict__.update(graph.__dict__)
-    for name in ("is_undirected", "fingerprint"):
-        other.__dict__.pop(name, None)
-    return other
 
 
 def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:

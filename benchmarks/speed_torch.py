@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 import gnncal
-from gnncal import Graph
+from gnncal import Graph, Nodes
 from gnncal.torch import CalibratedModel
 from speed_data import Problem, make_problem
 from speed_report import Record, Report
@@ -103,7 +103,7 @@ def bench_reddit(report: Report, rounds: int, methods: list[str], n_edges: int) 
         runs = {
             "grouped": (
                 lambda module=module: module(logits, graph),
-                lambda c=calibrator: c.predict_proba(problem.logits, graph),
+                lambda c=calibrator: c.predict_proba(Nodes(problem.logits, graph)),
             ),
             "a list": (
                 lambda c=calibrator: c.to_torch()(logits, edge_index),

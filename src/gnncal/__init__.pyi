@@ -14,6 +14,7 @@ from .calibrators.auto import Auto as Auto
 from .calibrators.base import Calibrator as Calibrator
 from .calibrators.base import FitReport as FitReport
 from .calibrators.base import TemperatureCalibrator as TemperatureCalibrator
+from .calibrators.beta import BetaCalibration as BetaCalibration
 from .calibrators.catalogue import get_calibrator as get_calibrator
 from .calibrators.catalogue import list_calibrators as list_calibrators
 from .calibrators.dirichlet import DirichletCalibration as DirichletCalibration
@@ -27,6 +28,7 @@ from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
+from .calibrators.matrix import MatrixScaling as MatrixScaling
 from .calibrators.neural.cagcn import CaGCN as CaGCN
 from .calibrators.neural.gats import GATS as GATS
 from .calibrators.neural.gets import GETS as GETS

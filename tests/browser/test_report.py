@@ -268,3 +268,32 @@ def test_costs_add_up_by_hand(visit, class_page):
     assert cells["the cheapest action for each node"][-2] <= min(
         cells[rule][-2] for rule in ("clear everyone", "act on everyone", "review everyone")
     )
+
+
+def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
+    (logits, labels, graph), splits = task(900, n_classes=5)
+    made = gnncal.report(
+        *(logits, labels, graph),
+        **splits,
+        methods=["ts", "structural-free"],
+        class_names=HOSTILE,
+        positive=1,
+        new=(logits / 4, graph),
+    )
+    path = made.save(tmp_path / "report.html")
+    opened = visit(path, width=390, dark=True)
+    opened.draw_everything()
+    assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
+    assert opened.overflow() <= 0
+    assert violations(opened.page) == []
+    page, found = opened.page, made.inspection.new_nodes
+    drawn = page.evaluate("document.getElementById('moves-chart').data[0].x")
+    assert drawn == pytest.approx([100 * m.distance for m in reversed(found.check.moves)], rel=1e-4)
+    rows = page.locator("#new-promise-table tbody tr").all()
+    assert len(rows) == len(found.promises) > 0
+    last = rows[-1].locator("td").all_text_contents()[-1]
+    assert last.startswith(f"{found.promises[-1].n_new:,} (")
+    assert "do not stand" in page.text_content("#promises-verdict")
+    before = page.text_content("#new-nodes")
+    page.select_option("#method", "ts")  # the section stays with the method that it names
+    assert page.text_content("#new-nodes") == before

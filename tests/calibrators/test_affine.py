@@ -1,4 +1,4 @@
-"""Dirichlet calibration, SVS and SMS reach the one minimum of their convex losses."""
+"""Matrix scaling, Dirichlet, SVS and SMS reach the one minimum of their convex losses."""
 
 import numpy as np
 import pytest
@@ -53,6 +53,42 @@ def test_dirichlet_is_the_minimum_that_another_optimiser_finds(penalty):
     np.testing.assert_allclose(calibrator.bias_, best.x[9:], atol=1e-3)
     expected = gnncal.softmax(x @ calibrator.weight_.T + calibrator.bias_)
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-9)
+
+
+def matrix_scores(theta, logits):
+    W, b = theta[:9].reshape(3, 3), theta[9:]
+    return logits @ W.T + b
+
+
+def test_matrix_scaling_is_the_minimum_that_another_optimiser_finds():
+    logits, labels = draw(300, 3, 0, bias=BIAS)
+    logits = logits @ np.array([[1.0, 0.4, 0.0], [0.0, 1.0, -0.3], [0.2, 0.0, 1.0]])
+    calibrator = gnncal.MatrixScaling().fit(logits, labels)
+    start = np.append(np.eye(3).ravel(), np.zeros(3))
+
+    def loss(theta):
+        ridge = 0.5e-6 * np.sum((theta - start) ** 2)
+        return mean_log_loss(labels, gnncal.softmax(matrix_scores(theta, logits))) + ridge
+
+    best = from_elsewhere(loss, 12)
+    found = np.append(calibrator.weight_.ravel(), calibrator.bias_)
+    assert loss(found) <= best.fun + 1e-9
+    # Only differences of rows of W matter to the softmax; the ridge decides the rest.
+    expected = gnncal.softmax(matrix_scores(best.x, logits))
+    np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-4)
+    means = calibrator.weight_.mean(axis=0), calibrator.bias_.mean()
+    np.testing.assert_allclose(means[0], 1 / 3, atol=1e-3)
+    np.testing.assert_allclose(means[1], 0, atol=1e-3)
+
+
+def test_matrix_scaling_takes_back_a_linear_map_of_the_logits():
+    logits, labels = draw(8000, 3, 1, temperature=1.0, bias=BIAS)
+    mixed = logits @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.5, 0.0, 1.0]])
+    probs = gnncal.MatrixScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    truth = gnncal.softmax(logits + BIAS)
+    assert np.abs(probs - truth).mean() < 0.01
+    diagonal = gnncal.VectorScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    assert np.abs(diagonal - truth).mean() > 0.05
 
 
 def test_an_infinite_dirichlet_penalty_leaves_the_diagonal():
@@ -163,7 +199,7 @@ def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
     assert value == pytest.approx(whole(loss.change_and_bias(theta))[0])
 
 
-@pytest.mark.parametrize("name", ["dirichlet", "sms"])
+@pytest.mark.parametrize("name", ["matrix", "dirichlet", "sms"])
 @pytest.mark.parametrize("n", [4, 60])
 def test_many_classes_are_fitted_to_the_same_minimum(name, n, monkeypatch):
     from gnncal.calibrators import affine

@@ -10,8 +10,8 @@ from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 def test_a_calibrator_says_whether_predictions_are_preserved():
     made = {name: kind(**preset_of(name)) for name, kind in CALIBRATORS.items()}
     changing = {name for name, each in made.items() if not each.preserves_predictions}
-    affine = {"vs", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
-    assert changing == affine | {"isotonic", "histogram", "spline", "gets", "platt"}
+    affine = {"vs", "matrix", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
+    assert changing == affine | {"isotonic", "histogram", "spline", "gets", "platt", "beta"}
     assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
 
 

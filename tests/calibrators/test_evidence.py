@@ -12,7 +12,8 @@ from gnncal.formulas.probability import normalised_entropy
 
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
 ERASING = {
-    *("vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "gets", "platt"),
+    *("vs", "svs", "sms", "dirichlet", "isotonic", "histogram", "gets"),
+    *("matrix", "platt", "beta"),
     *("structural-vector", "structural-free", "structural"),
 }
 UNDETERMINED = "is not determined by the calibration labels"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logsumexp
 from sklearn.calibration import _SigmoidCalibration
 
@@ -98,3 +99,88 @@ def test_log_odds_that_do_not_vary_give_the_rate_of_the_class():
     np.testing.assert_array_equal(calibrator.slope_, 0.0)
     target = (10 * 11 / 12 + 30 / 32) / 40
     np.testing.assert_allclose(calibrator.predict_proba([[9.0, 0.0]])[0, 1], target)
+
+
+def unpenalised(features, is_label):
+    """Logistic regression by BFGS: the weights of the features, then the intercept."""
+    x = np.column_stack([*features, np.ones(len(is_label))])
+
+    def loss(theta):
+        return np.mean(np.logaddexp(0, x @ theta) - is_label * (x @ theta))
+
+    def slope(theta):
+        return x.T @ (expit(x @ theta) - is_label) / len(x)
+
+    options = {"gtol": 1e-9, "maxiter": 2000}
+    return minimize(loss, np.zeros(x.shape[1]), jac=slope, method="BFGS", options=options).x
+
+
+def beta_with_refits(p, is_label):
+    """a, b and c by the rules of the authors' release: fit, and again without a negative one."""
+    first, second = np.log(p), -np.log1p(-p)
+    a, b, c = unpenalised([first, second], is_label)
+    if a < 0:
+        b, c = unpenalised([second], is_label)
+        return 0.0, b, c
+    if b < 0:
+        a, c = unpenalised([first], is_label)
+        return a, 0.0, c
+    return a, b, c
+
+
+TRUE_CURVES = [(1.0, 0.4), (0.3, 1.2), (0.8, -0.5), (-0.5, 0.8)]  # a negative one is refitted
+
+
+@pytest.mark.parametrize(("a", "b"), TRUE_CURVES)
+@pytest.mark.parametrize("seed", range(3))
+def test_beta_of_two_classes_is_a_regression_with_the_refits_of_the_release(a, b, seed):
+    generator = np.random.default_rng(seed)
+    p = generator.uniform(0.01, 0.99, size=600)
+    labels = (generator.random(600) < expit(a * np.log(p) - b * np.log1p(-p) + 0.3)).astype(int)
+    logits = np.log(np.stack([1 - p, p], axis=1))
+    calibrator = gnncal.BetaCalibration().fit(logits, labels)
+    expected = beta_with_refits(p, labels)
+    assert (0.0 in expected) == (min(a, b) < 0)
+    found = calibrator.own_weight_[1], calibrator.rest_weight_[1], calibrator.intercept_[1]
+    np.testing.assert_allclose(found, expected, atol=2e-4)  # the ridge of 1e-6
+    # Class 0 has the mirror image, so the two curves sum to one.
+    np.testing.assert_allclose(calibrator.own_weight_[0], expected[1], atol=2e-4)
+    curve = expit(expected[0] * np.log(p) - expected[1] * np.log1p(-p) + expected[2])
+    np.testing.assert_allclose(calibrator.predict_proba(logits)[:, 1], curve, atol=1e-4)
+
+
+def test_beta_of_several_classes_is_a_curve_each_then_normalised():
+    logits, labels = draw(900, 3, 4, bias=np.array([0.7, -0.7, 0.2]))
+    calibrator = gnncal.BetaCalibration().fit(logits, labels, nodes=range(600))
+    p, curves = gnncal.softmax(logits), []
+    for c in range(3):
+        a, b, intercept = beta_with_refits(p[:600, c], labels[:600] == c)
+        curves.append(expit(a * np.log(p[:, c]) - b * np.log1p(-p[:, c]) + intercept))
+    expected = np.stack(curves, axis=1)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-3)
+
+
+def test_beta_leaves_probabilities_that_are_right_as_they_are():
+    logits, labels = draw(20_000, 2, 0, temperature=1.0)
+    calibrator = gnncal.BetaCalibration().fit(logits, labels)
+    np.testing.assert_allclose(calibrator.predict_proba(logits), gnncal.softmax(logits), atol=0.02)
+
+
+def test_no_curve_of_beta_falls_even_where_labels_contradict_the_model():
+    logits, labels = draw(300, 2, 1)
+    calibrator = gnncal.BetaCalibration().fit(logits, 1 - labels)
+    np.testing.assert_array_equal(calibrator.own_weight_, 0.0)
+    np.testing.assert_array_equal(calibrator.rest_weight_, 0.0)
+    rate = np.mean(1 - labels)
+    np.testing.assert_allclose(calibrator.predict_proba(logits)[:, 1], rate, atol=1e-5)
+
+
+def test_a_class_that_stands_apart_from_the_rest_is_named():
+    logits, labels = draw(300, 3, 1)
+    logits[labels == 2, 2] += 60.0
+    with pytest.warns(gnncal.GnncalWarning, match="every calibration node of class 2 has a larger"):
+        calibrator = gnncal.BetaCalibration().fit(logits, labels)
+    assert calibrator.converged_
+    assert np.isfinite(calibrator.predict_proba(logits)).all()
+    assert gnncal.PlattScaling().fit(logits, labels).fit_report_.undetermined == ()

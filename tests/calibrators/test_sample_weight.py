@@ -30,7 +30,7 @@ def rows(n_classes, seed=0):
 
 def test_the_families_whose_losses_are_sums_over_nodes_use_weights():
     assert {"ts", "hts", "hts-log", "hots", "vs", "svs", "sms", "dirichlet"} <= set(WEIGHTED)
-    assert "platt" in WEIGHTED
+    assert {"matrix", "platt", "beta"} <= set(WEIGHTED)
     assert "structural" in WEIGHTED
     assert {"isotonic", "histogram", "gats", "auto"} <= set(REFUSING)
 

@@ -10,11 +10,11 @@ from gnncal.nodes import Nodes
 from tests.calibrators.planted import draw, mean_log_loss
 
 UPDATABLE = (
-    *("ts", "hts", "hts-log", "vs", "svs", "sms", "dirichlet"),
+    *("ts", "hts", "hts-log", "vs", "matrix", "svs", "sms", "dirichlet"),
     *("structural", "structural-free", "structural-temperature", "structural-vector"),
     *("hots", "entropy-only", "homophily-only", "hots-alpha1", "auto"),
 )
-WITH_BIAS = ("vs", "svs", "sms", "dirichlet", "structural-free", "structural-vector")
+WITH_BIAS = ("vs", "matrix", "svs", "sms", "dirichlet", "structural-free", "structural-vector")
 LABELLED = range(60)
 
 
@@ -124,7 +124,7 @@ def test_very_many_labels_leave_nothing_of_the_source(name):
     assert np.abs(gap).max() < 0.02
 
 
-@pytest.mark.parametrize("name", ["ts", "vs", "sms", "dirichlet"])
+@pytest.mark.parametrize("name", ["ts", "vs", "matrix", "sms", "dirichlet"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
     source = gnncal.get_calibrator(name).fit(*draw(300, n_classes, 0))
@@ -182,7 +182,7 @@ def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, ther
 
 def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
-    for name in ("isotonic", "histogram", "rbs", "platt", "uncalibrated"):
+    for name in ("isotonic", "histogram", "rbs", "platt", "beta", "uncalibrated"):
         calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
             calibrator.update(logits, labels, graph, nodes=LABELLED)

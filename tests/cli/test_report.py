@@ -98,3 +98,33 @@ def test_without_test_labels_it_says_what_is_missing(tmp_path):
     done = run(path, "--out", tmp_path / "r.html")
     assert done.exit_code == 2
     assert "test_nodes is empty; a report needs labelled nodes" in done.stderr
+
+
+def test_new_adds_a_section_and_says_whether_the_promises_stand(bundle, tmp_path):
+    with np.load(bundle) as file:
+        moved = {"logits": file["logits"] / 5, "edge_index": file["edge_index"]}
+    np.savez(tmp_path / "new.npz", **moved)
+    page = tmp_path / "report.html"
+    options = ["--out", page, "--methods", "ts", "--positive", "1"]
+    done = run(bundle, *options, "--new", tmp_path / "new.npz")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "The nodes have moved" in said
+    assert "The promises do not stand for the new nodes" in said
+    assert 'id="new-nodes"' in page.read_text()
+    found = json.loads(run(bundle, *options, "--new", bundle, "--json").stdout)["new_nodes"]
+    assert found["check"]["verdict"] == "same"
+    assert found["is_standing"] is True
+    assert {"kind", "target", "threshold", "n_before", "n_new"} == set(found["promises"][0])
+    assert "new_nodes" not in json.loads(run(bundle, *options, "--json").stdout)
+
+
+def test_new_must_be_an_input_that_the_page_does_not_overwrite(bundle, tmp_path):
+    new = tmp_path / "new.npz"
+    new.write_bytes(bundle.read_bytes())
+    before = new.read_bytes()
+    assert run(bundle, "--methods", "ts", "--out", new, "--new", new).exit_code == 2
+    assert new.read_bytes() == before
+    missing = run(bundle, "--out", tmp_path / "r.html", "--new", tmp_path / "nothing.npz")
+    assert missing.exit_code == 2
+    assert not (tmp_path / "r.html").exists()

@@ -70,6 +70,8 @@ def test_handlers_are_put_back_and_those_of_others_stay():
 
 SCALE = """
 import os, signal, sys, threading
+# A shell starts what runs in the background with SIGINT ignored, and programs heed that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from gnncal.__main__ import app
 from gnncal.scale.engines import DuckDB
 

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "relabelling classes commutes with fitting": ORDER_DECIDES,
     "a constant added to a row of logits changes nothing": {
         "vs": "its weights scale the constant differently in each class",
+        "matrix": "its weights scale the constant differently in each class",
         "order-invariant": "its network reads the logits themselves",
         "cagcn": "its network reads the logits themselves",
         "gats": "its attention compares the logits themselves",

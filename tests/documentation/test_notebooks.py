@@ -36,6 +36,6 @@ def test_a_notebook_is_stored_without_output(notebook):
 
 def test_there_are_two_notebooks():
     assert [path.stem for path in NOTEBOOKS] == [
+        "from_logits_to_decisions",
         "is_my_models_confidence_honest",
-        "your_first_calibrated_gnn",
     ]

@@ -77,7 +77,7 @@ def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
 def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
     (logits, labels, graph), splits, inspection = found
     test = splits["test_nodes"]
-    fit_nodes, held_out = hold_out(splits["nodes"])
+    fit_nodes, held_out = hold_out(splits["nodes"], labels=labels)
     halved = {**splits, "nodes": fit_nodes}
     probs = gnncal.calibrate(logits, labels, graph, **halved, method="ts").probabilities
     selective = inspection.methods["ts"].selective

@@ -98,5 +98,7 @@ def test_it_is_benchmarked_and_its_records_are_kept(story):
 
 def test_it_is_in_the_report(story):
     folder, said = story
-    assert set(json.loads(said["report"])["methods"]) == {"uncalibrated", "ts", "degree"}
+    assert set(json.loads(said["report"])["methods"]) == {
+        *("uncalibrated", "ts", "degree", "structural-free"),
+    }
     assert '"degree"' in (folder / "page.html").read_text()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,16 +35,27 @@ def expected_of(method, inputs):
     return fitted(method).predict_proba(inputs[0], graph)
 
 
-@pytest.mark.parametrize("method", ["sms", "hots", "structural"])
-def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
+@pytest.fixture(scope="module")
+def onnx_file(tmp_path_factory):
+    """A function that exports a method once for all tests: the file, and what is said of it."""
     pytest.importorskip("onnxscript")
-    module, path = fitted(method).to_torch(), tmp_path / "calibrator.onnx"
-    written = export(module, path, metadata={"note": 1})
+
+    @cache
+    def exported(method):
+        path = tmp_path_factory.mktemp(method) / "calibrator.onnx"
+        return path, export(fitted(method).to_torch(), path, metadata={"note": 1})
+
+    return exported
+
+
+@pytest.mark.parametrize("method", ["sms", "beta", "hots", "structural"])
+def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, onnx_file):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path, written = onnx_file(method)
     assert written.difference < 1e-5
-    assert [file.name for file in tmp_path.iterdir()] == ["calibrator.onnx"]
+    assert [file.name for file in path.parent.iterdir()] == ["calibrator.onnx"]
     session = onnxruntime.InferenceSession(path)
-    inputs = other_inputs(module)
+    inputs = other_inputs(fitted(method).to_torch())
     names = [each.name for each in session.get_inputs()]
     assert names == list(written.inputs) == ["logits", "edge_index"][: len(inputs)]
     (found,) = session.run(["probabilities"], dict(zip(names, inputs, strict=True)))
@@ -51,7 +63,7 @@ def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, tmp_
     assert json.loads(session.get_modelmeta().custom_metadata_map["gnncal"]) == {"note": 1}
 
 
-@pytest.mark.parametrize("method", ["hts-log", "ets", "rbs", "structural"])
+@pytest.mark.parametrize("method", ["hts-log", "ets", "platt", "rbs", "structural"])
 def test_a_torch_program_gives_the_calibrators_numbers_on_another_graph(method, tmp_path):
     module, path = fitted(method).to_torch(), tmp_path / "calibrator.pt2"
     export(module, path, format="torch")
@@ -62,12 +74,10 @@ def test_a_torch_program_gives_the_calibrators_numbers_on_another_graph(method, 
 
 
 @pytest.fixture(scope="module")
-def hots_session(tmp_path_factory):
+def hots_session(onnx_file):
     """HoTS in onnxruntime, with as many threads as by default."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    path = tmp_path_factory.mktemp("onnx") / "hots.onnx"
-    export(fitted("hots").to_torch(), path)
+    path, _ = onnx_file("hots")
     return onnxruntime.InferenceSession(path)
 
 
@@ -85,11 +95,10 @@ def test_onnxruntime_gives_the_same_numbers_every_time_on_a_million_edges(hots_s
 
 
 @pytest.mark.parametrize("method", ["hots", "structural"])
-def test_no_exported_sum_races(method, tmp_path):
+def test_no_exported_sum_races(method, onnx_file):
     onnx = pytest.importorskip("onnx")
-    pytest.importorskip("onnxscript")
-    export(fitted(method).to_torch(), tmp_path / "a.onnx")
-    nodes = onnx.load(tmp_path / "a.onnx").graph.node
+    path, _ = onnx_file(method)
+    nodes = onnx.load(path).graph.node
     assert "ScatterND" not in {node.op_type for node in nodes}  # in onnxruntime its sums do
 
 

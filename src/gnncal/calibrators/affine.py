@@ -1,4 +1,4 @@
-"""Affine maps of scores pulled towards the identity: the base of vs, svs, sms and dirichlet."""
+"""Affine maps of scores pulled towards the identity: vs, matrix, svs, sms and dirichlet."""
 
 from __future__ import annotations
 

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.beta import BetaCalibration
 from gnncal.calibrators.dirichlet import DirichletCalibration
 from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
 from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
 from gnncal.calibrators.histogram import HistogramBinning
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import IsotonicCalibration, MultiClassIsotonic
+from gnncal.calibrators.matrix import MatrixScaling
 from gnncal.calibrators.neural.cagcn import CaGCN
 from gnncal.calibrators.neural.gats import GATS
 from gnncal.calibrators.neural.gets import GETS
@@ -52,9 +54,11 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "hts-log": LogEntropyScaling,
     "svs": StructuredVectorScaling,
     "sms": StructuredMatrixScaling,
+    "matrix": MatrixScaling,
     "dirichlet": DirichletCalibration,
     "order-invariant": OrderInvariant,
     "platt": PlattScaling,
+    "beta": BetaCalibration,
     "isotonic": IsotonicCalibration,
     "irm": MultiClassIsotonic,
     "histogram": HistogramBinning,

@@ -44,13 +44,22 @@ class OneVsRestCalibrator(OwnLogitsCalibrator):
             warn_unless_converged(self, fit)
         probs = self._probabilities(nodes.calibration_logits)
         loss = nodes.mean(log_losses(probs, nodes.labels))
-        self.fit_report_ = FitReport.of(nodes, loss)
+        is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
+        reasons = self._undetermined(own - others, is_label)
+        self.fit_report_ = FitReport.of(nodes, loss, undetermined=reasons)
 
     @abstractmethod
     def _fit_class(
         self, own: FloatArray, others: FloatArray, is_label: BoolArray, weights: FloatArray | None
     ) -> Solution:
         """Fit the curve of a class to ln p (n,), ln(1 - p) (n,) and who has it."""
+
+    def _undetermined(self, log_odds: FloatArray, is_label: BoolArray) -> tuple[str, ...]:
+        """Return why the labels do not determine the curves; a hook.
+
+        Both arrays are (n, K).
+        """
+        return ()
 
     @abstractmethod
     def _set_curves(self, parameters: FloatArray) -> None:

@@ -49,6 +49,14 @@ def report(
             metavar="CLASS", help="The class that matters, by name or number: adds a section on it."
         ),
     ] = None,
+    new: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="NEW",
+            help="Input with other nodes, no labels needed: adds a section on what moved and "
+            "whether the promises still stand.",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print verdicts and metrics as JSON.")
@@ -64,12 +72,17 @@ def report(
     from gnncal.inspection.subject import DEFAULT_METHODS
     from gnncal.scale.summary import is_summary
 
-    target = page_target(page, inputs=[source])
+    target = page_target(page, inputs=[source] if new is None else [source, new])
     if is_summary(source):
         if keep_predictions is not None:
             raise InputError(
                 f"{source} was calibrated by gnncal scale already; pass --keep-predictions or "
                 "--free to that command."
+            )
+        if new is not None:
+            raise InputError(
+                f"{source} is the output of gnncal scale, and a report does not read its nodes "
+                "again; for --new, pass a part of the graph that fits in memory."
             )
         _report_at_scale(source, target, title=title, json=json)
         return
@@ -86,6 +99,7 @@ def report(
             node_ids=bundle.node_ids,
             focus=node or (),
             positive=positive,
+            new=None if new is None else read_bundle(new, labels_required=False),
             title=title or f"Calibration of {source.name}",
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,
@@ -95,10 +109,14 @@ def report(
     if json:
         evaluations = {name: method.evaluation for name, method in inspection.methods.items()}
         verdicts = {name: method.verdict for name, method in inspection.methods.items()}
-        print_json({"page": str(page), "verdicts": verdicts, "methods": evaluations})
+        new_nodes = {} if inspection.new_nodes is None else {"new_nodes": inspection.new_nodes}
+        print_json({"page": str(page), "verdicts": verdicts, "methods": evaluations, **new_nodes})
         return
     say = console_beside(page)
     say.print(f"{inspection.verdict.label}. {inspection.verdict.text}")
+    if inspection.new_nodes is not None:
+        say.print(inspection.new_nodes.check.sentence)
+        say.print(inspection.new_nodes.sentence)
     say.print(f"written to {page}", soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -169,19 +170,24 @@ def same_in_both_directions(indptr: IntArray, indices: IntArray) -> bool:
     n_nodes = len(indptr) - 1
     numbers = np.random.default_rng(0).integers(1 << 20, size=n_nodes).astype(np.float64)
     received, sent = np.zeros(n_nodes), np.zeros(n_nodes)
-    ones = np.ones(0)
+    for rows, block in row_blocks(indptr, indices, np.dtype(np.float64)):
+        received[rows] = block @ numbers  # whole numbers: exact
+        sent += block.T @ numbers[rows]
+    return np.array_equal(received, sent)
+
+
+def row_blocks(
+    indptr: IntArray, indices: IntArray, dtype: np.dtype[Any]
+) -> Iterator[tuple[slice, sparse.csr_array]]:
+    """Cut grouped edges into matrices of some rows; a row with many edges stands alone."""
+    n_nodes, ones = len(indptr) - 1, np.ones(0, dtype=dtype)
     cuts = np.searchsorted(indptr, np.arange(0, len(indices), EDGES_IN_CACHE))
     for start, end in pairwise(np.unique([0, *cuts, n_nodes]).tolist()):
         first, last = int(indptr[start]), int(indptr[end])
         if last - first > len(ones):
-            ones = np.ones(last - first)
-        block = sparse.csr_array(
-            (ones[: last - first], indices[first:last], indptr[start : end + 1] - first),
-            shape=(end - start, n_nodes),
-        )
-        received[start:end] = block @ numbers  # whole numbers: exact
-        sent += block.T @ numbers[start:end]
-    return np.array_equal(received, sent)
+            ones = np.ones(last - first, dtype=dtype)
+        entries = (ones[: last - first], indices[first:last], indptr[start : end + 1] - first)
+        yield slice(start, end), sparse.csr_array(entries, shape=(end - start, n_nodes))
 
 
 def _same_sums_compiled(indptr: IntArray, indices: IntArray, kernels: ModuleType) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.compiled import in_parallel, kernels_for, pieces
+from gnncal.core.grouping import row_blocks
 
 if TYPE_CHECKING:
     from gnncal.core.graph import Graph, Side
@@ -24,18 +25,27 @@ def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
         matrix = values.reshape(graph.n_nodes, -1)
         return _compiled_means(graph, matrix, side, kernels).reshape(values.shape)
     column = (slice(None),) + (None,) * (values.ndim - 1)
-    matrix = graph.adjacency(values.dtype)
-    oriented: tuple[Any, ...]
-    oriented = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
-    means: FloatArray = oriented[0] @ values
-    for other in oriented[1:]:
-        means += other @ values
+    if side == "out":
+        means: FloatArray = graph.adjacency(values.dtype).T @ values
+    else:
+        means = _sums_over_senders(graph, values)
+    if side == "both":
+        means += graph.adjacency(values.dtype).T @ values
     if graph.self_loops.any():
-        means -= (len(oriented) * graph.self_loops).astype(values.dtype)[column] * values
+        n_sides = 2 if side == "both" else 1
+        means -= (n_sides * graph.self_loops).astype(values.dtype)[column] * values
     counts = graph.neighbour_counts(side=side)
     means /= np.maximum(counts, 1).astype(values.dtype)[column]
     means[counts == 0] = np.nan
     return means
+
+
+def _sums_over_senders(graph: Graph, values: FloatArray) -> FloatArray:
+    """A @ values for some rows after the other: ones for all edges would be as large as these."""
+    sums = np.empty(values.shape, dtype=values.dtype)
+    for rows, block in row_blocks(graph.indptr, graph.indices, values.dtype):
+        sums[rows] = block @ values
+    return sums
 
 
 def _compiled_means(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 
@@ -50,7 +50,7 @@ class Recalibration:
     def of(cls, p: FloatArray, is_positive: BoolArray) -> Recalibration:
         """Find the posterior on calibration nodes that the probabilities have not seen."""
         is_open = (p > 0) & (p < 1)
-        odds, prior = log_odds(p[is_open]), _prior_covariance()
+        odds, prior = logit(p[is_open]), _prior_covariance()
         features, labels = _between_knots(odds), is_positive[is_open]
         found = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
         modes, covariances, evidence = zip(*found, strict=True)
@@ -63,7 +63,7 @@ class Recalibration:
 
     def draws(self, p: FloatArray, generator: np.random.Generator) -> FloatArray:
         """Return chances of nodes with these probabilities, (N_DRAWS, n), one map in each row."""
-        odds = log_odds(np.where((p > 0) & (p < 1), p, 0.5))
+        odds = logit(np.where((p > 0) & (p < 1), p, 0.5))
         size = generator.choice(self.weights.size, size=N_DRAWS, p=self.weights)
         normal = generator.standard_normal((N_DRAWS, KNOTS.size, 1))
         f = self.modes[size] + (self.roots[size] @ normal)[..., 0]
@@ -120,7 +120,7 @@ class Cells:
             return cls(values, inverse)
         middle = np.cumsum(counts) - counts / 2  # rank of each value
         # Half of the cells by rank, half by log-odds: the rare sure ones get cells of their own.
-        odds = np.clip(log_odds(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
+        odds = np.clip(logit(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
         span = max(odds[-1] - odds[0], 1e-12)
         half = N_CELLS // 2
         key = np.floor(half * middle / p.size) + np.floor(half * (odds - odds[0]) / span)
@@ -140,8 +140,3 @@ def _between_knots(odds: FloatArray) -> FloatArray:
     """Return how much each knot counts at these log-odds, (n, n_knots)."""
     place = (np.clip(odds, -EDGE, EDGE) + EDGE) / (KNOTS[1] - KNOTS[0])
     return np.maximum(1.0 - np.abs(place[:, None] - np.arange(KNOTS.size)), 0.0)
-
-
-def log_odds(p: FloatArray) -> FloatArray:
-    """Return ln(p / (1 - p)) of probabilities between 0 and 1."""
-    return np.log(p) - np.log1p(-p)

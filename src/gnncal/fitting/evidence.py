@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
@@ -49,17 +51,22 @@ def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
 
 def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
     """Return the warning of a method that takes all probability from classes it has not seen."""
-    missing = [str(c) for c, count in enumerate(nodes_per_class) if count == 0]
+    missing = [c for c, count in enumerate(nodes_per_class) if count == 0]
     if not missing:
         return None
-    named = f"class {missing[0]}" if len(missing) == 1 else f"classes {', '.join(missing[:SHOWN])}"
-    if len(missing) > SHOWN:
-        named += f" and {len(missing) - SHOWN} more"
     return (
-        f"no calibration node has {named}, so {method} pushes the probability of "
+        f"no calibration node has {listed_classes(missing)}, so {method} pushes the probability of "
         f"{'it' if len(missing) == 1 else 'them'} towards zero on every node. Add calibration "
         "nodes of each class, or use a method that treats all classes alike, such as 'ts'."
     )
+
+
+def listed_classes(classes: Sequence[int]) -> str:
+    """Return "class 3", or the first of several."""
+    if len(classes) == 1:
+        return f"class {classes[0]}"
+    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
+    return f"classes {', '.join(map(str, classes[:SHOWN]))}{more}"
 
 
 def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:

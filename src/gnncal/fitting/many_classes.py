@@ -12,6 +12,9 @@ from gnncal.fitting.solvers import Solution
 MAX_STEPS = 200  # of Newton's method; a few dozen are usual
 MAX_PRODUCTS = 20_000  # with the Hessian, in all steps together
 SCALED_GRADIENT = 1e-7  # by parameters scaled to curvature one at the start
+SMALL_SHARE = (
+    1e-3  # of the penalty beside the diagonal, which a smaller gradient is as good as none
+)
 GRADIENT_TOLERANCE = 1e-5  # of the gradient itself: below it, the end counts as the minimum
 
 
@@ -118,6 +121,8 @@ def fit_matrix(loss: RowSpaceLoss) -> Solution:
     The parameters of the solution are (Δ, b), flattened.
     """
     scale, n_products = loss.scale(), 0
+    # A weak penalty leaves the loss flat, where a small gradient may still be far from the end.
+    gradient_limit = min(SCALED_GRADIENT, SMALL_SHARE * loss.off_diagonal)
     at = np.full(loss.n_parameters, np.nan)  # where the probabilities below belong
     probs: FloatArray = np.empty((0, 0))
 
@@ -143,7 +148,7 @@ def fit_matrix(loss: RowSpaceLoss) -> Solution:
         hessp=product,
         method="trust-ncg",
         callback=stop_after_enough,
-        options={"gtol": SCALED_GRADIENT, "maxiter": MAX_STEPS},
+        options={"gtol": gradient_limit, "maxiter": MAX_STEPS},
     )
     theta = result.x * scale
     value, gradient = loss.value_and_gradient(theta)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.compiled import in_parallel
 from gnncal.fitting.labelled import Rows, Slopes, judged
 from gnncal.fitting.law import Law, LawPrior, LawRows, gamma_mixture_penalty, inverse
 from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
@@ -170,23 +171,29 @@ class _Objective:
         law, bias, gamma = known.unpacked(theta)
         log_temperature, jacobian, moves = law.derivatives(known.rows)
         per_degree = np.exp(-log_temperature)
-        loss, slope, by_score, by_gamma = 0.0, np.zeros(n_nodes), np.zeros(n_classes), 0.0
-        width = max(NUMBERS_IN_CACHE // n_classes, 1)
-        for start in range(0, n_nodes, width):  # temporaries of all rows would leave the cache
-            part = slice(start, start + width)
+        width = max(NUMBERS_IN_CACHE // n_classes, 1)  # temporaries of more rows leave the cache
+        starts = range(0, n_nodes, width)
+        losses, by_gammas = np.zeros(len(starts)), np.zeros(len(starts))
+        slope, by_scores = np.zeros(n_nodes), np.zeros((len(starts), n_classes))
+
+        def work(k: int) -> None:
+            part = slice(starts[k], starts[k] + width)
             weighed = None if weights is None else weights[part]
             share = (len(slope[part]) if weighed is None else weighed.sum()) / n
             if share == 0:
-                continue
+                return
             scaled = known.logits[part] * per_degree[part, None]
             scores = scaled + bias + gamma * known.neighbours[part]
             mean, residual = loss_and_residual(scores, known.labels[part], weighed)
             residual *= share
-            loss += mean * share
+            losses[k] = mean * share
             slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
-            by_score += residual.sum(axis=0)
+            by_scores[k] = residual.sum(axis=0)
             if known.uses_neighbours:
-                by_gamma += float((residual * known.neighbours[part]).sum())
+                by_gammas[k] = (residual * known.neighbours[part]).sum()
+
+        in_parallel(work, range(len(starts)))
+        loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
         slope *= moves
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)

@@ -51,7 +51,7 @@ def mixture(z: Any, base_temperature: Any, weights: Any) -> Any:
 
 
 def vector(z: Any, weight: Any, bias: Any) -> Any:
-    """VS: softmax(w z + b)."""
+    """VS: softmax(w z + b); with a full matrix (K, K) in place of w, matrix scaling."""
     return softmax(affine_scores(z, weight, bias))
 
 

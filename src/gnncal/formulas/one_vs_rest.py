@@ -29,3 +29,9 @@ def platt(z: Any, slope: Any, intercept: Any) -> Any:
     """Platt scaling: sigma(a s + b) of the log-odds s of each class, rows normalised."""
     own, others = log_chances(z)
     return normalised_sigmoids(affine_scores(own - others, slope, intercept))
+
+
+def beta(z: Any, own_weight: Any, rest_weight: Any, intercept: Any) -> Any:
+    """Beta calibration: sigma(a ln p - b ln(1 - p) + c) of each class, rows normalised."""
+    own, others = log_chances(z)
+    return normalised_sigmoids(own_weight * own - rest_weight * others + intercept)

@@ -22,6 +22,7 @@ from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import GraphFacts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
+from gnncal.inspection.moved_promises import NewNodeFindings, measure_new_nodes
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.one_class import ClassFindings, measure_class
 from gnncal.inspection.selection import (
@@ -78,6 +79,7 @@ class Inspection:
     drawn: NodeView
     positive: int | None  # the class in view
     surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
+    new_nodes: NewNodeFindings | None  # if there are some to compare with
 
     @property
     def verdict(self) -> Verdict:
@@ -131,6 +133,7 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         _view(subject, drawn, neighbourhood, support, before, runs),
         subject.positive,
         surroundings,
+        _compare(subject, runs[subject.shown], findings[subject.shown], progress),
     )
 
 
@@ -141,7 +144,8 @@ class _FittedMethod:
     calibrator: Calibrator
     probs: FloatArray
     held_out: IntArray  # calibration nodes, kept for decisions
-    held_out_probs: FloatArray  # of the method fitted without them
+    without: Calibrator  # the method fitted without them
+    held_out_probs: FloatArray  # its probabilities
     used: Calibrator  # the calibrator, or the one that it chose
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
@@ -157,11 +161,12 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         probs = calibrator.predict_proba(subject.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    others, held_out = split_for_decisions(subject.nodes)
+    others, held_out = split_for_decisions(subject.nodes, subject.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
         part = subject.labelled.restricted(np.isin(subject.nodes, others))
-        without = clone(method).fit(part).predict_proba(subject.record)
+        without = clone(method).fit(part)
+        held_out_probs = without.predict_proba(subject.record)
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)
     if isinstance(calibrator, Auto):
         used = calibrator.chosen()
@@ -172,6 +177,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         probs,
         held_out,
         without,
+        held_out_probs,
         used,
         temperature,
         seconds,
@@ -215,6 +221,15 @@ def _judge(
         run.seconds,
         run.notes,
     )
+
+
+def _compare(
+    subject: Subject, run: _FittedMethod, found: MethodFindings, progress: Progress
+) -> NewNodeFindings | None:
+    if subject.new is not None:
+        progress("looking at the new nodes")
+    fits, judged = (run.calibrator, run.without), (found.selective, found.one_class)
+    return measure_new_nodes(subject, *fits, run.held_out_probs, *judged)
 
 
 def _evidence(

@@ -10,7 +10,9 @@ import numpy as np
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.decisions.promises import Kind, Promise, make_promises
 from gnncal.inspection.subject import Subject
-from gnncal.metrics.binning import DEFAULT_BINS, Cells, bin_edges, bin_index, fill_cells
+from gnncal.metrics.binning import Cells
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.positive import positive_bins_of
 
 CONFIDENCE_LEVEL = 0.9
 TARGETS: Mapping[Kind, tuple[float, ...]] = {
@@ -65,22 +67,18 @@ def measure_class(
     if subject.positive is None:
         return None
     test = subject.test_nodes
-    p = probs[test, subject.positive].astype(np.float64)
-    is_positive = subject.labels[test] == subject.positive
+    judged = Outcomes(subject.labels[test], probs[test], positive=subject.positive, is_checked=True)
+    p = judged.probs[:, subject.positive].astype(np.float64)
+    is_positive = judged.labels == subject.positive
     return ClassFindings(
         n_nodes=len(test),
         n_positive=int(is_positive.sum()),
         rate=float(is_positive.mean()),
         mean=float(p.mean()),
-        reliability=_reliability(p, is_positive),
+        reliability=positive_bins_of(judged),
         ranking=rank(p, is_positive),
         promises=_promises(subject, held_out_probs, held_out),
     )
-
-
-def _reliability(p: FloatArray, is_positive: BoolArray) -> Cells:
-    edges = bin_edges(p, DEFAULT_BINS, "quantile")
-    return fill_cells(p, is_positive.astype(np.float64), bin_index(p, edges), len(edges) - 1)
 
 
 def rank(p: FloatArray, is_positive: BoolArray) -> Ranking:

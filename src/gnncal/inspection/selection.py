@@ -47,12 +47,12 @@ class SelectiveFindings:
     confidence_level: float
 
 
-def split_for_decisions(nodes: IntArray) -> tuple[IntArray, IntArray]:
-    """Calibration nodes for the methods, and others for the thresholds.
+def split_for_decisions(nodes: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Calibration nodes for the methods, and others for the thresholds, with all classes in both.
 
     A calibrator looks better on the nodes it was fitted on, so they cannot judge it.
     """
-    return hold_out(nodes) if len(nodes) > 1 else (nodes, nodes)
+    return hold_out(nodes, labels=labels) if len(nodes) > 1 else (nodes, nodes)
 
 
 def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -> SelectiveFindings:
@@ -60,13 +60,11 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
 
     ``probs`` are those of the method fitted without ``held_out``.
     """
-    others = np.ones(len(probs), dtype=np.bool_)
-    others[subject.nodes] = others[subject.train_nodes] = False
     fitted = selective_curve_of(
         probs,
         held_out,
         subject.labels[held_out],
-        np.flatnonzero(others),
+        subject.others,
         TARGETS,
         CONFIDENCE_LEVEL,
     )

@@ -27,6 +27,7 @@ from gnncal.core.constraints import FLAG
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
+from gnncal.inspection.new_nodes import NewNodes, check_new_nodes
 from gnncal.inspection.verdict import UNCALIBRATED
 from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
@@ -52,6 +53,7 @@ class Subject:
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
     positive: int | None = None  # the class that matters, if one does
+    new: NewNodes | None = None  # nodes to compare the calibration nodes with, if there are some
 
     @property
     def logits(self) -> FloatArray:
@@ -81,6 +83,13 @@ class Subject:
     def edges(self) -> Graph:
         """The graph of ``connected``."""
         return self.connected.required_graph
+
+    @cached_property
+    def others(self) -> IntArray:
+        """Nodes outside training and calibration."""
+        is_other = np.ones(self.record.n_nodes, dtype=np.bool_)
+        is_other[self.nodes] = is_other[self.train_nodes] = False
+        return np.flatnonzero(is_other)
 
     @property
     def splits(self) -> dict[str, IntArray]:
@@ -131,6 +140,7 @@ def make_subject(
     node_ids: Any = None,
     focus: Sequence[Any] = (),
     positive: Any = None,
+    new: Any = None,
 ) -> Subject:
     """Check everything that an inspection reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -164,6 +174,14 @@ def make_subject(
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     class_names = class_names_of(graph) if class_names is None else class_names
+    if new is not None:
+        new = check_new_nodes(
+            new,
+            n_classes=n_classes,
+            n_calibration=splits["nodes"].size,
+            class_names=class_names,
+            graph_method=opens_with if chosen[opens_with].needs_graph else None,
+        )
     return Subject(
         record,
         all_labels,
@@ -176,6 +194,7 @@ def make_subject(
         names,
         names.find(focus, n_nodes),
         None if positive is None else check_positive(positive, n_classes, class_names),
+        new,
     )
 
 

@@ -175,25 +175,25 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
             "saved it; fit again with this version."
         )
     seen: NodeSummary = calibrator.fitted_on_
-    record = _record(calibrator, logits, graph)
+    record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
     rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
-    for what, n in (("calibration nodes", seen.n_nodes), ("new nodes", int(rows.size))):
-        if n < SMALLEST_SAMPLE:
-            raise InputError(
-                f"there are {n} {what}; a comparison needs at least {SMALLEST_SAMPLE} on each side."
-            )
+    n_classes = len(calibrator.classes_)
+    check_comparable(record, rows, n_classes=n_classes, n_fitted_on=seen.n_nodes)
     return _compared(seen, record, rows)
 
 
-def _record(calibrator: Calibrator, logits: Any, graph: Any) -> Nodes:
-    record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
-    n_classes = len(calibrator.classes_)
+def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
+    """Refuse new nodes with other classes, and a comparison of too few on either side."""
     if record.n_classes != n_classes:
         raise InputError(
             f"logits has {record.n_classes} columns but the calibrator was fitted for {n_classes} "
             "classes; pass the logits of the same classes in the same order."
         )
-    return record
+    for what, n in (("calibration nodes", n_fitted_on), ("new nodes", int(rows.size))):
+        if n < SMALLEST_SAMPLE:
+            raise InputError(
+                f"there are {n} {what}; a comparison needs at least {SMALLEST_SAMPLE} on each side."
+            )
 
 
 def _compared(seen: NodeSummary, record: Nodes, rows: IntArray) -> Check:

@@ -16,6 +16,7 @@ from gnncal.core.errors import shown
 from gnncal.core.plain import plain
 from gnncal.inspection.inspection import Inspection, MethodFindings
 from gnncal.inspection.one_class import CONFIDENCE_LEVEL, ClassFindings
+from gnncal.inspection.page.shift import section_parts
 from gnncal.inspection.selection import SET_COVERAGE
 from gnncal.metrics import METRICS
 from gnncal.rendering.page import capital, render_page
@@ -26,6 +27,7 @@ SECTIONS = (
     ("calibrated", "{data}"),
     ("methods", "Methods"),
     ("one-class", "{positive}"),
+    ("new-nodes", "New nodes"),
     ("reliability", "Reliability"),
     ("groups", "Groups"),
     ("temperature", "Temperature"),
@@ -50,6 +52,9 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     first = next(iter(inspection.methods.values()))
     positive = inspection.positive
     name = None if positive is None else inspection.class_names[positive]
+    new = inspection.new_nodes
+    optional = {"one-class": (name, "one_class.js"), "new-nodes": (new, "shift.js")}
+    absent = {anchor for anchor, (found, _) in optional.items() if found is None}
     data = "Data" if inspection.facts.structure is None else "Graph"
     return render_page(
         __package__ or "",
@@ -58,9 +63,13 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         sections=[
             (anchor, heading.format(data=data, positive=name))
             for anchor, heading in SECTIONS
-            if anchor != "one-class" or name is not None
+            if anchor not in absent
         ],
-        scripts=("charts.js", *(() if name is None else ("one_class.js",)), "report.js"),
+        scripts=(
+            "charts.js",
+            *(script for anchor, (_, script) in optional.items() if anchor not in absent),
+            "report.js",
+        ),
         data={
             "facts": inspection.facts,
             "class_names": inspection.class_names,
@@ -74,6 +83,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
             "listed": inspection.listed,
             "drawn": inspection.drawn,
             "surroundings": inspection.surroundings,
+            "moves": () if new is None else new.check.moves,
         },
         facts=inspection.facts,
         structure=inspection.facts.structure,
@@ -105,6 +115,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
         command=command,
         parameter_rows=_parameter_rows(inspection),
         versions=_versions(),
+        **section_parts(new, name),
     )
 
 

@@ -1,4 +1,4 @@
-"""Pages for a person on call: what a check found, and what a watch has seen."""
+"""What a check found and what a watch has seen, as pages and as a section of the report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gnncal.decisions.promises import percent
+from gnncal.inspection.moved_promises import MovedPromise, NewNodeFindings
 from gnncal.rendering.page import capital, render_page
 from gnncal.shift.check import Check
 from gnncal.shift.claims import Claim
@@ -17,11 +19,16 @@ LABELS = {
     "moved": "Label some nodes",
     "far": "Do not use it here",
 }
+PROMISES = {
+    "decide": "Decide, {target} right",
+    "act": "Act on {name}, {target} right",
+    "clear": "Clear of {name}, {target} right",
+    "catch": "Catch {target} of {name}: not cleared",
+}
 
 
 def check_page(check: Check, *, title: str) -> str:
     """Draw what ``gnncal.check`` found as a page."""
-    (table,) = check._tables()
     return render_page(
         __package__ or "",
         "check.html",
@@ -29,11 +36,46 @@ def check_page(check: Check, *, title: str) -> str:
         sections=(("verdict", "Verdict"), ("moves", "What moved"), ("meaning", "What it means")),
         scripts=("shift.js",),
         data={"moves": check.moves},
-        check=check,
-        grade=GRADES[check.verdict],
-        label=LABELS[check.verdict],
-        rows=[[cell.text for cell in row] for row in table.rows],
+        **_parts(check),
     )
+
+
+def _parts(check: Check) -> dict[str, Any]:
+    """Return what the templates read of a check."""
+    (table,) = check._tables()
+    return {
+        "check": check,
+        "grade": GRADES[check.verdict],
+        "label": LABELS[check.verdict],
+        "rows": [[cell.text for cell in row] for row in table.rows],
+    }
+
+
+def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[str, Any]:
+    """Return what the report's section on new nodes reads; ``name`` is the class in view."""
+    if findings is None:
+        return {"new_nodes": None}
+    grade, label = GRADES[findings.check.verdict], "The promises do not stand"
+    if findings.is_standing:
+        label = "The promises stand"
+    if not findings.promises:
+        grade, label = "warn", "Nothing was promised"
+    return {
+        **_parts(findings.check),
+        "new_nodes": findings,
+        "promises_grade": grade,
+        "promises_label": label,
+        "promise_rows": [_promise_row(each, findings, name) for each in findings.promises],
+    }
+
+
+def _promise_row(moved: MovedPromise, findings: NewNodeFindings, name: str | None) -> list[str]:
+    sides = (moved.n_before, findings.n_before), (moved.n_new, findings.n_new)
+    return [
+        PROMISES[moved.kind].format(target=percent(moved.target), name=name),
+        f"{moved.threshold:.4g}",
+        *(f"{n:,} ({100 * n / total:.1f} %)" for n, total in sides),
+    ]
 
 
 def watch_page(watch: Watch, *, title: str) -> str:

@@ -43,9 +43,7 @@ def demo(
     ),
     block_model: Annotated[
         bool,
-        typer.Option(
-            "--block-model", help="A sampled graph with every method instead, about a minute."
-        ),
+        typer.Option("--block-model", help="A sampled graph with every method instead; minutes."),
     ] = False,
     nodes: Annotated[
         int | None,

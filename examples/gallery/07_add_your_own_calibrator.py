@@ -112,5 +112,5 @@ gnncal.testing.check_calibrator(DegreeTemperature)
 
 # %%
 # Next: :ref:`benchmark it against the others
-# <sphx_glr_gallery_07_benchmark_your_own_method.py>`, or :doc:`put it into a package of your own
+# <sphx_glr_gallery_08_benchmark_your_own_method.py>`, or :doc:`put it into a package of your own
 # </plugins>`, so that it has a name in ``gnncal calibrate``, in the benchmark and in reports.
