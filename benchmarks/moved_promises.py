@@ -5,9 +5,9 @@
 A model is trained, calibrated (``structural-free``) and given a threshold for 80 % right automatic
 decisions on one graph, at level 90 %. Then it is used on another: 42 pairs of countries of twitch,
 6 of libraries. The table has the share of the automatic decisions that are right on the target's
-test nodes, pairs averaged, and in how many pairs it lies below 80 %: as it is; after `update` with n
-labels and the old threshold; and after `update` with half of the n labels and a threshold certified
-again on the other half. Where nothing is certified, nothing is decided and nothing is broken.
+test nodes, pairs averaged, and in how many pairs it lies below 80 %: as it is; after `update` with
+n labels and the old threshold; and after `update` with half of the n labels and a threshold
+certified again on the other half. Where nothing is certified, nothing is decided or broken.
 """
 
 from __future__ import annotations
