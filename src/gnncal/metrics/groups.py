@@ -212,7 +212,7 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
             f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value (a "
             "group, a degree) for each node."
         )
-    if array.dtype.kind in "iu" and array.size and 0 <= array.min() and array.max() < array.size:
+    if array.dtype.kind in "iu" and array.size and array.min() >= 0 and array.max() < array.size:
         return _numbered(array)
     values, cell = np.unique(array, return_inverse=True)
     return values, cell
