@@ -7,6 +7,7 @@ r"""The structural law and what is built on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -26,6 +27,10 @@ COVARIATES = (
 DEGREE_SCALE = 4.0  # brings the logarithm of a degree to the size of the others
 LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
 FLOOR = 0.02  # delta: what a class gets if no neighbour gives it probability
+# Three temperatures stand for the posterior of ln T: places in standard deviations, and weights
+# (the Gauss-Hermite rule, exact for polynomials up to degree five).
+THREE_PLACES = (0.0, 3.0**0.5, -(3.0**0.5))
+THREE_WEIGHTS = (2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0)
 SMALLEST_SUM = 1e-30  # of probabilities; a smaller one is none
 LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
@@ -125,6 +130,46 @@ def limited(log_T: Any) -> Any:
     """Return ln T within the range of temperatures."""
     xp = backend_of(log_T)
     return xp.minimum(xp.maximum(log_T, -LOG_TEMPERATURE), LOG_TEMPERATURE)
+
+
+def log_temperature_variance(
+    e: Any, s: Any, predictions: Any, certain: Any, uncertain: Any, covariance: Any
+) -> Any:
+    """Posterior variance of ln T of each node, from that of (ln T_c, ln T_u, w, o); s is centred."""
+    xp = backend_of(e)
+    share = (1.0 - e) * certain / entropy_temperature(e, certain, uncertain)
+    slopes = [share, 1.0 - share, *xp.columns(s)]  # of ln T by all but the offsets
+    p, x = len(slopes), xp.matrix(slopes)
+    variance = xp.of_class(covariance[p:, p:].diagonal(), predictions)
+    for i, slope in enumerate(slopes):
+        crossed = xp.of_class(2.0 * covariance[i, p:], predictions)
+        variance = variance + slope * (xp.weighted(x, covariance[i, :p]) + crossed)
+    return xp.maximum(variance, 0.0)
+
+
+def three_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
+    """Return the temperatures (n,) whose confidences are averaged; ln T is without limits.
+
+    ``averaging`` is the share of the variance that they stand for. Calibrators of older versions
+    have 0: three times the most probable temperature.
+    """
+    xp = backend_of(log_T)
+    spread = xp.sqrt(averaging * variance)
+    return [xp.exp(limited(log_T + place * spread)) for place in THREE_PLACES]
+
+
+def mean_of_three(values: Sequence[Any]) -> Any:
+    """Return the mean of what three temperatures give, each with its weight."""
+    first, second, third = (
+        weight * each for weight, each in zip(THREE_WEIGHTS, values, strict=True)
+    )
+    return first + second + third
+
+
+def mean_confidence(z: Any, temperatures: Sequence[Any]) -> Any:
+    """Return the mean largest entry (n,) of softmax(z / T) over three temperatures."""
+    xp = backend_of(z)
+    return mean_of_three([1.0 / xp.total(xp.exp_(scaled_logits(z, T))) for T in temperatures])
 
 
 def log_neighbours(mean_probs: Any) -> Any:
