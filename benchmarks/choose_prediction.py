@@ -129,7 +129,10 @@ def main() -> None:
         above = 1000 * (losses - losses[known.index("most probable")])
         report[f"thousandths of a nat above the most probable, {size or 'all'} nodes"] = {
             "families": columns,
-            **{name: [round(float(v), 2) for v in row] for name, row in zip(known, above)},
+            **{
+                name: [round(float(v), 2) for v in row]
+                for name, row in zip(known, above, strict=True)
+            },
         }
     above = 1000 * (table - table[first])
     report["thousandths of a nat above the most probable, mean and each family"] = {

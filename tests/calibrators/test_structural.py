@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-
 from copy import copy
 
 import numpy as np
@@ -231,6 +230,12 @@ def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
     # 0.6 is left: 3 : 1 would give 0.45 and 0.15, but class 1 may not pass 0.4.
     np.testing.assert_allclose(divided[0], [0.4, 0.4, 0.2])
     np.testing.assert_allclose(divided[1], [0.6, 0.24, 0.16])
+
+
+def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
+    probs = np.array([[1.0, 1e-40, 1e-45], [1.0, 0.0, 0.0]])
+    divided = divided_rest(probs, np.array([0, 0]), np.array([0.8, 0.8]))
+    np.testing.assert_allclose(divided, [[0.8, 0.1, 0.1]] * 2)
 
 
 def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posterior():

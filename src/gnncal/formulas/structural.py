@@ -135,9 +135,9 @@ def limited(log_T: Any) -> Any:
 def log_temperature_variance(
     e: Any, s: Any, predictions: Any, certain: Any, uncertain: Any, covariance: Any
 ) -> Any:
-    """Posterior variance of ln T of each node, from that of (ln T_c, ln T_u, w, o); s is centred."""
+    """Variance of each node's ln T, from the covariance of (ln T_c, ln T_u, w, o); s is centred."""
     xp = backend_of(e)
-    share = (1.0 - e) * certain / entropy_temperature(e, certain, uncertain)
+    share = entropy_temperature(e, certain, 0.0) / entropy_temperature(e, certain, uncertain)
     slopes = [share, 1.0 - share, *xp.columns(s)]  # of ln T by all but the offsets
     p, x = len(slopes), xp.matrix(slopes)
     variance = xp.of_class(covariance[p:, p:].diagonal(), predictions)
@@ -169,7 +169,7 @@ def mean_of_three(values: Sequence[Any]) -> Any:
 def mean_confidence(z: Any, temperatures: Sequence[Any]) -> Any:
     """Return the mean largest entry (n,) of softmax(z / T) over three temperatures."""
     xp = backend_of(z)
-    return mean_of_three([1.0 / xp.total(xp.exp_(scaled_logits(z, T))) for T in temperatures])
+    return mean_of_three([xp.largest(softmax(z, T)) for T in temperatures])
 
 
 def log_neighbours(mean_probs: Any) -> Any:
@@ -206,13 +206,13 @@ def _divided(s: Any, T: Any) -> Any:
 def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     r"""Give each predicted class its confidence c, and the others the rest, none of them more.
 
-    The others get min(lambda q, c), with q what ``probs`` gives them. Classes of probability zero
-    share what no other class may take.
+    The others get min(lambda q, c), with q what ``probs`` gives them. Classes that get nothing
+    from it share what no other class may take.
     """
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
     share = limited_share(q, rest_factor(q, confidence), confidence)
-    empty = xp.with_class(xp.as_number(q <= 0.0, q), predictions, 0.0)
+    empty = xp.with_class(xp.as_number(share <= 0.0, q), predictions, 0.0)
     missing = xp.maximum(1.0 - confidence - xp.total(share), 0.0)
     share = xp.add_(share, empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0)))
     share = xp.with_class(share, predictions, confidence)

@@ -18,7 +18,6 @@ from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits
 from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.engines import Engine
-from gnncal.formulas.structural import mean_of_three
 from gnncal.scale.nodes import at_class, shifted_logits, total
 from gnncal.scale.summary import DegreeBlocks, Measured
 
