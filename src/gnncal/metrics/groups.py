@@ -220,7 +220,8 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
 
 def _numbered(array: IntArray) -> tuple[IntArray, IntArray]:
     """Return what ``np.unique`` does for small numbers, which need no sort."""
-    values = np.flatnonzero(np.bincount(array))
+    numbers = array.astype(np.int64)
+    values = np.flatnonzero(np.bincount(numbers))
     place = np.zeros(int(values[-1]) + 1, dtype=np.int64)
     place[values] = np.arange(values.size)
-    return values.astype(array.dtype), place[array]
+    return values.astype(array.dtype), place[numbers]
