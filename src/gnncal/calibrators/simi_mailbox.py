@@ -18,7 +18,7 @@ from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.grouping import EDGES_IN_CACHE
 from gnncal.core.learned import SOLVER_TABLE, Array
 from gnncal.fitting.clusters import DIGITS, Clusters
-from gnncal.fitting.gap_loss import GapLoss
+from gnncal.fitting.gap_loss import GapLoss, temperature_of
 from gnncal.fitting.groups import (
     NARROW_RANGE,
     best_number_of_groups,
@@ -153,7 +153,7 @@ class SimiMailbox(TemperatureCalibrator):
         self.ranges_, self.centres_ = clusters.ranges, clusters.centres
         groups = self._groups(nodes)
         solution = self._solved(nodes, groups)
-        self.group_temperatures_ = np.exp(solution.parameters).clip(*NARROW_RANGE)
+        self.group_temperatures_ = temperature_of(solution.parameters)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         self.temperature_ = self.group_temperatures_[groups]
         rows, logits, labels = nodes.calibration_nodes, nodes.calibration_logits, nodes.labels
@@ -268,7 +268,8 @@ def _solved_groups(
 def _fit_groups(
     logits: FloatArray, labels: IntArray, groups: IntArray, n_groups: int, *, gap_weight: float
 ) -> FloatArray:
-    return np.exp(_solved_groups(logits, labels, groups, n_groups, gap_weight).parameters)
+    solution = _solved_groups(logits, labels, groups, n_groups, gap_weight)
+    return temperature_of(solution.parameters)
 
 
 def _binned_gap(confidence: FloatArray, correct: FloatArray) -> float:

@@ -55,6 +55,13 @@ class GapLoss:
         return min(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
 
 
+def temperature_of(code: FloatArray) -> FloatArray:
+    """Return T of ln T, kept within the range; a bound is that very number."""
+    inside = np.exp(code).clip(*NARROW_RANGE)
+    at_bounds = [code <= LOWER, code >= UPPER]
+    return np.select(at_bounds, NARROW_RANGE, inside)
+
+
 def _by_logarithm(tau: FloatArray, value: FloatArray, slope: FloatArray, bend: FloatArray) -> Curve:
     """Return means over nodes, from derivatives by 1/T (n_temperatures, n) to those by ln T."""
     by_code = -tau * slope
