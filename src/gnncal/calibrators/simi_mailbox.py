@@ -1,4 +1,4 @@
-"""Simi-Mailbox (2024): one temperature for each group of nodes alike in confidence and similarity.
+"""Simi-Mailbox (Seo et al. 2024): one temperature for each group of nodes alike in confidence and similarity.
 
 The groups are those of k-means on a node's confidence and its similarity to its neighbours.
 """
@@ -101,7 +101,8 @@ class SimiMailbox(TemperatureCalibrator):
 
     References
     ----------
-    Simi-Mailbox (2024), as released by its authors.
+    Seo, Seo, Park, Yang, "Towards precise prediction uncertainty in GNNs: refining GNNs with
+    topology-grouping strategy" (arXiv 2412.14223, 2024), as released by the authors.
 
     Examples
     --------
