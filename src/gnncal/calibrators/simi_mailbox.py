@@ -1,4 +1,4 @@
-"""Simi-Mailbox (Seo et al. 2024): one temperature for each group of nodes alike in confidence and similarity.
+"""Simi-Mailbox (Seo et al. 2024): a temperature for each group of nodes that are alike.
 
 The groups are those of k-means on a node's confidence and its similarity to its neighbours.
 """
