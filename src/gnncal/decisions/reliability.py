@@ -48,8 +48,8 @@ class MonotoneReliability(Saved):
     "the prediction is right" and 10\ :sup:`-4` times the mean squared second difference of T at its
     eight knots. That is convex. A class of which all predictions are right would send its map to
     infinity, and a class that is never predicted would have none. So the map of all classes
-    together takes part in each class, with the weight of ``prior_nodes``. A class that is never
-    predicted has that map. The map of all classes in turn begins near the confidence itself.
+    together takes part in each class, as ``prior_nodes`` nodes at each knot. A class that is never
+    predicted has that map. The map of all classes is held near the confidence in the same way.
 
     Do not fit it on the nodes that certify a threshold, and better not on those that the
     calibrator was fitted on: split them with :func:`gnncal.decisions.hold_out`. On fourteen
@@ -59,7 +59,8 @@ class MonotoneReliability(Saved):
     Parameters
     ----------
     prior_nodes : float, default=1.0
-        How many nodes the map of all classes together counts as in each class; above 0.
+        How many nodes the map of all classes together counts as, at each of the eight knots of
+        each class; above 0.
     protocol : {"converged", "paper"}, default="converged"
         ``"paper"`` fits as published: 400 epochs of Adam, no prior. A class that is never predicted
         then has the map of the start, which is nearly the confidence.
@@ -190,7 +191,7 @@ class MonotoneReliability(Saved):
             solution = logistic(
                 _features(np.append(own, KNOTS)),
                 np.append(right[here], expit(towards)),
-                np.append(np.ones(own.size), np.full(N_KNOTS, self.prior_nodes / N_KNOTS)),
+                np.append(np.ones(own.size), np.full(N_KNOTS, self.prior_nodes)),
                 np.append(np.diff(towards), towards[0]),
                 penalty=penalty,
                 rising=True,
