@@ -2,9 +2,9 @@
 
     python benchmarks/reliability.py --cache LOGITS --data RAW --seeds 3
 
-For each frozen classifier, after `ts` and after `structural`. One half of the calibration nodes fits
-the calibrator, the other half the ranking, as published (without a part to choose settings on).
-The fair rival needs no ranking, so its calibrator gets all calibration nodes. All of them keep
+For each frozen classifier, after `ts` and after `structural`. One half of the calibration nodes
+fits the calibrator, the other half the ranking, as published (without a part to choose settings
+on). The fair rival needs no ranking, so its calibrator gets all calibration nodes. All of them keep
 predictions: only the order of the test nodes differs.
 
 Graphs are units of the intervals; Holm over the comparisons of a metric.
@@ -112,7 +112,7 @@ def work(task: Task, provider: TrainedLogits) -> dict[str, dict[str, list[float]
 
 
 def compared(cells: dict[tuple[str, str], FloatArray], graphs: list[str]) -> list[dict]:
-    """Each way less its rival, with the interval over graphs; positive where the number is higher."""
+    """Each way less its rival, with the interval over graphs."""
     pairs = [((m, way), (m, RIVAL)) for m in CALIBRATORS for way in WAYS]
     pairs.append((LEADING[:2], (LEADING[2], RIVAL)))
     rows = []

@@ -108,8 +108,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         checked = check_probs(probs)
         if checked.shape[1] != self.n_classes_:
             raise InputError(
-                f"probs has {checked.shape[1]} columns but those of fit had {self.n_classes_}; pass "
-                "one column for each class."
+                f"probs has {checked.shape[1]} columns but those of fit had {self.n_classes_}; "
+                "pass one column for each class."
             )
         return checked
 

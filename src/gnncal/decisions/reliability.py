@@ -278,10 +278,10 @@ def _published(
         bends = np.diff(values, n=2, axis=1)
         loss = -np.mean(right * np.log(kept) + (1.0 - right) * np.log1p(-kept))
         pull = np.where(inside, q - right, 0.0) / len(right)
-        slope = np.bincount(low, pull * (1.0 - beyond), n_values)
-        slope += np.bincount(low + 1, pull * beyond, n_values)
-        by_value = slope.reshape(n_classes, N_KNOTS)
-        by_value += 2.0 * roughness * bends @ SECOND_DIFFERENCES
+        below = np.bincount(low, pull * (1.0 - beyond), n_values)
+        above = np.bincount(low + 1, pull * beyond, n_values)
+        by_bend = 2.0 * roughness * bends @ SECOND_DIFFERENCES
+        by_value = by_bend + (below + above).reshape(n_classes, N_KNOTS)
         by_step = np.cumsum(by_value[:, ::-1], axis=1)[:, ::-1]  # a step moves all later values
         gradient = by_step * np.column_stack(
             [np.ones(n_classes), expit(theta.reshape(n_classes, N_KNOTS)[:, 1:])]
