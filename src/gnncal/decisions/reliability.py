@@ -168,9 +168,9 @@ class MonotoneReliability(Saved):
 
         """
         check_is_fitted(self, "values_")
-        return self.of_checked(self._checked_probs(probs), predictions)
+        return self._of_checked(self._checked_probs(probs), predictions)
 
-    def of_checked(self, probs: FloatArray, predictions: Any = None) -> FloatArray:
+    def _of_checked(self, probs: FloatArray, predictions: Any = None) -> FloatArray:
         """:meth:`score` of checked probabilities."""
         predicted, confidence = _decisions(probs, predictions)
         # Row by row, without sums, so that a node has the same score in any company.

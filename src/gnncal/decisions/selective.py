@@ -364,7 +364,7 @@ class SelectiveClassifier(Saved):
 
     def _ranks(self, probs: FloatArray) -> FloatArray:
         """Return what the threshold is compared with, (n_nodes,)."""
-        return confidences(probs) if self.rank_by_ is None else self.rank_by_.of_checked(probs)
+        return confidences(probs) if self.rank_by_ is None else self.rank_by_._of_checked(probs)
 
     def _conclude(self, certificate: Certificate, n_calibration: int, best: float) -> None:
         """Set what a fit leaves."""
