@@ -1,6 +1,7 @@
 """Does MRP rank nodes better than their confidence does?
 
     python benchmarks/reliability.py --cache LOGITS --data RAW --seeds 3
+    python benchmarks/reliability.py --tables-only      # of the cells that are recorded already
 
 For each frozen classifier, after `ts` and after `structural`. One half of the calibration nodes
 fits the calibrator, the other half the ranking, as published (without a part to choose settings
@@ -34,8 +35,9 @@ from gnncal.nodes import Nodes
 
 CALIBRATORS = ("ts", "structural")
 RIVAL = "confidence"
+HALF = "confidence, half of the nodes"
 RANKINGS = {  # what each is fitted on is said by its name
-    "confidence, half of the nodes": None,
+    HALF: None,
     "MRP": {},
     "MRP, prior of 10": {"prior_nodes": 10.0},
     "MRP as published": {"protocol": "paper"},
@@ -44,7 +46,7 @@ INTERCEPT, SAME = "label intercept", "MRP, all nodes for both"
 WAYS = (*RANKINGS, INTERCEPT, SAME)
 COVERAGES = (0.5, 0.7, 0.9)
 METRICS = {"AURC": 1, "AUPR-Error": -1, **{f"accuracy at {c:.0%}": -1 for c in COVERAGES}}
-LEADING = ("ts", "MRP", "structural")  # and MRP after ts against the confidence after structural
+AMONG_THEMSELVES = (("MRP", HALF), ("MRP as published", "MRP"), (INTERCEPT, "MRP"))
 
 
 def probabilities(bundle: Bundle, method: str, nodes: IntArray) -> FloatArray:
@@ -114,7 +116,8 @@ def work(task: Task, provider: TrainedLogits) -> dict[str, dict[str, list[float]
 def compared(cells: dict[tuple[str, str], FloatArray], graphs: list[str]) -> list[dict]:
     """Each way less its rival, with the interval over graphs."""
     pairs = [((m, way), (m, RIVAL)) for m in CALIBRATORS for way in WAYS]
-    pairs.append((LEADING[:2], (LEADING[2], RIVAL)))
+    pairs += [((m, way), (m, other)) for m in CALIBRATORS for way, other in AMONG_THEMSELVES]
+    pairs.append((("ts", "MRP"), ("structural", RIVAL)))
     rows = []
     for j, (metric, sign) in enumerate(METRICS.items()):
         tests = [
@@ -140,38 +143,43 @@ def compared(cells: dict[tuple[str, str], FloatArray], graphs: list[str]) -> lis
     return rows
 
 
-def main() -> None:
-    options = options_for(__doc__, "benchmarks/results/reliability.json").parse_args()
-    found = for_each_task(options, work)
-    units = list(dict.fromkeys((task.dataset, task.backbone) for task in found))
-    cells, record = {}, []
-    for method in CALIBRATORS:
-        for way in (RIVAL, *WAYS):
-            of_units = [
-                np.mean(
-                    [r[method][way] for t, r in found.items() if (t.dataset, t.backbone) == u], 0
-                )
-                for u in units
-            ]
-            cells[method, way] = np.array(of_units)
-            for (graph, backbone), values in zip(units, of_units, strict=True):
+def recorded(found: dict[Task, dict[str, dict[str, list[float]]]]) -> list[dict]:
+    """Means over seeds, one cell for each graph, backbone, calibrator and ranking."""
+    cells = []
+    for graph, backbone in dict.fromkeys((task.dataset, task.backbone) for task in found):
+        seeds = [r for t, r in found.items() if (t.dataset, t.backbone) == (graph, backbone)]
+        for method in CALIBRATORS:
+            for way in (RIVAL, *WAYS):
+                values = np.mean([result[method][way] for result in seeds], axis=0).tolist()
                 about = {"graph": graph, "backbone": backbone, "calibrator": method, "ranking": way}
-                record.append(about | dict(zip(METRICS, map(float, values), strict=True)))
-    graphs = [graph for graph, _ in units]
-    comparisons = compared(cells, graphs)
+                cells.append(about | dict(zip(METRICS, values, strict=True)))
+    return cells
+
+
+def main() -> None:
+    parser = options_for(__doc__, "benchmarks/results/reliability.json")
+    parser.add_argument("--tables-only", action="store_true", help="of the file of the results")
+    options = parser.parse_args()
+    if options.tables_only:
+        record = json.loads(options.out.read_text())
+    else:
+        found = for_each_task(options, work)
+        about = {"seeds": options.seeds, "backbones": options.backbones.split(",")}
+        record = {**about, "n_classifiers": len(found), "cells": recorded(found)}
+    columns: dict[tuple[str, str], list[list[float]]] = {}
+    for cell in record["cells"]:
+        values = [cell[metric] for metric in METRICS]
+        columns.setdefault((cell["calibrator"], cell["ranking"]), []).append(values)
+    tables = {key: np.array(values) for key, values in columns.items()}
+    first = ("ts", RIVAL)
+    graphs = [c["graph"] for c in record["cells"] if (c["calibrator"], c["ranking"]) == first]
+    comparisons = compared(tables, graphs)
     means = {
         f"{method}, {way}": dict(zip(METRICS, unit_means(values, graphs).mean(0), strict=True))
-        for (method, way), values in cells.items()
+        for (method, way), values in tables.items()
     }
     print_tables(means, comparisons)
-    written = {
-        "seeds": options.seeds,
-        "backbones": options.backbones.split(","),
-        "n_classifiers": len(found),
-        "means": means,
-        "comparisons": comparisons,
-        "cells": record,
-    }
+    written = {**record, "means": means, "comparisons": comparisons}
     options.out.write_text(json.dumps(written, indent=1) + "\n")
 
 

@@ -51,10 +51,10 @@ class MonotoneReliability(Saved):
     together takes part in each class, as ``prior_nodes`` nodes at each knot. A class that is never
     predicted has that map. The map of all classes is held near the confidence in the same way.
 
-    Do not fit it on the nodes that certify a threshold, and better not on those that the
-    calibrator was fitted on: split them with :func:`gnncal.decisions.hold_out`. On fourteen
-    graphs it ranked no better than the confidence after a calibrator that all of these nodes were
-    used for; docs/decisions.md has the figures.
+    Do not fit it on the nodes that certify a threshold: split them with
+    :func:`gnncal.decisions.hold_out`. After ``structural`` the nodes are better spent on the
+    calibrator: on fourteen graphs the confidence then ranked better. docs/decisions.md has the
+    figures.
 
     Parameters
     ----------
