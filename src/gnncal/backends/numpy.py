@@ -80,6 +80,11 @@ def matrix(vectors: Sequence[FloatArray]) -> FloatArray:
     return np.stack(vectors, axis=1)
 
 
+def columns(matrix: FloatArray) -> list[FloatArray]:
+    """Return the columns of a matrix as vectors."""
+    return list(matrix.T)
+
+
 def width(values: FloatArray) -> int:
     """Return the number of columns of a matrix."""
     return int(values.shape[1])
