@@ -21,7 +21,7 @@ from gnncal.lab.bench.plan import Task
 from gnncal.lab.bench.source import training_source
 from gnncal.lab.classifiers import training_settings
 from gnncal.lab.classifiers.treatments import parts_of, train_logits
-from gnncal.lab.datasets import FACTS, Dataset, load, random_split
+from gnncal.lab.datasets import FACTS, Dataset, load
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
 FIRST_MEMBER = b"logits.npy"  # how a cached file begins, after a few bytes of the archive
@@ -82,7 +82,7 @@ class TrainedLogits(LogitProvider):
         """Train the classifier and cache its logits."""
         self._check_place(task)
         dataset = load_dataset(task.dataset, self.root)
-        split = random_split(dataset.graph.n_nodes, task.seed)
+        split = dataset.split_of(task.seed)
         logits = train_logits(task.backbone, dataset, split, seed=task.seed)
         buffer = io.BytesIO()
         key = np.array(_key(task.backbone, dataset))
@@ -97,7 +97,7 @@ class TrainedLogits(LogitProvider):
             logits = self._read(task)
             assert logits is not None
         dataset = load_dataset(task.dataset, self.root)
-        split = random_split(dataset.graph.n_nodes, task.seed)
+        split = dataset.split_of(task.seed)
         return Bundle(
             logits, dataset.labels, dataset.graph, split.train, split.validation, split.test
         )
