@@ -81,6 +81,22 @@ def test_the_first_minute_fits_a_terminal_and_names_every_file(digits):
     ] == list(methods)
 
 
+def test_the_commands_that_the_first_minute_ends_with_run_as_they_stand(digits, monkeypatch):
+    pytest.importorskip("plotly")
+    folder, done = digits
+    monkeypatch.chdir(folder)
+    commands = [line.split()[1:] for line in done.stdout.splitlines() if "here/bundle.npz" in line]
+    assert [command[0] for command in commands] == ["calibrate", "report", "decide"]
+    for command in commands:
+        assert run(*command).exit_code == 0
+
+
+def test_help_lists_the_verbs_in_the_order_of_the_work():
+    order = ["calibrate", "evaluate", "report", "decide", "check", "watch", "update", "apply"]
+    listed = re.findall(r"^│ (\w+)", run("--help").stdout, flags=re.M)
+    assert [name for name in listed if name in order] == order
+
+
 def test_the_first_minutes_files_give_its_figures_again(digits):
     files = digits[0] / "here"
     results = json.loads((files / "results.json").read_text())["methods"]
