@@ -1,5 +1,7 @@
 """Reliability of a rare class: drawn near zero, beside what an honest probability would show."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -85,4 +87,4 @@ def test_labels_of_the_lower_axis_do_not_overlap(width):
     boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
     boxes = sorted((box for box in boxes if box.width), key=lambda box: box.x0)
     pyplot.close(figure)
-    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

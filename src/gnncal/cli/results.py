@@ -69,7 +69,8 @@ def write_results(
         files.append(
             write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
         )
-    summary = {**summarise(bundle, result, notes), **decided, "files": [*files, *also, "summary.json"]}
+    files += [*also, "summary.json"]
+    summary = {**summarise(bundle, result, notes), **decided, "files": files}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
