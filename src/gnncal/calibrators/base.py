@@ -295,9 +295,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
             )
         if self.needs_graph and not record.has_neighbourhoods:
+            other = "hts" if self.preserves_predictions else "svs"
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
-                "or choose a method that needs none, such as 'hts'."
+                f"or choose a method that needs none, such as {other!r}."
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)

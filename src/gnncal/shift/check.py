@@ -16,6 +16,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, text
 from gnncal.fitting.node_summary import (
     OF_NEIGHBOURS,
+    SMALLEST_SAMPLE,
     NodeSummary,
     count_in,
     predicted_counts,
@@ -33,7 +34,6 @@ CORE = ("confidence", "entropy", "support")  # moved in every one of 144 moves b
 FAR = 0.35  # mean distance beyond which most moves between countries were costly
 # The middle half of what moves between countries cost in log loss, benchmarks/check.py.
 COSTS = {"moved": "0.03 to 0.08", "far": "0.07 to 0.39"}
-SMALLEST_SAMPLE = 20  # nodes on each side; with fewer, almost any move is chance
 LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
 
 

@@ -99,8 +99,8 @@ class GATS(NeuralTemperature):
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
     T_0 and the distance factors are positive; δ is a mean also on directed graphs.
-    ``positive=False``, ``relative_to="out"`` are the release. There are KH + 4 weights; a fit takes
-    O(EK) once for E edges, and O(EH + NKH) per epoch.
+    ``positive=False``, ``relative_to="out"`` are the release, where T_0 may become negative and
+    equal logits divide by zero. There are KH + 4 weights; a fit takes O(EK) once for E edges, and O(EH + NKH) per epoch.
 
     References
     ----------

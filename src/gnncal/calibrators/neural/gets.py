@@ -110,7 +110,8 @@ class GETS(NeuralCalibrator):
     higher one on nine (docs/evidence.md).
 
     The paper speaks of a temperature for each node; the release scales each class, and so does
-    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. An epoch takes
+    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. What its paper
+    calls ECE is the gap over groups of degrees (``degree_ece`` here). An epoch takes
     O(7(Eh + NFh)) for E edges, F features and h hidden units.
 
     References

@@ -100,7 +100,8 @@ class WATS(NeuralTemperature):
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
     These are heat-kernel coefficients with c_0 halved, k = 3 and s = 2; ``coefficients="bessel"``
-    and ``"exponential"`` are the two releases. A fit takes O(kE) once for E edges.
+    and ``"exponential"`` are the two releases. What its paper calls ECE is the gap over groups of
+    degrees (``degree_ece`` here). A fit takes O(kE) once for E edges.
 
     References
     ----------
