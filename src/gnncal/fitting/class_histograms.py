@@ -71,18 +71,18 @@ class ClassHistograms:
             degree_cut = float(np.median(nodes.graph.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
-        bins = empty._bins(nodes, rows)
+        bins = empty._bins(group, value, nodes, rows)
         counts = np.bincount(labels * shape[1] + bins, minlength=shape[0] * shape[1])
         rates = np.bincount(labels, nodes.weights, minlength=n_classes)
         return replace(empty, counts=counts.reshape(shape), rates=rates / rates.sum())
 
     def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
-        return np.bincount(self._bins(nodes, rows), minlength=self.counts.shape[1])
+        bins = self._bins(*_said(nodes.logits[rows]), nodes, rows)
+        return np.bincount(bins, minlength=self.counts.shape[1])
 
-    def _bins(self, nodes: Nodes, rows: IntArray) -> IntArray:
+    def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return the bin of each node; the upper end of a bin belongs to it."""
-        group, value = _said(nodes.logits[rows])
         bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
         if self.degree_cut is None:
             return bins
