@@ -161,9 +161,9 @@ def _gains_of_own_form(
     freed = used._freed()
     assert freed is not None
     unlabelled = nodes.with_known_labels()
-    seen = kept - log_losses(freed._predict(unlabelled), nodes.labels)
-    if nodes.mean(seen) < worth:
-        return seen
+    own_gains = kept - log_losses(freed._predict(unlabelled), nodes.labels)
+    if nodes.mean(own_gains) < worth:
+        return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
         fitted = _fitted_quietly(clone(used), nodes.restricted(half))
