@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
 
 exp, log, log1p, sqrt, absolute, ceil = np.exp, np.log, np.log1p, np.sqrt, np.absolute, np.ceil
 maximum, minimum, where, rounded = np.maximum, np.minimum, np.where, np.round
@@ -47,13 +47,13 @@ def column(vector: Any) -> Any:
 
 def largest(matrix: FloatArray) -> FloatArray:
     """Return the largest entry of each row, (n,)."""
-    return matrix.max(axis=1)
+    return row_maxima(matrix)
 
 
 def shifted(matrix: FloatArray) -> FloatArray:
     """Return the rows less their largest entries."""
     with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
-        return matrix - matrix.max(axis=1, keepdims=True)
+        return matrix - row_maxima(matrix)[:, None]
 
 
 def total(matrix: FloatArray) -> FloatArray:
@@ -69,6 +69,11 @@ def products(matrix: FloatArray, other: FloatArray) -> FloatArray:
 def matrix(vectors: Sequence[FloatArray]) -> FloatArray:
     """Return vectors side by side, (n, k)."""
     return np.stack(vectors, axis=1)
+
+
+def columns(matrix: FloatArray) -> list[FloatArray]:
+    """Return the columns of a matrix as vectors."""
+    return list(matrix.T)
 
 
 def width(values: FloatArray) -> int:

@@ -112,8 +112,9 @@ class Run:
         with self.progress.stage("scaling the logits", self.engine):
             temperatures = self.method.temperatures(self.table)
             table = self.table.mutate(**temperatures)
-            further = tuple(name for name in temperatures if name != "temperature")
-            outcome = scaled(table, self.n_classes, self._is_test(table), further)
+            averaged = self.method.averaged
+            further = tuple(T for T in temperatures if T not in ("temperature", *averaged))
+            outcome = scaled(table, self.n_classes, self._is_test(table), further, averaged)
             self.finished = self.method.finished(self, self.engine.keep("scaled", outcome))
 
     def write(self, folder: Path, *, all_probabilities: bool) -> None:

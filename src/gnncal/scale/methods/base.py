@@ -55,6 +55,7 @@ class ScaleMethod(ABC, Generic[C]):
     """A method over tables: a temperature for each node, and perhaps more."""
 
     covariates: tuple[str, ...] = ()  # columns that a fit reads beside the logits
+    averaged: tuple[str, ...] = ()  # further temperatures that the confidence is a mean over
 
     def __init__(self, calibrator: C) -> None:
         self.calibrator = calibrator

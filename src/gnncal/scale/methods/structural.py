@@ -16,6 +16,8 @@ from gnncal.formulas.structural import (
     describe_neighbourhoods,
     limited,
     log_temperature,
+    log_temperature_variance,
+    three_temperatures,
 )
 from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
@@ -167,21 +169,47 @@ class ScaleStructural(ScaleMethod[Structural]):
         neighbourhood = Neighbourhood(predictions, rows["entropy"], s, means)
         return nodes.with_result(neighbourhood, describe_neighbourhoods)
 
+    @property
+    def averaged(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Temperatures whose confidences are averaged with that of the most probable one."""
+        fitted = self.calibrator
+        is_mean = fitted.keep_predictions and fitted.without != "remainder"
+        return ("high_temperature", "low_temperature") if is_mean and fitted.averaging_ else ()
+
     def temperature(self, table: Any) -> Any:
         """exp(ln[T_c (1 - e) + T_u e] + w s + o)."""
-        return self._law(table, "")
+        return limited(self._log_temperature(table, "")).exp()
 
     def temperatures(self, table: Any) -> dict[str, Any]:
-        """Add the temperature of the free method, which has a law of its own."""
+        """Add those of the mean confidence, and that of the free method, with a law of its own."""
         temperatures = super().temperatures(table)
+        if self.averaged:
+            fitted, e, classes = self.calibrator, table["entropy"], table["prediction"]
+            variance = log_temperature_variance(
+                e,
+                self._centred(table),
+                classes,
+                fitted.certain_temperature_,
+                fitted.uncertain_temperature_,
+                fitted.covariance_,
+            )
+            log_T = self._log_temperature(table, "")
+            _, *others = three_temperatures(log_T, variance, fitted.averaging_)
+            temperatures |= dict(zip(self.averaged, others, strict=True))
         if self.calibrator.without != "remainder":
-            temperatures[TEMPERATURE] = self._law(table, self._free_prefix)
+            temperatures[TEMPERATURE] = limited(
+                self._log_temperature(table, self._free_prefix)
+            ).exp()
         return temperatures
 
-    def _law(self, table: Any, prefix: str) -> Any:
+    def _log_temperature(self, table: Any, prefix: str) -> Any:
         learned = [getattr(self.calibrator, prefix + name) for name in LAW]
-        s = centred(Columns([table[name] for name in COVARIATES]), self.calibrator.centre_)
-        return limited(log_temperature(table["entropy"], s, table["prediction"], *learned)).exp()
+        return log_temperature(
+            table["entropy"], self._centred(table), table["prediction"], *learned
+        )
+
+    def _centred(self, table: Any) -> Columns:
+        return centred(Columns([table[name] for name in COVARIATES]), self.calibrator.centre_)
 
     @property
     def _free_prefix(self) -> str:
