@@ -44,7 +44,7 @@ def confidences(probs: FloatArray) -> FloatArray:
     return row_maxima(probs).astype(np.float64)
 
 
-def sums_above(thresholds: FloatArray, confidence: FloatArray, amounts: Any = None) -> FloatArray:
+def sums_above(thresholds: FloatArray, confidence: FloatArray, amounts: Any = None) -> Any:
     """Return how many nodes reach each threshold, or the sum of their amounts; (n_thresholds,)."""
     order = np.argsort(thresholds, kind="stable")
     n_below = np.searchsorted(thresholds[order], confidence, side="right")
