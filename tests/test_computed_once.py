@@ -10,7 +10,7 @@ import gnncal
 
 COUNTED = {
     *("check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"),
-    *("quantities_of", "ranked_mass"),
+    *("quantities_of", "ranked_mass", "_losses_of_scaling"),
 }
 
 
@@ -60,6 +60,7 @@ def test_a_report_checks_the_logits_once_and_describes_neighbourhoods_once():
     assert calls["check_logits"] == 1
     assert calls["describe_neighbourhoods"] == 1
     assert calls["support_of"] == 2  # of senders for HoTS, of all neighbours for the page
+    assert calls["_losses_of_scaling"] == 1  # several methods are compared with it
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -300,3 +300,14 @@ def test_bad_requests_get_one_sentence(fitted, there):
         calibrator.update(logits[:, :2], labels % 2, graph, nodes=LABELLED)
     with pytest.raises(gnncal.InputError, match="looks at nodes"):
         calibrator.update(rates="estimate")
+
+
+def test_a_check_works_after_an_update_with_a_handful_of_labels(fitted, there):
+    """The summary is then of the nodes that the labels were drawn from, without training nodes."""
+    logits, labels, graph = there
+    train = range(600, 700)
+    new = fitted["structural"].update(logits, labels, graph, nodes=range(10), train_nodes=train)
+    assert gnncal.check(new, logits, graph, nodes=range(600)).verdict == "same"
+    assert new.fitted_on_.n_nodes == 600
+    many = fitted["structural"].update(logits, labels, graph, nodes=LABELLED)
+    assert many.fitted_on_.n_nodes == len(LABELLED)

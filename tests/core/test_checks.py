@@ -57,7 +57,7 @@ def with_value(value):
         ({"nodes": [0, 1], "train_nodes": [1, 2]}, r"share 1 nodes \(first: 1\)"),
         ({"train_nodes": [0, 1, 2, 3, 4]}, "no node outside train_nodes has a label"),
         ({"graph": gnncal.Graph([[0], [1]], 4)}, "graph has 4 nodes but logits has 6 rows"),
-        ({"graph": np.array([[0], [1]])}, "graph is a ndarray; pass a gnncal.Graph"),
+        ({"graph": np.array([[0], [1]])}, r"pass a gnncal.Graph\(edge_index, n_nodes\)"),
     ],
 )
 def test_bad_fits_are_refused_with_a_reason(changes, message):

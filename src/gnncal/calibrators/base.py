@@ -295,9 +295,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
             )
         if self.needs_graph and not record.has_neighbourhoods:
+            other = "hts" if self.preserves_predictions else "svs"
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
-                "or choose a method that needs none, such as 'hts'."
+                f"or choose a method that needs none, such as {other!r}."
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
@@ -324,7 +325,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = ClassHistograms.of(nodes)
+        self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.core.checks import (
@@ -44,7 +45,9 @@ def confidences(probs: FloatArray) -> FloatArray:
     return row_maxima(probs).astype(np.float64)
 
 
-def sums_above(thresholds: FloatArray, confidence: FloatArray, amounts: Any = None) -> FloatArray:
+def sums_above(
+    thresholds: FloatArray, confidence: FloatArray, amounts: FloatArray | None = None
+) -> npt.NDArray[Any]:
     """Return how many nodes reach each threshold, or the sum of their amounts; (n_thresholds,)."""
     order = np.argsort(thresholds, kind="stable")
     n_below = np.searchsorted(thresholds[order], confidence, side="right")

@@ -20,6 +20,7 @@ OF_NEIGHBOURS = ("support", "degree")
 QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
 N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
 MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
+SMALLEST_SAMPLE = 20  # nodes; of fewer, almost any difference is chance
 DECIMALS = 6  # logits in single and in double precision fall into the same bin
 BINS: LearnedTable = {
     "cuts": Array(str(N_CUTS), rising="rows"),

@@ -71,8 +71,8 @@ class Ranking:
         n_hits = self.hits.sum()
         if n_hits == 0:
             return None
-        found = np.cumsum(self.hits)[self._precision() >= precision - ROUNDING]
-        return float(found[-1] / n_hits) if found.size else 0.0
+        n_found = np.cumsum(self.hits)[self._precision() >= precision - ROUNDING]
+        return float(n_found[-1] / n_hits) if n_found.size else 0.0
 
     def _precision(self) -> FloatArray:
         """Return the share of hits among the nodes of each score and all higher ones."""

@@ -147,6 +147,9 @@ def tables(
         print_json({"folder": str(place), "files": files})
         return
     out.print(f"{len(found)} tables in {place}; its README.md has all of them", soft_wrap=True)
+    overviews = [name for name in files if name.startswith("overview") and name.endswith(".md")]
+    if overviews:
+        out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
 
 
 @friendly
@@ -351,7 +354,10 @@ def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
 def _bundled_tasks(bundled: BundledLogits) -> list[Task]:
     tasks = bundled.tasks()
     if not tasks:
-        raise InputError(f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz.")
+        raise InputError(
+            f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz; name yours like "
+            "mygraph-gcn-0.npz."
+        )
     return tasks
 
 
