@@ -105,9 +105,9 @@ class CaGCN(NeuralTemperature):
     g is softplus, without margin term, as in later releases; ``link="log-shifted"``,
     ``margin_weight=0.5``, ``initial="uniform"`` are the original. The original trains with the
     classifier's dropout on; here logits are constant. It stops on the nodes that it trains on
-    (``stop_on="none"``), it divides by out-degrees on both sides (``normalisation="out"``), and its e^t overflows float32 for t above 88, which log-sum-exp does
-    not. There are 16K + 33 weights; a fit
-    takes O(EK) once for E edges, and O(E + 16NK) per epoch.
+    (``stop_on="none"``), it divides by out-degrees on both sides (``normalisation="out"``), and its
+    e^t overflows float32 for t above 88, which log-sum-exp does not. There are 16K + 33 weights; a
+    fit takes O(EK) once for E edges, and O(E + 16NK) per epoch.
 
     References
     ----------

@@ -100,7 +100,8 @@ class GATS(NeuralTemperature):
 
     T_0 and the distance factors are positive; δ is a mean also on directed graphs.
     ``positive=False``, ``relative_to="out"`` are the release, where T_0 may become negative and
-    equal logits divide by zero. There are KH + 4 weights; a fit takes O(EK) once for E edges, and O(EH + NKH) per epoch.
+    equal logits divide by zero. There are KH + 4 weights; a fit takes O(EK) once for E edges, and
+    O(EH + NKH) per epoch.
 
     References
     ----------
