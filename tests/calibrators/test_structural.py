@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pytest
@@ -231,16 +232,52 @@ def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
     np.testing.assert_allclose(divided[1], [0.6, 0.24, 0.16])
 
 
-def test_the_remainder_keeps_the_confidence_of_the_law():
+def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
+    probs = np.array([[1.0, 1e-40, 1e-45], [1.0, 0.0, 0.0]])
+    divided = divided_rest(probs, np.array([0, 0]), np.array([0.8, 0.8]))
+    np.testing.assert_allclose(divided, [[0.8, 0.1, 0.1]] * 2)
+
+
+def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posterior():
     graph, honest, labels, _ = planted_graph(n=600)
     nodes = np.arange(300)
     law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=nodes)
-    remainder = gnncal.Structural().fit(honest, labels, graph, nodes=nodes)
-    np.testing.assert_allclose(
-        remainder.predict_proba(honest, graph).max(axis=1),
-        law.predict_proba(honest, graph).max(axis=1),
-        atol=1e-9,
+    fitted = gnncal.Structural().fit(honest, labels, graph, nodes=nodes)
+    T, sigma = law.temperature_, np.sqrt(0.5 * variances_of_ln_T(law, honest, graph))
+    expected = np.zeros(600)
+    places, weights = np.polynomial.hermite_e.hermegauss(3)
+    for place, weight in zip(places, weights / weights.sum(), strict=True):
+        scaled = honest / (T * np.exp(place * sigma))[:, None]
+        expected += weight * (np.exp(scaled).max(axis=1) / np.exp(scaled).sum(axis=1))
+    confidence = fitted.predict_proba(honest, graph).max(axis=1)
+    np.testing.assert_allclose(confidence, expected, atol=1e-9)
+    fitted.averaging_ = 0.0  # as in the file of an older version
+    confidence = fitted.predict_proba(honest, graph).max(axis=1)
+    np.testing.assert_allclose(confidence, law.predict_proba(honest, graph).max(axis=1), atol=1e-9)
+
+
+def variances_of_ln_T(law, logits, graph):
+    """Move each parameter a little; the squares of the moves, weighed by the covariance."""
+    theta = np.concatenate(
+        [
+            np.log([law.certain_temperature_, law.uncertain_temperature_]),
+            law.weights_,
+            law.class_offsets_,
+        ]
     )
+    moves, step = [], 1e-6
+    for i in range(len(theta)):
+        ends = []
+        for sign in (-1.0, 1.0):
+            other = theta.copy()
+            other[i] += sign * step
+            moved = copy(law)
+            moved.certain_temperature_, moved.uncertain_temperature_ = np.exp(other[:2])
+            moved.weights_, moved.class_offsets_ = other[2:8], other[8:]
+            ends.append(np.log(moved.predict_temperature(logits, graph)))
+        moves.append((ends[1] - ends[0]) / (2.0 * step))
+    moves = np.array(moves)
+    return np.einsum("in,ij,jn->n", moves, law.covariance_, moves)
 
 
 def test_a_fit_to_labels_that_do_not_follow_the_logits_stops_at_its_limits_and_says_so():

@@ -182,7 +182,7 @@ def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, ther
 
 def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
-    for name in ("isotonic", "histogram", "rbs", "platt", "beta", "uncalibrated"):
+    for name in ("isotonic", "histogram", "rbs", "simi-mailbox", "platt", "beta", "uncalibrated"):
         calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
             calibrator.update(logits, labels, graph, nodes=LABELLED)

@@ -10,9 +10,9 @@ the classes. NumPy and torch have all of these functions, Ibis those that tables
   their first argument;
 - of matrices: ``largest`` and ``total`` of each row, ``shifted`` rows whose largest entry is 0,
   ``products`` of two rows, ``column`` (a vector that meets every column), ``at_class`` (one entry
-  of each row), ``with_class`` (another one there), ``matrix`` (vectors side by side), ``weighted``
-  (a weighted sum of columns), ``product`` (with a matrix of weights), ``tails`` (sums without the
-  largest entries), ``width``, ``numbered``;
+  of each row), ``with_class`` (another one there), ``matrix`` (vectors side by side) and
+  ``columns`` (the vectors again), ``weighted`` (a weighted sum of columns), ``product`` (with a
+  matrix of weights), ``tails`` (sums without the largest entries), ``width``, ``numbered``;
 - ``of_class``, which looks each class up in a table.
 """
 

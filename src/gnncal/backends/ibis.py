@@ -170,6 +170,11 @@ def matrix(vectors: Sequence[Any]) -> Columns:
     return Columns(vectors)
 
 
+def columns(matrix: Columns) -> list[Any]:
+    """Return the columns of a matrix as vectors."""
+    return matrix.parts
+
+
 def width(values: Columns) -> int:
     """Return the number of columns of a matrix."""
     return len(values.parts)

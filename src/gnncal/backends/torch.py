@@ -85,6 +85,11 @@ def matrix(vectors: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(vectors), dim=1)
 
 
+def columns(matrix: Tensor) -> list[Tensor]:
+    """Return the columns of a matrix as vectors."""
+    return list(matrix.unbind(1))
+
+
 def width(values: Tensor) -> int:
     """Return the number of columns of a matrix."""
     return int(values.shape[1])

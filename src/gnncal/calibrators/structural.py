@@ -32,6 +32,7 @@ from gnncal.formulas.structural import (
     Neighbourhood,
     centred,
     describe_neighbourhoods,
+    log_temperature_variance,
     scaled_logits,
 )
 from gnncal.nodes import Nodes
@@ -49,6 +50,7 @@ SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(
 LAW_PART, SCORES_PART = "law", "scores"
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
+AVERAGING = 0.5  # share of the posterior variance; benchmarks/choose_prediction.py chose it
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 
 
@@ -95,7 +97,9 @@ class Structural(HasTemperature, Calibrator):
 
     If predictions are kept, which is the default, the predicted class gets the confidence
     :math:`c_i` of softmax(z_i / T_i), with a law of its own, and q divides the rest among the
-    other classes. None of them gets more than :math:`c_i`.
+    other classes. None of them gets more than :math:`c_i`. The labels leave :math:`\ln T_i` open,
+    with a posterior variance :math:`v_i`, and :math:`c_i` is the mean over half of it: that at
+    :math:`T_i` (weight 2/3) and at :math:`T_i e^{\pm \sqrt{3 v_i / 2}}` (1/6 each).
 
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
     nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the graph is
@@ -128,6 +132,9 @@ class Structural(HasTemperature, Calibrator):
     bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
         The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
         parameters of q have the prefix ``free_``.
+    averaging_ : float
+        Share of the posterior variance that the confidence is a mean over: 0.5, or 0 in files of
+        versions that took the most probable temperature.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     fit_report_ : FitReport
@@ -171,6 +178,7 @@ class Structural(HasTemperature, Calibrator):
     class_offsets_: FloatArray
     centre_: FloatArray
     covariance_: FloatArray
+    averaging_: float
     bias_: FloatArray
     neighbour_weight_: float
     converged_: bool
@@ -215,12 +223,17 @@ class Structural(HasTemperature, Calibrator):
     def upgraded(
         cls, parameters: dict[str, Any], learned: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Rename what an older version called ``law_`` and ``graph_``, its two parts."""
+        """Rename what an older version called ``law_`` and ``graph_``, its two parts.
+
+        Its predictions stay: it took the most probable temperature.
+        """
         renamed = {}
         for name, value in learned.items():
             if name != "graph_centre_":  # the same as that of the law
                 new = name.removeprefix("law_")
                 renamed[f"{FREE}{new[6:]}" if new.startswith("graph_") else new] = value
+        if f"{FREE}bias_" in renamed:
+            renamed.setdefault("averaging_", 0.0)
         return parameters, renamed
 
     @property
@@ -232,7 +245,8 @@ class Structural(HasTemperature, Calibrator):
         kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **SOLVER_TABLE}
         if self.without == "remainder":
             return kept
-        return kept | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
+        averaging = {"averaging_": number(at_least=0, at_most=1)}
+        return kept | averaging | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
         self.posterior_ = {}
@@ -244,7 +258,7 @@ class Structural(HasTemperature, Calibrator):
         loss = fit.loss
         if self.keep_predictions:
             self._set_law(fit.law, "")
-            self.covariance_ = fit.covariance
+            self.covariance_, self.averaging_ = fit.covariance, AVERAGING
             self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
             warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
@@ -396,12 +410,14 @@ class Structural(HasTemperature, Calibrator):
         return self._predict(alone.with_result(part, describe_neighbourhoods))
 
     def _portable(self) -> Portable:
+        is_plain = self.without == "remainder"
+        unused = ("converged_", "n_iter_", *(["covariance_"] if is_plain else []))
         learned = {
             name.removesuffix("_"): getattr(self, name)
             for name in self.learned
-            if not name.endswith(("covariance_", "converged_", "n_iter_"))
+            if not name.endswith(unused)
         }
-        if self.without == "remainder":
+        if is_plain:
             return Portable(structural_temperature, learned, hops=2)
         return Portable(
             structural if self.keep_predictions else structural_free,
@@ -473,8 +489,10 @@ class Structural(HasTemperature, Calibrator):
             )
         nodes = self._check_prediction(logits, graph, None)
         rows = self._rows(nodes)
-        log_temperature, jacobian, moves = self._law_of("").derivatives(rows)
-        spread = np.sqrt(self._variance(jacobian, rows.predictions)) * moves
+        log_temperature, _, moves = self._law_of("").derivatives(rows)
+        certain, uncertain = self.certain_temperature_, self.uncertain_temperature_
+        variance = log_temperature_variance(*rows, certain, uncertain, self.covariance_)
+        spread = np.sqrt(variance) * moves
         half = float(ndtri(0.5 + 0.5 * level)) * spread
         low, high = np.exp(log_temperature - half), np.exp(log_temperature + half)
         dtype = nodes.logits.dtype
@@ -496,15 +514,6 @@ class Structural(HasTemperature, Calibrator):
         s[:, SUPPORT] = support - self.centre_[SUPPORT]
         law = self._law_of("")._replace(offsets=np.zeros(1))
         return np.exp(law.log_temperature(LawRows(entropy, s, np.zeros(len(s), dtype=np.int64))))
-
-    def _variance(self, jacobian: FloatArray, classes: IntArray) -> FloatArray:
-        """Return the posterior variance of ln T at each row."""
-        p = len(jacobian)
-        own, crossed = self.covariance_[:p, :p], self.covariance_[:p, p:]
-        variance = np.einsum("pi,pi->i", jacobian, own @ jacobian)
-        variance += 2.0 * np.einsum("pi,pi->i", jacobian, crossed[:, classes])
-        variance += np.diag(self.covariance_)[p:][classes]
-        return np.maximum(variance, 0.0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import Positive
+from gnncal.cli.params import CalibratorFile, Input, OutFolder, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
@@ -23,13 +23,9 @@ POLICY = "policy.safetensors"
 
 
 def apply(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    calibrator: CalibratorFile,
+    source: Input,
+    folder: OutFolder,
     positive: Positive = None,
     policy: Annotated[
         Path | None,

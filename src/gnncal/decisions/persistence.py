@@ -58,7 +58,7 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
             If the file cannot be named or a value cannot be saved.
 
         """
-        check_is_fitted(self, "report_")
+        check_is_fitted(self, "n_classes_")
         names = getattr(self, "class_names_", None) if class_names is None else class_names
         tensors: Tensors = {}
         header = {
@@ -108,8 +108,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         checked = check_probs(probs)
         if checked.shape[1] != self.n_classes_:
             raise InputError(
-                f"probs has {checked.shape[1]} columns but the threshold was fitted with "
-                f"{self.n_classes_}; pass one column for each class."
+                f"probs has {checked.shape[1]} columns but those of fit had {self.n_classes_}; "
+                "pass one column for each class."
             )
         return checked
 
@@ -125,18 +125,22 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
 def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     """Return the classifier of a header; every value is checked before it is used."""
     name = header["decision"]
-    known = kinds()
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or name not in kinds():
         raise InputError(
             f"it holds a {shown(name)} for decisions, which this gnncal does not know; upgrade "
             "gnncal to read it."
         )
-    n_classes = header["n_classes"]
-    whole_number(at_least=2).check("n_classes", n_classes)
     params = unpack(header["params"], tensor, _unpack_part)
     facts = unpack(header["fit"], tensor, _unpack_part)
-    params, facts = known[name].upgraded(params, facts)
-    classifier = known[name]()
+    return _rebuilt(name, header["n_classes"], params, facts, header["class_names"])
+
+
+def _rebuilt(name: str, n_classes: Any, params: Any, facts: Any, class_names: Any = None) -> Saved:
+    """Return the classifier of these parameters and numbers, each of them checked."""
+    kind = kinds()[name]
+    whole_number(at_least=2).check("n_classes", n_classes)
+    params, facts = kind.upgraded(params, facts)
+    classifier = kind()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
     if unknown:
         raise InputError(f"it has other parameters than a {name} has, such as {unknown[0]!r}.")
@@ -144,7 +148,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Saved:
     classifier.check_params()
     check_learned(classifier.saved_facts, facts, {"K": n_classes})
     classifier.n_classes_ = n_classes
-    names = check_class_names(header["class_names"], n_classes)
+    names = check_class_names(class_names, n_classes)
     if names is not None:
         classifier.class_names_ = names
     classifier._restore(facts)
@@ -156,12 +160,14 @@ def kinds() -> dict[str, type[Saved]]:
     # Here, because these classes are made of what this file has.
     from gnncal.decisions.conformal import ConformalClassifier
     from gnncal.decisions.policy import ClassPolicy
+    from gnncal.decisions.reliability import MonotoneReliability
     from gnncal.decisions.selective import SelectiveClassifier
 
     return {
         "selective": SelectiveClassifier,
         "conformal": ConformalClassifier,
         "policy": ClassPolicy,
+        "reliability": MonotoneReliability,
     }
 
 
@@ -176,11 +182,14 @@ def _name_of(classifier: Saved) -> str:
 
 
 def _pack_part(value: Any) -> tuple[str, Any] | None:
-    """Return costs as their fields, a conformal score as its name and its fields."""
+    """Return costs as their fields, a score for sets or for ranking as what makes it up."""
     from gnncal.decisions.costs import Costs
 
     if type(value) is Costs:
         return "costs", vars(value)
+    if isinstance(value, Saved):
+        parts = {"n_classes": value.n_classes_, "params": value.get_params(deep=False)}
+        return _name_of(value), {**parts, "fit": value._facts()}
     return _pack_score(value)
 
 
@@ -203,6 +212,8 @@ def _pack_score(value: Any) -> tuple[str, Any] | None:
 def _unpack_part(kind: str, plain: Any) -> Any:
     from gnncal.decisions.costs import Costs
 
+    if kind == "reliability":
+        return _rebuilt(kind, plain["n_classes"], plain["params"], plain["fit"])
     return Costs(**plain) if kind == "costs" else _unpack_score(kind, plain)
 
 

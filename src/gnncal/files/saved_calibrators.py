@@ -131,7 +131,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
         raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
     params, learned = _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
     if header["format"] < FIRST_WITH_TODAYS_NAMES:
-        params, learned = with_todays_names(params), _with_todays_choice(learned)
+        params, learned = with_todays_names(params), _with_todays_name(learned)
+    learned = _with_upgraded_choice(learned)
     params, learned = class_of(header["calibrator"]).upgraded(params, learned)
     calibrator = get_calibrator(header["calibrator"], **params)
     calibrator.classes_ = np.arange(K)
@@ -152,13 +153,20 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     return calibrator
 
 
-def _with_todays_choice(learned: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``auto`` of an older version learned, with its choice as this one has it."""
+def _with_todays_name(learned: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``auto`` of an older version learned, with the name that its choice has today."""
     if "chosen_" not in learned:
         return learned
-    name = OLDER_NAMES.get(learned["chosen_"], learned["chosen_"])
-    _, state = class_of(name).upgraded({}, learned["chosen_state_"])
-    return {**learned, "chosen_": name, "chosen_state_": state}
+    return {**learned, "chosen_": OLDER_NAMES.get(learned["chosen_"], learned["chosen_"])}
+
+
+def _with_upgraded_choice(learned: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``auto`` learned, with its choice in the form of this version."""
+    name, state = learned.get("chosen_"), learned.get("chosen_state_")
+    kind = find_class(name) if isinstance(name, str) else None
+    if kind is None or not isinstance(state, dict):
+        return learned  # not of ``auto``, or checked and refused later
+    return {**learned, "chosen_state_": kind.upgraded({}, state)[1]}
 
 
 def _read_report(values: dict[str, Any]) -> FitReport:

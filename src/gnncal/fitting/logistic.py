@@ -16,6 +16,7 @@ def logistic(
     start: FloatArray,
     *,
     ridge: float = 0.0,
+    penalty: FloatArray | None = None,
     rising: bool = False,
 ) -> Solution:
     """Minimise the summed cross-entropy of sigma(x theta + c), which is convex.
@@ -32,6 +33,8 @@ def logistic(
         Where theta and then c begin, and what the ridge pulls them towards.
     ridge : float, default=0.0
         Times half the squared distance from the start and the number of nodes.
+    penalty : ndarray of shape (p + 1, p + 1), optional
+        A matrix P that adds half of v P v, where v is theta and then c.
     rising : bool, default=False
         Whether theta is kept from being negative.
 
@@ -51,15 +54,18 @@ def logistic(
     plain = np.diag(np.append(scale, 1.0))  # takes parameters of x to those of the features
     plain[-1, :-1] = -centre * scale
     pull = ridge * weights.sum()
+    shape = np.zeros((len(start), len(start))) if penalty is None else penalty
+    fixed_curvature = plain.T @ (pull * np.eye(len(start)) + shape) @ plain
 
     def derivatives(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        f, distance = theta @ x.T, theta @ plain.T - start
+        f, values = theta @ x.T, theta @ plain.T
+        distance, bent = values - start, values @ shape
         p = expit(f)
         losses = np.logaddexp(0.0, f) - targets * f
-        value = losses @ weights + 0.5 * pull * (distance**2).sum(axis=1)
-        gradient = (weights * (p - targets)) @ x + pull * distance @ plain
+        value = losses @ weights + 0.5 * (pull * distance**2 + bent * values).sum(axis=1)
+        gradient = (weights * (p - targets)) @ x + (pull * distance + bent) @ plain
         curvature = np.stack([(x.T * share) @ x for share in weights * p * (1.0 - p)])
-        return value, gradient, curvature + pull * plain.T @ plain
+        return value, gradient, curvature + fixed_curvature
 
     first = np.append(start[:-1] * np.where(varies, spread, 0.0), start[-1] + centre @ start[:-1])
     lower = np.full(len(start), -np.inf)

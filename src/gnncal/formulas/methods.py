@@ -21,7 +21,10 @@ from gnncal.formulas.structural import (
     divided_rest,
     limited,
     log_temperature,
+    log_temperature_variance,
+    mean_confidence,
     scores,
+    three_temperatures,
 )
 
 
@@ -157,7 +160,13 @@ def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_nodes
 
 
-def structural_temperature(
+def structural_temperature(nodes: Any, **law: Any) -> Any:
+    """The structural law; other numbers of a method are ignored."""
+    log_T = _log_temperature(nodes, **law)
+    return backend_of(log_T).exp(limited(log_T))
+
+
+def _log_temperature(
     nodes: Any,
     certain_temperature: Any,
     uncertain_temperature: Any,
@@ -166,19 +175,17 @@ def structural_temperature(
     centre: Any,
     **_: Any,
 ) -> Any:
-    """The structural law; other numbers of a method are ignored."""
+    """ln T of the structural law, without limits."""
     described = nodes.once(describe_neighbourhoods)
-    s = centred(described.covariates, centre)
-    log_T = log_temperature(
+    return log_temperature(
         described.entropy,
-        s,
+        centred(described.covariates, centre),
         described.predictions,
         certain_temperature,
         uncertain_temperature,
         weights,
         class_offsets,
     )
-    return backend_of(log_T).exp(limited(log_T))
 
 
 def structural_free(
@@ -191,12 +198,32 @@ def structural_free(
     return softmax(scores(nodes.logits, T, xp.like(bias, nodes.logits), neighbour_weight, said))
 
 
-def structural(nodes: Any, *, centre: Any, uses_neighbours: bool = True, **learned: Any) -> Any:
-    """The confidence of the law; the free method, with the prefix ``free_``, divides the rest."""
+def structural(
+    nodes: Any,
+    *,
+    centre: Any,
+    covariance: Any,
+    averaging: Any,
+    uses_neighbours: bool = True,
+    **learned: Any,
+) -> Any:
+    """The mean confidence of the law under its posterior; the free method divides the rest.
+
+    What the free method learned has the prefix ``free_``.
+    """
     free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
     law = {name: value for name, value in learned.items() if not name.startswith("free_")}
-    xp = backend_of(nodes.logits)
-    T = xp.like(structural_temperature(nodes, centre=centre, **law), nodes.logits)
-    confidence = xp.largest(softmax(nodes.logits, T))
+    xp, described = backend_of(nodes.logits), nodes.once(describe_neighbourhoods)
+    variance = log_temperature_variance(
+        described.entropy,
+        centred(described.covariates, centre),
+        described.predictions,
+        law["certain_temperature"],
+        law["uncertain_temperature"],
+        covariance,
+    )
+    log_T = _log_temperature(nodes, centre=centre, **law)
+    temperatures = three_temperatures(log_T, variance, averaging)
+    confidence = mean_confidence(nodes.logits, [xp.like(T, nodes.logits) for T in temperatures])
     q = structural_free(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
     return divided_rest(q, nodes.predictions, confidence)

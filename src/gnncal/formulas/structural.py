@@ -7,6 +7,7 @@ r"""The structural law and what is built on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -26,6 +27,10 @@ COVARIATES = (
 DEGREE_SCALE = 4.0  # brings the logarithm of a degree to the size of the others
 LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
 FLOOR = 0.02  # delta: what a class gets if no neighbour gives it probability
+# Three temperatures stand for the posterior of ln T: places in standard deviations, and weights
+# (the Gauss-Hermite rule, exact for polynomials up to degree five).
+THREE_PLACES = (0.0, 3.0**0.5, -(3.0**0.5))
+THREE_WEIGHTS = (2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0)
 SMALLEST_SUM = 1e-30  # of probabilities; a smaller one is none
 LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
@@ -127,6 +132,46 @@ def limited(log_T: Any) -> Any:
     return xp.minimum(xp.maximum(log_T, -LOG_TEMPERATURE), LOG_TEMPERATURE)
 
 
+def log_temperature_variance(
+    e: Any, s: Any, predictions: Any, certain: Any, uncertain: Any, covariance: Any
+) -> Any:
+    """Variance of each node's ln T, from the covariance of (ln T_c, ln T_u, w, o); s is centred."""
+    xp = backend_of(e)
+    share = entropy_temperature(e, certain, 0.0) / entropy_temperature(e, certain, uncertain)
+    slopes = [share, 1.0 - share, *xp.columns(s)]  # of ln T by all but the offsets
+    p, x = len(slopes), xp.matrix(slopes)
+    variance = xp.of_class(covariance[p:, p:].diagonal(), predictions)
+    for i, slope in enumerate(slopes):
+        crossed = xp.of_class(2.0 * covariance[i, p:], predictions)
+        variance = variance + slope * (xp.weighted(x, covariance[i, :p]) + crossed)
+    return xp.maximum(variance, 0.0)
+
+
+def three_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
+    """Return the temperatures (n,) whose confidences are averaged; ln T is without limits.
+
+    ``averaging`` is the share of the variance that they stand for. Calibrators of older versions
+    have 0: three times the most probable temperature.
+    """
+    xp = backend_of(log_T)
+    spread = xp.sqrt(averaging * variance)
+    return [xp.exp(limited(log_T + place * spread)) for place in THREE_PLACES]
+
+
+def mean_of_three(values: Sequence[Any]) -> Any:
+    """Return the mean of what three temperatures give, each with its weight."""
+    first, second, third = (
+        weight * each for weight, each in zip(THREE_WEIGHTS, values, strict=True)
+    )
+    return first + second + third
+
+
+def mean_confidence(z: Any, temperatures: Sequence[Any]) -> Any:
+    """Return the mean largest entry (n,) of softmax(z / T) over three temperatures."""
+    xp = backend_of(z)
+    return mean_of_three([xp.largest(softmax(z, T)) for T in temperatures])
+
+
 def log_neighbours(mean_probs: Any) -> Any:
     """ln(p̄ + delta), kept away from ln 0."""
     return backend_of(mean_probs).log(mean_probs + FLOOR)
@@ -161,13 +206,13 @@ def _divided(s: Any, T: Any) -> Any:
 def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     r"""Give each predicted class its confidence c, and the others the rest, none of them more.
 
-    The others get min(lambda q, c), with q what ``probs`` gives them. Classes of probability zero
-    share what no other class may take.
+    The others get min(lambda q, c), with q what ``probs`` gives them. Classes that get nothing
+    from it share what no other class may take.
     """
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
     share = limited_share(q, rest_factor(q, confidence), confidence)
-    empty = xp.with_class(xp.as_number(q <= 0.0, q), predictions, 0.0)
+    empty = xp.with_class(xp.as_number(share <= 0.0, q), predictions, 0.0)
     missing = xp.maximum(1.0 - confidence - xp.total(share), 0.0)
     share = xp.add_(share, empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0)))
     share = xp.with_class(share, predictions, confidence)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.formulas.probability import SMALLEST_PROBABILITY
+from gnncal.formulas.structural import mean_of_three
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits
@@ -25,10 +26,17 @@ Sums = dict[str, FloatArray]
 EDGES = bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
 
 
-def scaled(table: Any, n_classes: int, is_test: Any, further: tuple[str, ...] = ()) -> Any:
+def scaled(
+    table: Any,
+    n_classes: int,
+    is_test: Any,
+    further: tuple[str, ...] = (),
+    averaged: tuple[str, ...] = (),
+) -> Any:
     """Return id, prediction, temperature and confidence, and the terms of every metric.
 
-    ``table`` has ``temperature``, ``in_degree`` and ``further`` columns, which are handed on.
+    ``table`` has ``temperature``, ``in_degree`` and ``further`` columns, which are handed on. If it
+    has two more temperatures (``averaged``), the confidence is the mean over all three.
     Terms are null where ``is_test`` is false. Every sum over classes is a column of its own, so
     the number of exponentials is linear in K.
     """
@@ -49,15 +57,21 @@ def scaled(table: Any, n_classes: int, is_test: Any, further: tuple[str, ...] = 
         mass_after=total([s.exp() for s in after]),
         squares_before=squares(before),
         squares_after=squares(after),
+        **{f"mass_{T}": total([(s / table[T]).exp() for s in before]) for T in averaged},
     )
     weighed = weighed.mutate(label_after=weighed["label_before"] / weighed["temperature"])
     columns: dict[str, Any] = {"changed": ibis.literal(0.0)}
     for side in SIDES:
         mass = weighed[f"mass_{side}"]
+        confidence = 1.0 / mass
+        if averaged and side == "after":
+            confidence = mean_of_three(
+                [confidence, *(1.0 / weighed[f"mass_{T}"] for T in averaged)]
+            )
         columns |= terms(
             side,
             hit=weighed["prediction"] == weighed["label"],
-            confidence=1.0 / mass,
+            confidence=confidence,
             at_label=weighed[f"label_{side}"].exp() / mass,
             sum_of_squares=weighed[f"squares_{side}"] / (mass * mass),
         )

@@ -331,15 +331,16 @@ def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
 
 def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
     from gnncal.lab.classifiers import list_classifiers
+    from gnncal.lab.classifiers.treatments import TREATED
 
     if bundled is not None and text in (None, "all"):
         return sorted({task.backbone for task in bundled})
-    known = list_classifiers()
     if text == "all":
-        return known
+        return list_classifiers()
     names = _some_names("--backbones", "gcn,gat" if text is None else text)
     if bundled is not None:
         return names
+    known = [*list_classifiers(), *TREATED]
     names = list(map(plain_name, names))
     for name in names:
         if name not in known:

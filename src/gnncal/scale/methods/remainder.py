@@ -35,7 +35,7 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
     """Keep the scaled table with the terms of the divided rest in place of its own.
 
     It has what :func:`shares_of_rest` needs too: ``factor`` is lambda, and ``empty`` what each
-    class gets whose q is zero.
+    class gets that gets nothing else.
     """
     rest = _rest(scaled, sums)
     short = tables.keep(
@@ -47,10 +47,10 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
     def sort(columns: Rows) -> Rows:
         return _sorted(columns, free, tables.n_classes)
 
-    found = tables.keep_computed("sorted", rows, sort, SORTED).rename(
+    ordered = tables.keep_computed("sorted", rows, sort, SORTED).rename(
         node="id", **{f"sorted_{name}": name for name in SORTED}
     )
-    joined = rest.left_join(found, rest["id"] == found["node"])
+    joined = rest.left_join(ordered, rest["id"] == ordered["node"])
     joined = joined.mutate(
         factor=joined["sorted_factor"].fill_null(joined["factor"]),
         empty=joined["sorted_empty"].fill_null(0.0),
@@ -107,7 +107,7 @@ def _rest(scaled: Any, sums: Any) -> Any:
 def _share(q: Any, rows: Any) -> Any:
     """Return what a class that is not predicted gets."""
     (share,) = limited_share(Columns([q]), rows["factor"], rows["confidence_after"]).parts
-    return share + (q <= 0.0).ifelse(rows["empty"], 0.0)
+    return share + (share <= 0.0).ifelse(rows["empty"], 0.0)
 
 
 def _sorted(columns: Rows, free: FreeScores, n_classes: int) -> Rows:
@@ -120,11 +120,11 @@ def _sorted(columns: Rows, free: FreeScores, n_classes: int) -> Rows:
     q = softmax(scores(z, columns[TEMPERATURE], free.bias, free.neighbour_weight, said))
     predictions, c = columns["prediction"].astype(np.int64), columns["confidence_after"]
     q[np.arange(len(q)), predictions] = 0.0
-    p = divided_rest(q, predictions, c)
-    is_empty = q <= 0.0
+    p, factor = divided_rest(q, predictions, c), rest_factor(q, c)
+    is_empty = limited_share(q, factor, c) <= 0.0
     is_empty[np.arange(len(q)), predictions] = False
     return {
-        "factor": rest_factor(q, c),
+        "factor": factor,
         "empty": np.where(is_empty, p, 0.0).max(axis=1),
         "sum_of_squares": (p * p).sum(axis=1),
     }

@@ -1,0 +1,401 @@
+"""MRP ranks nodes by how likely their prediction is right, and touches nothing else."""
+
+import json
+import struct
+import warnings
+
+import numpy as np
+import pytest
+from safetensors.numpy import load as from_bytes
+from safetensors.numpy import save as to_bytes
+from scipy import stats
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import gnncal
+from gnncal.decisions import MonotoneReliability, SelectiveClassifier, hold_out
+from gnncal.decisions.reliability import KNOTS, START
+from tests.test_persistence import refused, signed
+
+
+def sample(seed, n, n_classes=3, bias=(0.0, 1.0, -1.0)):
+    """Nodes whose confidence says too little or too much, by the predicted class."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet(np.full(n_classes, 0.6), size=n)
+    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
+    chance = expit(
+        logit(np.clip(confidence, 1e-9, 1 - 1e-9)) + np.resize(bias, n_classes)[predicted]
+    )
+    right = generator.random(n) < chance
+    return probs, np.where(right, predicted, (predicted + 1) % n_classes)
+
+
+PROBS, LABELS = sample(0, 400)
+
+
+def straight_line_score(values, probs):
+    """The score of each node with loops."""
+    scores = []
+    for row in probs:
+        d = max(range(len(row)), key=lambda k: row[k])
+        scores.append(expit(np.interp(row[d], KNOTS, values[d])))
+    return np.array(scores)
+
+
+def straight_line_loss(values, nodes, n, prior_nodes, towards, n_maps):
+    """What a map minimises, times the number n of all nodes; its own are confidence and right."""
+    total = 0.0
+    for c, z in zip(*nodes, strict=True):
+        f = np.interp(c, KNOTS, values)
+        total += np.logaddexp(0.0, f) - z * f
+    for value, target in zip(values, expit(towards), strict=True):
+        total += prior_nodes * (np.logaddexp(0.0, value) - target * value)
+    for j in range(1, 7):
+        total += n * 1e-4 / (n_maps * 6) * (values[j + 1] - 2 * values[j] + values[j - 1]) ** 2
+    return total
+
+
+def best_values(nodes, n, prior_nodes, towards, n_maps):
+    """Minimise it by another method: sequential quadratic programming over the values."""
+
+    def loss(values):
+        return straight_line_loss(values, nodes, n, prior_nodes, towards, n_maps)
+
+    rising = [{"type": "ineq", "fun": lambda v, j=j: v[j + 1] - v[j]} for j in range(7)]
+    options = {"maxiter": 500, "ftol": 1e-13}
+    return minimize(loss, towards, method="SLSQP", constraints=rising, options=options).x, loss
+
+
+def test_the_converged_maps_are_those_of_another_solver():
+    probs, labels = PROBS[:80], LABELS[:80]
+    found = MonotoneReliability(prior_nodes=0.25).fit(probs, labels).values_
+    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
+    right = predicted == labels
+    together, _ = best_values((confidence, right), 80, 0.25, START, 1)
+    for d in range(3):
+        nodes = (confidence[predicted == d], right[predicted == d])
+        expected, loss = best_values(nodes, 80, 0.25, together, 3)
+        assert loss(found[d]) <= loss(expected) + 1e-5  # our steps are 1e-6 at least
+        np.testing.assert_allclose(expit(found[d]), expit(expected), atol=2e-3)
+
+
+def test_no_direction_that_keeps_a_map_rising_lowers_its_loss():
+    model = MonotoneReliability().fit(PROBS, LABELS)
+    predicted, confidence = PROBS.argmax(axis=1), PROBS.max(axis=1)
+    right = (predicted == LABELS).astype(float)
+    steps = KNOTS[1:] * 7 - 1
+    together = towards_of(confidence, right)
+    for d in range(3):
+        here, values = predicted == d, model.values_[d]
+        x = np.clip(confidence[here, None] * 7 - steps, 0, 1)
+        q = expit(values[0] + x @ np.diff(values))
+        at_knots = expit(values) - expit(together)
+        bends = 2 * 400 * 1e-4 / 18 * np.diff(values, 2)
+        by_step = (q - right[here]) @ x + np.cumsum(at_knots[::-1])[::-1][1:]
+        by_step += np.append(0, bends) - np.append(bends, 0)
+        by_offset = (q - right[here]).sum() + at_knots.sum()
+        assert abs(by_offset) < 1e-4
+        is_flat = np.diff(values) < 2e-6
+        assert np.abs(by_step[~is_flat]).max() < 1e-4
+        assert (by_step[is_flat] > -1e-4).all()
+
+
+def towards_of(confidence, right):
+    """The map of all classes together: that of one class that has all the nodes."""
+    probs = np.column_stack([confidence, 1 - confidence])
+    model = MonotoneReliability().fit(probs, np.where(right, 0, 1), np.zeros(len(right)))
+    return model.values_[1]  # never predicted
+
+
+def test_the_published_fit_is_that_of_a_straight_line_loop():
+    probs, labels = PROBS[:60], LABELS[:60]
+    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
+    right = (predicted == labels).astype(float)
+
+    def values_of(theta):
+        base, raw = theta[:, :1], theta[:, 1:]
+        return np.concatenate([base, base + np.cumsum(np.log1p(np.exp(raw)), axis=1)], axis=1)
+
+    def gradient(theta):
+        """By differences of the loss that the publication writes."""
+        slopes = np.zeros_like(theta)
+        for place in np.ndindex(theta.shape):
+            for sign in (1, -1):
+                moved = theta.copy()
+                moved[place] += sign * 1e-5
+                values = values_of(moved)
+                f = [
+                    np.interp(c, KNOTS, values[d])
+                    for c, d in zip(confidence, predicted, strict=True)
+                ]
+                q = np.clip(expit(f), 1e-6, 1 - 1e-6)
+                loss = -np.mean(right * np.log(q) + (1 - right) * np.log(1 - q))
+                loss += 1e-4 * np.mean(np.diff(values, 2, axis=1) ** 2)
+                slopes[place] += sign * loss / 2e-5
+        return slopes
+
+    theta = np.tile(np.append(START[0], np.log(np.expm1(np.diff(START)))), (3, 1))
+    mean, square = np.zeros_like(theta), np.zeros_like(theta)
+    for epoch in range(1, 21):
+        slope = gradient(theta)
+        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
+        theta = theta - 0.03 * (mean / (1 - 0.9**epoch)) / (
+            np.sqrt(square / (1 - 0.999**epoch)) + 1e-8
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gnncal.decisions.reliability.PAPER_EPOCHS", 20)
+        found = MonotoneReliability(protocol="paper").fit(probs, labels).values_
+    np.testing.assert_allclose(found, values_of(theta), atol=1e-4)
+
+
+def test_one_confidence_has_the_share_of_right_predictions_as_its_score():
+    # 1000 nodes at a knot, 600 of them right: the prior moves log-odds of 0.6 by a hundredth.
+    probs = np.tile([3 / 7, 2 / 7, 2 / 7], (1000, 1))
+    labels = np.repeat([0, 1], [600, 400])
+    score = MonotoneReliability(prior_nodes=1e-3).fit(probs, labels).score(probs[:1])
+    assert score == pytest.approx([0.6], abs=1e-4)
+
+
+@pytest.mark.parametrize("protocol", ["converged", "paper"])
+def test_within_a_predicted_class_the_score_rises_with_the_confidence(protocol):
+    model = MonotoneReliability(protocol=protocol).fit(PROBS, LABELS)
+    confidence = np.sort(np.append(np.linspace(0.34, 1, 5000), KNOTS[3:]))
+    for d in range(3):
+        probs = np.repeat((1 - confidence)[:, None] / 2, 3, axis=1)
+        probs[:, d] = confidence
+        score = model.score(probs)
+        assert (np.diff(score) >= 0).all()
+        assert ((score > 0) & (score < 1)).all()
+        if protocol == "converged":  # no ties: flat parts keep the order of the confidence
+            assert (np.diff(score)[np.diff(confidence) > 1e-6] > 0).all()
+
+
+@pytest.mark.parametrize("protocol", ["converged", "paper"])
+def test_the_score_is_the_interpolated_map_of_the_predicted_class(protocol):
+    model = MonotoneReliability(protocol=protocol).fit(PROBS, LABELS)
+    expected = straight_line_score(model.values_, PROBS)
+    np.testing.assert_allclose(model.score(PROBS), expected, atol=1e-6)
+
+
+def test_a_class_that_is_right_more_often_ranks_higher_at_the_same_confidence():
+    probs, labels = sample(1, 4000)
+    same = np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    score = MonotoneReliability().fit(probs, labels).score(same)
+    assert score[1] > score[0] + 0.1 > score[2] + 0.2
+    np.testing.assert_allclose(score, expit(logit(0.6) + np.array([0, 1, -1])), atol=0.08)
+
+
+def test_probabilities_and_labels_stay_as_they_are_and_rows_do_not_see_each_other():
+    probs, labels = PROBS.copy(), LABELS.copy()
+    model = MonotoneReliability().fit(probs, labels)
+    whole = model.score(probs)
+    np.testing.assert_array_equal(probs, PROBS)
+    np.testing.assert_array_equal(labels, LABELS)
+    np.testing.assert_array_equal([model.score(row[None])[0] for row in probs], whole)
+
+
+@pytest.mark.parametrize("protocol", ["converged", "paper"])
+def test_the_order_of_the_nodes_does_not_matter(protocol):
+    order = np.random.default_rng(0).permutation(len(PROBS))
+    first = MonotoneReliability(protocol=protocol).fit(PROBS, LABELS)
+    second = MonotoneReliability(protocol=protocol).fit(PROBS[order], LABELS[order])
+    np.testing.assert_allclose(first.score(PROBS), second.score(PROBS), atol=1e-6)
+
+
+def test_labels_outside_the_nodes_never_matter():
+    hidden = LABELS.copy()
+    hidden[1::2] = -1
+    fits = [
+        MonotoneReliability().fit(PROBS, LABELS, nodes=np.arange(0, 400, 2)),
+        MonotoneReliability().fit(PROBS, hidden),
+        MonotoneReliability().fit(PROBS[::2], LABELS[::2]),
+    ]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.values_, fits[0].values_)
+
+
+def test_other_predictions_than_the_most_probable_are_judged_by_their_own_probability():
+    predicted = np.zeros(400, dtype=int)
+    model = MonotoneReliability().fit(PROBS, LABELS, predicted)
+    assert model.n_predicted_.tolist() == [400, 0, 0]
+    expected = expit(np.interp(PROBS[:, 0], KNOTS, model.values_[0]))
+    np.testing.assert_allclose(model.score(PROBS, predicted), expected, atol=1e-9)
+    with pytest.raises(gnncal.InputError, match="1 of the predictions lie outside"):
+        model.score(PROBS[:2], [0, 3])
+
+
+def test_a_class_that_is_never_predicted_has_the_map_of_all_classes():
+    two = PROBS.argmax(axis=1) != 2
+    model = MonotoneReliability().fit(PROBS, LABELS, nodes=two)
+    predicted, confidence = PROBS[two].argmax(axis=1), PROBS[two].max(axis=1)
+    right = predicted == LABELS[two]
+    np.testing.assert_allclose(model.values_[2], towards_of(confidence, right), atol=1e-9)
+    assert model.n_predicted_[2] == 0
+
+
+@pytest.mark.parametrize("protocol", ["converged", "paper"])
+@pytest.mark.parametrize(
+    "case", ["all right", "all wrong", "five nodes", "one node", "one class", "certain", "equal"]
+)
+def test_degenerate_nodes_leave_a_usable_score(case, protocol):
+    probs, labels = PROBS[:100], LABELS[:100]
+    if case in ("all right", "all wrong"):
+        labels = (probs.argmax(axis=1) + (case == "all wrong")) % 3
+    elif case == "one class":
+        probs, labels = np.tile([0.8, 0.1, 0.1], (100, 1)), np.arange(100) % 3
+    elif case == "certain":
+        probs = np.eye(3)[labels]
+    elif case == "equal":
+        probs = np.full((100, 3), 1 / 3)
+    else:
+        n = 5 if case == "five nodes" else 1
+        probs, labels = probs[:n], labels[:n]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score = MonotoneReliability(protocol=protocol).fit(probs, labels).score(PROBS)
+    assert ((score > 0) & (score < 1)).all()
+    if case == "all right":
+        assert score.min() > 0.3
+        assert protocol == "paper" or score.max() < 0.9999  # and not at the limit
+
+
+def test_a_single_right_prediction_does_not_put_its_class_above_all_others():
+    probs = np.vstack([np.tile([0.9, 0.1, 0.0], (200, 1)), [[0.2, 0.2, 0.6]]])
+    labels = np.array([0] * 190 + [1] * 10 + [2])
+    score = MonotoneReliability().fit(probs, labels).score([[0.9, 0.1, 0.0], [0.2, 0.2, 0.6]])
+    assert score[0] > score[1]
+
+
+def test_scikit_learn_conventions_hold_and_hostile_input_is_refused():
+    model = MonotoneReliability(prior_nodes=2.0, protocol="paper")
+    assert clone(model).get_params() == {"prior_nodes": 2.0, "protocol": "paper"}
+    with pytest.raises(NotFittedError):
+        model.score(PROBS)
+    for params, message in [
+        ({"prior_nodes": 0}, "prior_nodes is 0; expected a positive number"),
+        ({"protocol": "magic"}, "protocol is 'magic'; expected 'converged' or 'paper'"),
+    ]:
+        with pytest.raises(gnncal.InputError, match=message):
+            MonotoneReliability(**params).fit(PROBS, LABELS)
+    for args, message in [
+        ((PROBS * 2, LABELS), "sum to one"),
+        ((PROBS, LABELS[:7]), "7 entries"),
+        ((PROBS, np.full(400, -1)), "no calibration node"),
+        ((PROBS, LABELS, np.full(400, 9)), "400 of the predictions lie outside"),
+    ]:
+        with pytest.raises(gnncal.InputError, match=message):
+            MonotoneReliability().fit(*args)
+    with pytest.raises(gnncal.InputError, match="2 columns but those of fit had 3"):
+        MonotoneReliability().fit(PROBS, LABELS).score(PROBS[:, :2] / PROBS[:, :2].sum(1)[:, None])
+
+
+# Ranked decisions
+
+
+@pytest.fixture(scope="module")
+def reliability():
+    return MonotoneReliability().fit(*sample(5, 2000))
+
+
+def test_nodes_are_decided_by_their_score(reliability):
+    probs, labels = sample(6, 1500)
+    selective = SelectiveClassifier(0.85).fit(probs, labels, rank_by=reliability)
+    score = reliability.score(probs)
+    np.testing.assert_array_equal(selective.decide(probs), score >= selective.threshold_)
+    assert selective.decide(probs).sum() == selective.n_decided_ > 0
+    assert "Nodes with a reliability of at least" in selective.report_.sentence
+    assert "reliability threshold" in repr(selective.report_)
+    by_confidence = SelectiveClassifier(0.85).fit(probs, labels)
+    assert selective.n_decided_ > by_confidence.n_decided_  # the classes differ here
+    assert by_confidence.report_.ranked_by == "confidence"
+
+
+def test_a_refreshed_threshold_is_still_about_the_score(reliability):
+    probs, labels = sample(7, 800)
+    selective = SelectiveClassifier(0.8).fit(
+        probs, labels, nodes=np.arange(400), rank_by=reliability
+    )
+    assert selective.refresh(probs).report_ == selective.report_
+
+
+def test_what_cannot_rank_is_refused(reliability):
+    probs, labels = sample(8, 100, n_classes=4)
+    for given, message in [
+        (MonotoneReliability(), "expected None or a fitted"),
+        ("reliability", "rank_by is 'reliability'; expected"),
+        (reliability, "rank_by was fitted with 3 classes but probs has 4"),
+    ]:
+        with pytest.raises(gnncal.InputError, match=message):
+            SelectiveClassifier().fit(probs, labels, rank_by=given)
+
+
+def test_a_ranked_promise_is_broken_as_rarely_as_one_by_confidence():
+    # Ranking and threshold are fitted on different nodes. For a given ranking, draws of the
+    # nodes of the threshold are independent.
+    probs, labels = sample(9, 8_000)
+    right = probs.argmax(axis=1) == labels
+    generator = np.random.default_rng(0)
+    broken, n_rankings, n_draws = 0, 16, 25
+    for draw in range(n_rankings):
+        nodes = generator.choice(8_000, size=240, replace=False)
+        for_ranking, _ = hold_out(nodes, random_state=draw)
+        ranking = MonotoneReliability().fit(probs, labels, nodes=for_ranking)
+        others = np.setdiff1d(np.arange(8_000), for_ranking)
+        score = ranking.score(probs)
+        for _ in range(n_draws):
+            held_out = generator.choice(others, size=120, replace=False)
+            selective = SelectiveClassifier(0.8, confidence_level=0.8)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", gnncal.GnncalWarning)
+                selective.fit(probs[held_out], labels[held_out], rank_by=ranking)
+            decided = score[others] >= selective.threshold_
+            broken += decided.any() and right[others][decided].mean() < 0.8
+    assert 0 < broken <= stats.binom.ppf(0.9999, n_rankings * n_draws, 0.2)
+
+
+# Files
+
+
+def test_a_loaded_score_is_the_saved_one(tmp_path, reliability):
+    reliability.save(tmp_path / "r", class_names=["a", "b", "c"])
+    again = gnncal.load(tmp_path / "r")
+    assert type(again) is MonotoneReliability
+    assert (again.get_params(), again.class_names_) == (reliability.get_params(), ["a", "b", "c"])
+    np.testing.assert_array_equal(again.score(PROBS), reliability.score(PROBS))
+    np.testing.assert_array_equal(again.n_predicted_, reliability.n_predicted_)
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "r").read_bytes()
+
+
+def test_a_loaded_ranked_threshold_is_the_saved_one(tmp_path, reliability):
+    probs, labels = sample(10, 1000)
+    before = SelectiveClassifier(0.8).fit(probs, labels, rank_by=reliability)
+    before.save(tmp_path / "s")
+    after = gnncal.load(tmp_path / "s")
+    assert after.report_ == before.report_
+    np.testing.assert_array_equal(after.decide(probs), before.decide(probs))
+    assert after.refresh(probs).report_ == before.report_
+
+
+def test_scores_that_no_fit_leaves_are_refused(tmp_path, reliability):
+    path = tmp_path / "r"
+    for fitted, prefix in [
+        (reliability, "fit"),
+        (SelectiveClassifier(0.8).fit(*sample(10, 1000), rank_by=reliability), "fit.rank_by.fit"),
+    ]:
+        fitted.save(path)
+        whole = path.read_bytes()
+        (size,) = struct.unpack("<Q", whole[:8])
+        metadata = json.loads(whole[8 : 8 + size])["__metadata__"]
+        for name, value, message in [
+            ("values", reliability.values_[:, ::-1].copy(), "rows that do not rise"),
+            ("values", reliability.values_[:2], "has shape"),
+            ("values", np.full((3, 8), np.nan), "not within"),
+            ("n_predicted", np.array([-1, 0, 0]), "not within"),
+        ]:
+            tensors = from_bytes(whole) | {f"{prefix}.{name}": value}
+            refused(path, signed(to_bytes(tensors, metadata=metadata)), message)
+    other = metadata["gnncal"].replace('"n_classes": 3', '"n_classes": 4', 1)
+    refused(path, signed(to_bytes(from_bytes(whole), metadata={"gnncal": other})), "3 classes but")
