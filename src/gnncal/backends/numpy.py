@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import row_maxima as _row_maxima
 
 exp, log, log1p, sqrt, absolute, ceil = np.exp, np.log, np.log1p, np.sqrt, np.absolute, np.ceil
 maximum, minimum, where, rounded = np.maximum, np.minimum, np.where, np.round
@@ -47,13 +48,13 @@ def column(vector: Any) -> Any:
 
 def largest(matrix: FloatArray) -> FloatArray:
     """Return the largest entry of each row, (n,)."""
-    return row_maxima(matrix)
+    return _row_maxima(matrix)
 
 
 def shifted(matrix: FloatArray) -> FloatArray:
     """Return the rows less their largest entries."""
     with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
-        return matrix - row_maxima(matrix)[:, None]
+        return matrix - _row_maxima(matrix)[:, None]
 
 
 def total(matrix: FloatArray) -> FloatArray:
