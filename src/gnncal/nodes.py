@@ -82,15 +82,13 @@ class Nodes:
     --------
     Two methods on the same nodes: the arrays are checked once, the entropy is computed once.
 
-    >>> import numpy as np
-    >>> from gnncal import EntropyScaling, LogEntropyScaling, Nodes
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> nodes = Nodes(logits)
-    >>> for method in EntropyScaling(), LogEntropyScaling():
-    ...     probs = method.fit(nodes, labels, nodes=range(200)).predict_proba(nodes)
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> nodes = gnncal.Nodes(task.logits, task.graph)
+    >>> for method in gnncal.EntropyScaling(), gnncal.HoTS():
+    ...     probs = method.fit(nodes, task.labels, nodes=task.nodes).predict_proba(nodes)
     >>> nodes
-    Nodes(n_nodes=300, n_classes=3)
+    Nodes(n_nodes=1797, n_classes=10, n_edges=24678)
 
     """
 

@@ -435,15 +435,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from gnncal import get_calibrator
-        >>> from gnncal.lab.simulation import CSBM
-        >>> here, there = (CSBM(n_classes=3).sample(np.full(400, h)) for h in (0.8, 0.6))
-        >>> fitted = get_calibrator("structural-free").fit(
-        ...     here.graph.features[:, :3], here.labels, here.graph, nodes=range(300)
-        ... )
-        >>> logits, graph = there.graph.features[:, :3], there.graph
-        >>> updated = fitted.update(logits, there.labels, graph, nodes=range(50))
+        >>> import gnncal
+        >>> task = gnncal.example()
+        >>> given = (task.logits, task.labels, task.graph)
+        >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
+        >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
         >>> updated.history_.updates[0].n_labels, len(fitted.history_)
         (50, 0)
         >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]

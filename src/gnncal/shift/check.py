@@ -157,14 +157,12 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
 
     Examples
     --------
-    >>> import numpy as np
     >>> import gnncal
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 900, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels, nodes=range(450))
-    >>> gnncal.check(calibrator, logits, nodes=range(450, 900)).verdict
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> gnncal.check(calibrator, task.logits, task.graph, nodes=task.test_nodes).verdict
     'same'
-    >>> gnncal.check(calibrator, logits / 4).moves[1].words
+    >>> gnncal.check(calibrator, task.logits / 4, task.graph).moves[1].words
     'confidence is lower'
 
     """
