@@ -150,6 +150,30 @@ def test_a_folder_means_the_same_as_a_file(tmp_path, labels):
     assert folder.class_names == file.class_names == NAMES
 
 
+def test_names_of_classes_may_stand_in_a_file_beside_the_tables(tmp_path):
+    labels = named(example()["labels"])
+    folder = write_parquet(tmp_path / "in", label=labels, metadata=False)
+    (folder / "class_names.json").write_text(json.dumps(NAMES))
+    inside = gnncal.read_bundle(write_parquet(tmp_path / "other", label=labels))
+    beside = gnncal.read_bundle(folder)
+    assert beside.class_names == NAMES
+    np.testing.assert_array_equal(beside.labels, inside.labels)
+
+
+@pytest.mark.parametrize("text", ["cat, dog", "7", json.dumps(NAMES[::-1])])
+def test_a_file_of_names_that_is_no_list_or_contradicts_the_table_is_refused(tmp_path, text):
+    folder = write_parquet(tmp_path / "in")
+    (folder / "class_names.json").write_text(text)
+    with pytest.raises(gnncal.InputError, match=r"names\.json (is not a JSON list|has .* but)"):
+        gnncal.read_bundle(folder)
+
+
+def test_one_table_is_told_to_be_a_folder(tmp_path):
+    folder = write_parquet(tmp_path / "in")
+    with pytest.raises(gnncal.InputError, match="pass the folder that has"):
+        gnncal.read_bundle(folder / "nodes.parquet")
+
+
 def test_null_labels_are_unknown_and_null_splits_unused(tmp_path):
     labels = [None if i % 4 == 2 else int(label) for i, label in enumerate(example()["labels"])]
     split = [("train", "val", None, "test")[i % 4] for i in range(N)]
@@ -383,7 +407,10 @@ BAD_TABLES = {
     "text logits": ({"z1": ["high"] * N}, "is of type string; use numbers"),
     "unknown name": ({"label": ["cow"] * N}, "'cow' is not among"),
     "labels as lists": ({"label": [[1], [1, 2]] * (N // 2)}, "use numbers or text"),
-    "names without a list": ({"metadata": False, "label": ["cat"] * N}, "add schema metadata"),
+    "names without a list": (
+        {"metadata": False, "label": ["cat"] * N},
+        "in/class_names.json, a list",
+    ),
     "names no JSON": ({"metadata": "cat, dog"}, "JSON list"),
     "names no list": ({"metadata": "7"}, "JSON list"),
     "nested names": ({"metadata": '[["a"], ["b"], ["c"]]'}, "JSON list"),

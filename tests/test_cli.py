@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,22 @@ def test_the_first_minute_fits_a_terminal_and_names_every_file(digits):
     assert [line.split()[0] for line in said if line.split()[:1] and line.split()[0] in methods][
         :5
     ] == list(methods)
+
+
+def test_the_commands_that_the_first_minute_ends_with_run_as_they_stand(digits, monkeypatch):
+    pytest.importorskip("plotly")
+    folder, done = digits
+    monkeypatch.chdir(folder)
+    commands = [line.split()[1:] for line in done.stdout.splitlines() if "here/bundle.npz" in line]
+    assert [command[0] for command in commands] == ["calibrate", "report", "decide"]
+    for command in commands:
+        assert run(*command).exit_code == 0
+
+
+def test_help_lists_the_verbs_in_the_order_of_the_work():
+    order = ["calibrate", "evaluate", "report", "decide", "check", "watch", "update", "apply"]
+    listed = re.findall(r"^│ (\w+)", run("--help").stdout, flags=re.M)
+    assert [name for name in listed if name in order] == order
 
 
 def test_the_first_minutes_files_give_its_figures_again(digits):

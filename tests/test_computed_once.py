@@ -8,7 +8,10 @@ import pytest
 
 import gnncal
 
-COUNTED = {"check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"}
+COUNTED = {
+    *("check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"),
+    *("quantities_of", "ranked_mass", "_losses_of_scaling"),
+}
 
 
 def task(n=240):
@@ -57,6 +60,17 @@ def test_a_report_checks_the_logits_once_and_describes_neighbourhoods_once():
     assert calls["check_logits"] == 1
     assert calls["describe_neighbourhoods"] == 1
     assert calls["support_of"] == 2  # of senders for HoTS, of all neighbours for the page
+    assert calls["_losses_of_scaling"] == 1  # several methods are compared with it
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_a_report_scores_nodes_once_for_each_set_and_sums_them_up_once_for_all_methods():
+    arrays, splits = task()
+    made = gnncal.report(*arrays, **splits)
+    calls = calls_of(lambda: gnncal.report(*arrays, **splits))
+    n_sets = sum(len(found.sets) for found in made.inspection.methods.values())
+    assert calls["ranked_mass"] == n_sets == 10
+    assert calls["quantities_of"] == 2  # all calibration nodes, and those that are not held out
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

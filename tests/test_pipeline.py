@@ -273,6 +273,8 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
         gnncal.calibrate(logits, labels, graph, **splits)
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
         gnncal.calibrate(logits, labels, **splits)
+    with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'svs'"):
+        gnncal.calibrate(logits, labels, **splits, positive=1)
     assert gnncal.calibrate(logits, labels, **splits, method="hts").comparison.nll.mean < 0
 
 

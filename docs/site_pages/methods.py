@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.description import MethodDescription, describe
 from gnncal.metrics.table import METRICS
+from gnncal.scale.methods.catalogue import METHODS as SCALABLE
 from site_pages.results import (
     REFERENCE,
     Line,
@@ -17,6 +19,8 @@ from site_pages.results import (
     read_method_results,
 )
 
+# Every method that reads the graph, alone in its process on two busy cores: `make bench-large`.
+LARGE = Path(__file__).parents[2] / "benchmarks" / "results" / "large.json"
 FITS = {
     "closed form": "in closed form",
     "convex": "convex, solved to its one minimum",
@@ -58,6 +62,10 @@ PAGE = """\
 | reads the graph | {graph} |
 | needs torch | {torch} |
 | fit | {fit} |
+| [paper's protocol](../methods.md#two-protocols) | {protocol} |
+| `sample_weight` | {weights} |
+| [at scale](../scale.md) | {scale} |
+| 115 million edges | {large} |
 
 ## When to use it
 
@@ -119,8 +127,28 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
         graph="yes" if method.needs_graph else "no",
         torch="yes" if method.needs_torch else "no",
         fit=FITS[kind.fitting],
+        protocol="yes" if kind.fitting == "iterative" else "no, it has one fit",
+        weights="yes" if kind.uses_sample_weight else "no",
+        scale="yes" if method.name in SCALABLE else "no",
+        large=large_line(method),
         advice=linked(method.advice),
         results=results_section(method, results),
+    )
+
+
+def large_line(method: MethodDescription) -> str:
+    """Return what a graph of Reddit's size costs, from a file of `make bench-large`."""
+    if not method.needs_graph:
+        return "it sees the calibration nodes only"
+    found = {each["name"]: each for each in json.loads(LARGE.read_text())["figures"]}
+    if method.name not in found:
+        return "[the structural methods](../speed.md)"
+    figures = found[method.name]
+    epoch = figures["epoch_seconds"]
+    each = "" if epoch is None else f", {epoch:.2g} s for each epoch"
+    return (
+        f"{figures['once_seconds']:.3g} s once{each}, {figures['predict_seconds']:.2g} s to "
+        f"predict, {figures['peak_bytes'] / 2**30:.1f} GiB at most"
     )
 
 

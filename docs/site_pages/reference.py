@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import gnncal
+from gnncal.decisions.conformal import SCORES
+from gnncal.homophily import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
 
 HEADING = """\
@@ -76,6 +79,13 @@ def metrics_table() -> str:
     return "\n".join([head, *rows, ""])
 
 
+def table_of_names(kinds: Mapping[str, type]) -> str:
+    """Return a table of classes that have a short name, in Markdown."""
+    first = {name: (kind.__doc__ or "").splitlines()[0] for name, kind in kinds.items()}
+    rows = [f'| `"{name}"` | `{kind.__name__}()` | {first[name]} |' for name, kind in kinds.items()]
+    return "\n".join(["| name | stands for | what it is |\n|---|---|---|", *rows, ""])
+
+
 def _needs(metric: Metric) -> str:
     """Say what a metric needs beside labels and probabilities."""
     if metric.needs_positive:
@@ -84,10 +94,16 @@ def _needs(metric: Metric) -> str:
 
 
 def write_index(folder: Path) -> None:
-    """Write ``index.rst``, from which Sphinx makes a page for each name, and the metrics' table."""
+    """Write ``index.rst``, from which Sphinx makes a page for each name, and tables of names."""
     folder.mkdir(exist_ok=True)
     index = HEADING + "".join(section(module) for module in public_modules())
-    for name, text in {"index.rst": index, "metrics_table.txt": metrics_table()}.items():
+    made = {
+        "index.rst": index,
+        "metrics_table.txt": metrics_table(),
+        "scores_table.txt": table_of_names(SCORES),
+        "homophily_table.txt": table_of_names(ESTIMATORS),
+    }
+    for name, text in made.items():
         target = folder / name
         if (
             not target.exists() or target.read_text() != text

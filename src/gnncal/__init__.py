@@ -4,13 +4,11 @@ A trained network gives logits; a calibrator turns them into probabilities that 
 
 Examples
 --------
->>> import numpy as np
 >>> import gnncal
->>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
->>> logits, labels, graph = 3 * sample.graph.features[:, :3], sample.labels, sample.graph
->>> calibrator = gnncal.Structural().fit(logits, labels, graph, nodes=range(200))
->>> calibrator.predict_proba(logits, graph).shape
-(400, 3)
+>>> task = gnncal.example()  # logits, labels, graph and splits of a small real task
+>>> result = gnncal.calibrate(task.logits, task.labels, task.graph, **task.splits)
+>>> result.probabilities.shape
+(1797, 10)
 
 """
 

@@ -36,6 +36,7 @@ from .calibrators.neural.wats import WATS as WATS
 from .calibrators.order_invariant import OrderInvariant as OrderInvariant
 from .calibrators.platt import PlattScaling as PlattScaling
 from .calibrators.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
+from .calibrators.simi_mailbox import SimiMailbox as SimiMailbox
 from .calibrators.spline import SplineCalibration as SplineCalibration
 from .calibrators.structural import Structural as Structural
 from .calibrators.structured import StructuredMatrixScaling as StructuredMatrixScaling

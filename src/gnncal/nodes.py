@@ -82,15 +82,13 @@ class Nodes:
     --------
     Two methods on the same nodes: the arrays are checked once, the entropy is computed once.
 
-    >>> import numpy as np
-    >>> from gnncal import EntropyScaling, LogEntropyScaling, Nodes
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> nodes = Nodes(logits)
-    >>> for method in EntropyScaling(), LogEntropyScaling():
-    ...     probs = method.fit(nodes, labels, nodes=range(200)).predict_proba(nodes)
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> nodes = gnncal.Nodes(task.logits, task.graph)
+    >>> for method in gnncal.EntropyScaling(), gnncal.HoTS():
+    ...     probs = method.fit(nodes, task.labels, nodes=task.nodes).predict_proba(nodes)
     >>> nodes
-    Nodes(n_nodes=300, n_classes=3)
+    Nodes(n_nodes=1797, n_classes=10, n_edges=24678)
 
     """
 
@@ -119,6 +117,7 @@ class Nodes:
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
         self._results: Results = {}
+        self._results_with_labels: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         parts = {
@@ -271,6 +270,7 @@ class Nodes:
         """
         record = copy(self)
         record._results = {**self._results, (function, *arguments): value}
+        record._results_with_labels = {}
         record.has_neighbourhoods = True
         return record
 
@@ -300,6 +300,24 @@ class Nodes:
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
         return cast(Result, self._results[key])
+
+    def once_with_labels(self, function: Callable[[Nodes], Result]) -> Result:
+        """Return ``function(nodes)``, which may look at labels, computed at most once.
+
+        Parameters
+        ----------
+        function : callable
+            It gets this record.
+
+        Returns
+        -------
+        object
+            The result, kept with this very record: one with other labels has no part in it.
+
+        """
+        if function not in self._results_with_labels:
+            self._results_with_labels[function] = function(self)
+        return cast(Result, self._results_with_labels[function])
 
     def with_own_logits(self) -> Self:
         """Return the record with a copy of the logits, for code that may write into them.
@@ -400,6 +418,7 @@ class Nodes:
     ) -> Self:
         """Return a record that shares everything but the labels and weights."""
         record = copy(self)
+        record._results_with_labels = {}
         record.weights = weights
         record.calibration_nodes, record.labels = nodes, labels
         record.train_nodes, record.train_labels = train_nodes, train_labels

@@ -65,15 +65,11 @@ class Calibration(Tabular):
 
     Examples
     --------
-    >>> import numpy as np
     >>> import gnncal
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> result = gnncal.calibrate(
-    ...     logits, labels, nodes=range(150), test_nodes=range(150, 300), method="ts"
-    ... )
+    >>> task = gnncal.example()
+    >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, **task.splits)
     >>> round(result.comparison.nll.mean, 2), result.comparison.nll.high < 0
-    (-0.23, True)
+    (-0.16, True)
 
     """
 
@@ -181,28 +177,18 @@ def calibrate(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import gnncal
-    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(600, 0.5))
-    >>> logits, graph = 3 * sample.graph.features[:, :3], sample.graph
-    >>> result = gnncal.calibrate(
-    ...     logits, sample.labels, graph, nodes=range(300), test_nodes=range(300, 600)
-    ... )
+    >>> task = gnncal.example()
+    >>> given = (task.logits, task.labels, task.graph)
+    >>> result = gnncal.calibrate(*given, **task.splits)
     >>> round(result.before.nll, 2), round(result.after.nll, 2)
-    (1.22, 0.71)
+    (0.28, 0.13)
 
     If predictions may change:
 
-    >>> result = gnncal.calibrate(
-    ...     logits,
-    ...     sample.labels,
-    ...     graph,
-    ...     nodes=range(300),
-    ...     test_nodes=range(300, 600),
-    ...     keep_predictions=False,
-    ... )
-    >>> round(result.before.accuracy, 2), round(result.after.accuracy, 2)
-    (0.63, 0.72)
+    >>> result = gnncal.calibrate(*given, **task.splits, keep_predictions=False)
+    >>> round(result.before.accuracy, 4), round(result.after.accuracy, 4)
+    (0.9699, 0.9708)
 
     """
     names = class_names_of(graph) if class_names is None else class_names

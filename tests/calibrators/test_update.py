@@ -182,7 +182,7 @@ def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, ther
 
 def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
-    for name in ("isotonic", "histogram", "rbs", "platt", "beta", "uncalibrated"):
+    for name in ("isotonic", "histogram", "rbs", "simi-mailbox", "platt", "beta", "uncalibrated"):
         calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
             calibrator.update(logits, labels, graph, nodes=LABELLED)
@@ -300,3 +300,14 @@ def test_bad_requests_get_one_sentence(fitted, there):
         calibrator.update(logits[:, :2], labels % 2, graph, nodes=LABELLED)
     with pytest.raises(gnncal.InputError, match="looks at nodes"):
         calibrator.update(rates="estimate")
+
+
+def test_a_check_works_after_an_update_with_a_handful_of_labels(fitted, there):
+    """The summary is then of the nodes that the labels were drawn from, without training nodes."""
+    logits, labels, graph = there
+    train = range(600, 700)
+    new = fitted["structural"].update(logits, labels, graph, nodes=range(10), train_nodes=train)
+    assert gnncal.check(new, logits, graph, nodes=range(600)).verdict == "same"
+    assert new.fitted_on_.n_nodes == 600
+    many = fitted["structural"].update(logits, labels, graph, nodes=LABELLED)
+    assert many.fitted_on_.n_nodes == len(LABELLED)

@@ -4,20 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import gnncal
-from gnncal.__main__ import app
 from gnncal.files.markers import MARKER
+from tests.cli.terminal import run
 from tests.test_bundles import NAMES, example, write_npz, write_parquet
 
 UNLABELLED = {"labels": None, "val_mask": None, "train_mask": None, "test_mask": None}
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture

@@ -4,19 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import gnncal
-from gnncal.__main__ import app
+from tests.cli.terminal import run
 
 N = 600
 NAMES = ["fine", "fraud"]
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture

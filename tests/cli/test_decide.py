@@ -4,23 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import gnncal
-from gnncal.__main__ import app
 from gnncal.core.constraints import choice
 from gnncal.decisions import RAPS, ConformalClassifier, SelectiveClassifier, hold_out
 from gnncal.decisions.conformal import IS_SCORE, SCORES
 from gnncal.files.markers import MARKER
+from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
 
 EASY = ("--method", "ts", "--target", "0.3", "--confidence-level", "0.8")
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def names(folder):

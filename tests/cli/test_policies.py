@@ -132,6 +132,59 @@ def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
     assert not (tmp_path / "m").exists()
 
 
+def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_path):
+    """Nodes come in another order and with other probabilities; ids say which they are."""
+    source = write_parquet(tmp_path / "in")
+    asked = ("decide", source, "--positive", "dog", "--catch", "0.5", "--out", tmp_path / "o")
+    assert run(*asked).exit_code == 0
+    bundle = gnncal.read_bundle(source)
+    order = np.random.default_rng(0).permutation(bundle.logits.shape[0])
+    row = np.argsort(order)
+    today = write_npz(
+        tmp_path / "today.npz",
+        logits=0.5 * bundle.logits[order],
+        labels=None,
+        edge_index=row[bundle.graph.edge_index],
+        **dict.fromkeys(("train_mask", "val_mask", "test_mask", "x")),
+        node_ids=bundle.node_ids[order],
+        class_names=np.array(bundle.class_names),
+    )
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    result = run(
+        *("apply", files[0], today, "--policy", files[1], "--refresh", "--out", tmp_path / "n")
+    )
+    assert result.exit_code == 0, result.output
+    probs = np.load(tmp_path / "n" / "probabilities.npz")["probs"]
+    expected = gnncal.load(files[1]).refresh(probs, ids=bundle.node_ids[order])
+    written = gnncal.load(tmp_path / "n" / "policy.safetensors")
+    assert written.clear_threshold_ == expected.clear_threshold_
+    assert written.clear_threshold_ != gnncal.load(files[1]).clear_threshold_
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "n" / "decisions.npz")["action"], expected.decide(probs)
+    )
+
+
+def test_refreshing_without_a_policy_is_refused(tmp_path, source):
+    result = run("apply", source, source, "--refresh", "--out", tmp_path / "n")
+    assert result.exit_code == 2
+    assert "--refresh is about a policy" in result.stderr
+
+
+def test_the_most_suspicious_nodes_are_named(tmp_path, source):
+    result = decide(source, tmp_path / "o", "--budget", "20")
+    written = np.load(tmp_path / "o" / "decisions.npz")
+    outside = np.flatnonzero(np.arange(N) % 5 > 2)
+    first = outside[written["probability"][outside].argmax()]
+    assert f"Most suspicious: {first} (" in result.stdout
+    named = json.loads((tmp_path / "o" / "summary.json").read_text())["policy"]["most_probable"]
+    assert [node["action"] for node in named] == ["review"] * 5
+    assert named[0] == {
+        "id": int(first),
+        "probability": pytest.approx(written["probability"][first]),
+        "action": "review",
+    }
+
+
 def test_parquet_has_a_column_of_actions(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     source = write_parquet(tmp_path / "in")

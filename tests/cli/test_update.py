@@ -4,17 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import gnncal
-from gnncal.__main__ import app
+from tests.cli.terminal import run
 from tests.test_bundles import NAMES, write_npz, write_parquet
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gnncal.calibrators import simi_mailbox
 from gnncal.fitting import protocols
 from tests.contract.cases import EPOCHS
 
@@ -10,4 +11,5 @@ from tests.contract.cases import EPOCHS
 def short_paper_loops():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocols, "PAPER_EPOCHS", EPOCHS)
+        patch.setattr(simi_mailbox, "PUBLISHED_EPOCHS", EPOCHS)
         yield

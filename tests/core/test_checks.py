@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.core.checks import check_positive
+from gnncal.core.checks import check_nodes, check_positive
+from gnncal.core.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 LOGITS = np.random.default_rng(0).normal(size=(6, 3))
@@ -56,7 +57,7 @@ def with_value(value):
         ({"nodes": [0, 1], "train_nodes": [1, 2]}, r"share 1 nodes \(first: 1\)"),
         ({"train_nodes": [0, 1, 2, 3, 4]}, "no node outside train_nodes has a label"),
         ({"graph": gnncal.Graph([[0], [1]], 4)}, "graph has 4 nodes but logits has 6 rows"),
-        ({"graph": np.array([[0], [1]])}, "graph is a ndarray; pass a gnncal.Graph"),
+        ({"graph": np.array([[0], [1]])}, r"pass a gnncal.Graph\(edge_index, n_nodes\)"),
     ],
 )
 def test_bad_fits_are_refused_with_a_reason(changes, message):
@@ -197,3 +198,13 @@ def test_a_class_is_its_name_or_else_its_number(positive, names, number):
 def test_what_is_no_class_gets_a_sentence(positive, names, message):
     with pytest.raises(gnncal.InputError, match=message):
         check_positive(positive, 2, names)
+
+
+@pytest.mark.parametrize("n_nodes", [50, 5000])  # marked, and sorted
+def test_node_numbers_come_back_in_rising_order_and_never_twice(n_nodes):
+    given = np.random.default_rng(0).permutation(50)[:40].astype(np.int32)
+    found = check_nodes(given, n_nodes)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, np.sort(given))
+    with pytest.raises(InputError, match="names 1 nodes twice"):
+        check_nodes(np.append(given, given[0]), n_nodes)

@@ -313,3 +313,18 @@ def test_a_pytorch_geometric_graph_gives_the_same_sets():
         for graph in (Graph(edges, 60), data)
     ]
     np.testing.assert_array_equal(*sets)
+
+
+@pytest.mark.parametrize("score", ["aps", "daps", "lac"])
+@pytest.mark.parametrize("n_calibration", [3, 60])
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_fitting_and_asking_in_one_go_gives_the_same_sets(score, n_calibration):
+    probs, labels, graph = pool(seed=5)
+    nodes = np.sort(np.random.default_rng(5).permutation(N_NODES)[:n_calibration])
+    one = ConformalClassifier(0.8, score=score)
+    two = ConformalClassifier(0.8, score=score).fit(probs, labels, graph, nodes=nodes)
+    sets = one._fit_sets(probs, labels, graph, nodes)
+    np.testing.assert_array_equal(sets, two.predict_set(probs, graph))
+    assert one.threshold_ == two.threshold_
+    assert one.report_ == two.report_
+    np.testing.assert_array_equal(one.predict_set(probs, graph), sets)

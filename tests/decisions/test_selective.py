@@ -11,6 +11,7 @@ from sklearn.base import clone
 from gnncal import GnncalWarning, InputError
 from gnncal.decisions import SelectiveClassifier, selective_curve
 from gnncal.decisions.certificate import fewest_nodes, planned_ranks
+from gnncal.decisions.outcomes import sums_above
 
 
 def two_classes(confidence, correct):
@@ -225,3 +226,15 @@ def test_each_row_of_the_curve_is_what_the_classifier_finds():
     assert len(curve.to_frame()) == 4
     everyone = selective_curve(probs, labels, targets, nodes=nodes, decision_nodes=np.arange(3000))
     assert everyone.n_nodes == 3000
+
+
+SHARES = st.sampled_from([0.5, 0.6, 0.7, 0.8, 0.9])
+
+
+@given(st.lists(SHARES | st.just(np.inf), min_size=1), st.lists(SHARES, min_size=1))
+def test_nodes_at_or_above_each_threshold_are_counted(thresholds, confidences):
+    threshold, confidence = np.array(thresholds), np.array(confidences)
+    reach = confidence >= threshold[:, None]
+    np.testing.assert_array_equal(sums_above(threshold, confidence), reach.sum(axis=1))
+    right = (confidence > 0.6).astype(np.float64)
+    np.testing.assert_array_equal(sums_above(threshold, confidence, right), reach @ right)

@@ -1,5 +1,6 @@
 """The pages that are made of the code say what the code and the records say."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 import gnncal
 from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
+from gnncal.decisions.conformal import SCORES
+from gnncal.homophily import ESTIMATORS
 from gnncal.lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
@@ -36,7 +39,7 @@ def test_advice_links_to_the_methods_and_pages_that_it_names():
 
 @pytest.mark.parametrize("name", gnncal.list_calibrators())
 def test_the_names_in_advice_are_methods_that_are_there(name):
-    documentation = class_of(name).__doc__.partition("Notes\n    -----")[2].partition("\n\n")[0]
+    documentation = inspect.getdoc(class_of(name)).partition("Notes\n-----")[2].partition("\n\n")[0]
     for other in re.findall(r"``([a-z][a-z0-9-]*)``", documentation):
         assert other in gnncal.list_calibrators()
 
@@ -82,6 +85,20 @@ def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
     assert "| `ece` | ECE % | lower | yes | no |" in table
     assert "| `nll` | NLL | lower | no | yes |" in table
     assert table.count("\n| `") == len(gnncal.metrics.METRICS)
+
+
+@pytest.mark.parametrize(
+    ("page", "file", "kinds"),
+    [
+        ("decisions.md", "scores_table.txt", SCORES),
+        ("homophily.md", "homophily_table.txt", ESTIMATORS),
+    ],
+)
+def test_a_page_has_a_table_of_all_names_made_of_the_code(page, file, kinds, tmp_path):
+    reference.write_index(tmp_path)
+    table = (tmp_path / file).read_text()
+    assert f"```{{include}} api/{file}\n```" in (DOCS / page).read_text()
+    assert re.findall(r'^\| `"([\w-]+)"` \| `\w+\(', table, flags=re.M) == list(kinds)
 
 
 def test_links_out_of_the_docs_lead_to_pages_or_copies():

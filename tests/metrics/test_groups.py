@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from gnncal import metrics
 from gnncal.core.errors import InputError
+from gnncal.metrics.groups import check_groups
 
 from .outcomes import law, outcomes, top_label
 
@@ -115,3 +116,15 @@ def test_unusable_groups_or_degrees_are_named():
         metrics.degree_blocks([[1, 2]])
     with pytest.raises(InputError, match="n_blocks is 0"):
         metrics.degree_blocks([1, 2], n_blocks=0)
+
+
+@given(
+    arrays(np.int16, st.integers(1, 20), elements=st.integers(-2, 25)),
+    st.sampled_from([np.int16, np.int64, np.uint64]),
+)
+def test_groups_by_number_are_those_that_a_sort_finds(groups, dtype):
+    groups = groups.astype(dtype)
+    found, wanted = check_groups(groups, groups.size), np.unique(groups, return_inverse=True)
+    assert found[0].dtype == groups.dtype
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)

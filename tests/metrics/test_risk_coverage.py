@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gnncal import metrics
 from gnncal.core.errors import InputError
+from gnncal.metrics.ranking import Ranking
 
 from .outcomes import law, outcomes, simulate, top_label
 
@@ -101,3 +102,12 @@ def test_a_monotone_change_of_confidence_changes_no_curve():
 def test_coverages_outside_their_range_are_named(coverages):
     with pytest.raises(InputError, match=r"expected shares in \(0, 1\]"):
         metrics.selective_accuracy(*FOUR, coverages)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.5, 1.0]), st.booleans()), min_size=1))
+def test_a_ranking_counts_nodes_and_hits_of_each_score(nodes):
+    score, hit = np.array(nodes, dtype=np.float64).T
+    ranking = Ranking.of(score, hit)
+    values = np.unique(score)[::-1]
+    np.testing.assert_array_equal(ranking.size, [(score == value).sum() for value in values])
+    np.testing.assert_array_equal(ranking.hits, [hit[score == value].sum() for value in values])

@@ -1,5 +1,7 @@
 """Reliability of a rare class: drawn near zero, beside what an honest probability would show."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,17 @@ def test_what_cannot_be_drawn_gets_a_sentence(options, message):
     labels, honest, _ = rare(100)
     with pytest.raises(ValueError, match=message):
         display_of(labels, honest, **options)
+
+
+@pytest.mark.parametrize("width", [2.2, 3.0, 6.0])
+def test_labels_of_the_lower_axis_do_not_overlap(width):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    labels, _, weighted = rare()
+    weighted[: len(weighted) // 3] = [1 - 1e-6, 1e-6]
+    figure, ax = pyplot.subplots(figsize=(width, width))
+    display_of(labels, weighted, ax=ax)
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    boxes = sorted((box for box in boxes if box.width), key=lambda box: box.x0)
+    pyplot.close(figure)
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

@@ -1,5 +1,6 @@
 """The report as a file: complete without a script, escaped, written whole."""
 
+import json
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -137,3 +138,14 @@ def test_bad_input_is_refused_before_any_fit():
     with pytest.raises(InputError):
         gnncal.report(*data, **splits, methods=["no-such-method"], progress=steps.append)
     assert steps == []
+
+
+def test_what_the_methods_have_in_common_is_written_once(made):
+    data = json.loads(re.search(r'id="data">(.*?)</script>', made.html, re.DOTALL)[1])
+    profiles = {name: each["temperature"] for name, each in data["methods"].items()}
+    assert len({profile["entropy"] for profile in profiles.values()}) == 1
+    for name, found in made.inspection.methods.items():
+        for axis in ("homophily", "entropy"):
+            written = np.array(data["columns"][profiles[name][axis]], dtype=np.float64)
+            np.testing.assert_allclose(written, getattr(found.temperature, axis), rtol=1e-5)
+        assert "nodes" not in profiles[name]

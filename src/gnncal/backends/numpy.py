@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import row_maxima as _row_maxima
 
 exp, log, log1p, sqrt, absolute, ceil = np.exp, np.log, np.log1p, np.sqrt, np.absolute, np.ceil
-maximum, minimum, where = np.maximum, np.minimum, np.where
+maximum, minimum, where, rounded = np.maximum, np.minimum, np.where, np.round
+weighted, of_class = np.matmul, np.take
 
 
 def exp_(values: FloatArray) -> FloatArray:
@@ -39,11 +41,6 @@ def softplus(values: FloatArray) -> FloatArray:
     return np.logaddexp(0.0, values)
 
 
-def rounded(values: FloatArray, digits: int) -> FloatArray:
-    """Return values rounded to so many decimal places."""
-    return np.round(values, digits)
-
-
 def column(vector: Any) -> Any:
     """Return a vector so that it meets every column of a matrix; a number stays a number."""
     return vector if np.ndim(vector) == 0 else np.reshape(vector, (-1, 1))
@@ -51,13 +48,13 @@ def column(vector: Any) -> Any:
 
 def largest(matrix: FloatArray) -> FloatArray:
     """Return the largest entry of each row, (n,)."""
-    return matrix.max(axis=1)
+    return _row_maxima(matrix)
 
 
 def shifted(matrix: FloatArray) -> FloatArray:
     """Return the rows less their largest entries."""
     with np.errstate(over="ignore"):  # -3e38 - 3e38 is -inf, whose exp is the right 0
-        return matrix - matrix.max(axis=1, keepdims=True)
+        return matrix - _row_maxima(matrix)[:, None]
 
 
 def total(matrix: FloatArray) -> FloatArray:
@@ -68,11 +65,6 @@ def total(matrix: FloatArray) -> FloatArray:
 def products(matrix: FloatArray, other: FloatArray) -> FloatArray:
     """Return the scalar product of the rows of two matrices, (n,)."""
     return np.einsum("ik,ik->i", matrix, other)
-
-
-def weighted(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the sum of each row with a weight for each column, (n,)."""
-    return matrix @ weights
 
 
 def matrix(vectors: Sequence[FloatArray]) -> FloatArray:
@@ -93,11 +85,6 @@ def width(values: FloatArray) -> int:
 def at_class(values: FloatArray, classes: IntArray) -> FloatArray:
     """Return the entry of each row in the column of its class, (n,)."""
     return values[np.arange(len(values)), classes]
-
-
-def of_class(table: FloatArray, classes: IntArray) -> FloatArray:
-    """Return the entry of a table (n_classes,) for each class, (n,)."""
-    return table[classes]
 
 
 def as_number(condition: BoolArray, like: FloatArray) -> FloatArray:

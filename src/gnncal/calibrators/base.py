@@ -295,9 +295,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
             )
         if self.needs_graph and not record.has_neighbourhoods:
+            other = "hts" if self.preserves_predictions else "svs"
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
-                "or choose a method that needs none, such as 'hts'."
+                f"or choose a method that needs none, such as {other!r}."
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
@@ -324,7 +325,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = ClassHistograms.of(nodes)
+        self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
@@ -434,15 +435,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from gnncal import get_calibrator
-        >>> from gnncal.lab.simulation import CSBM
-        >>> here, there = (CSBM(n_classes=3).sample(np.full(400, h)) for h in (0.8, 0.6))
-        >>> fitted = get_calibrator("structural-free").fit(
-        ...     here.graph.features[:, :3], here.labels, here.graph, nodes=range(300)
-        ... )
-        >>> logits, graph = there.graph.features[:, :3], there.graph
-        >>> updated = fitted.update(logits, there.labels, graph, nodes=range(50))
+        >>> import gnncal
+        >>> task = gnncal.example()
+        >>> given = (task.logits, task.labels, task.graph)
+        >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
+        >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
         >>> updated.history_.updates[0].n_labels, len(fitted.history_)
         (50, 0)
         >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]

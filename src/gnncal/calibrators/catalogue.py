@@ -27,6 +27,7 @@ from gnncal.calibrators.order_invariant import OrderInvariant
 from gnncal.calibrators.platt import PlattScaling
 from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
 from gnncal.calibrators.ratio_binned import RatioBinnedScaling
+from gnncal.calibrators.simi_mailbox import SimiMailbox
 from gnncal.calibrators.spline import SplineCalibration
 from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
@@ -64,6 +65,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
     "histogram": HistogramBinning,
     "spline": SplineCalibration,
     "rbs": RatioBinnedScaling,
+    "simi-mailbox": SimiMailbox,
     "structural": Structural,
     "structural-free": Structural,
     "structural-temperature": Structural,

@@ -52,7 +52,7 @@ class MatrixScaling(AffineCalibrator):
     >>> logits = 2 * sample.graph.features[:, [1, 0, 2]]
     >>> calibrator = MatrixScaling().fit(logits, sample.labels, nodes=range(2000))
     >>> before, after = (z.argmax(axis=1) for z in (logits, calibrator.predict_proba(logits)))
-    >>> [round(float(np.mean(found == sample.labels)), 2) for found in (before, after)]
+    >>> [round(float(np.mean(each == sample.labels)), 2) for each in (before, after)]
     [0.34, 0.87]
 
     """

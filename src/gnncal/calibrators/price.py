@@ -135,15 +135,19 @@ def gain_of_freedom(
     At most two folds of the calibration nodes take part; each is judged by a fit on the other.
     Where a fit shows less than ``worth`` on its own nodes, that is returned and nothing is fitted.
     """
-    folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
-    part = nodes.restricted(folds < 2)
-    halves = folds[folds < 2] == 1
+    part, halves = nodes.once_with_labels(_parted)
     kept = log_losses(probs[part.calibration_nodes], part.labels)
     if used._freed() is None:
-        gains = _gains_over_vector_scaling(part.calibration_nodes_alone(), halves, kept)
+        gains = _gains_over_vector_scaling(nodes, kept)
     else:
         gains = _gains_of_own_form(used, _with_neighbourhoods(part), halves, kept, worth)
     return Gain(*_mean_and_error(part, gains), gains.size)
+
+
+def _parted(nodes: Nodes) -> tuple[Nodes, BoolArray]:
+    """Return the calibration nodes that take part, and which of them are in the second half."""
+    folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
+    return nodes.restricted(folds < 2), folds[folds < 2] == 1
 
 
 def _gains_of_own_form(
@@ -157,9 +161,9 @@ def _gains_of_own_form(
     freed = used._freed()
     assert freed is not None
     unlabelled = nodes.with_known_labels()
-    seen = kept - log_losses(freed._predict(unlabelled), nodes.labels)
-    if nodes.mean(seen) < worth:
-        return seen
+    own_gains = kept - log_losses(freed._predict(unlabelled), nodes.labels)
+    if nodes.mean(own_gains) < worth:
+        return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
         fitted = _fitted_quietly(clone(used), nodes.restricted(half))
@@ -170,21 +174,28 @@ def _gains_of_own_form(
     return gains
 
 
-def _gains_over_vector_scaling(nodes: Nodes, halves: BoolArray, kept: FloatArray) -> FloatArray:
+def _gains_over_vector_scaling(nodes: Nodes, kept: FloatArray) -> FloatArray:
     """Compare any fit with a scale and a shift of each class, which need no graph.
 
     The fit itself is not repeated: it may be costly. It has seen the nodes that it is judged on,
     so it looks better than it is, and the price smaller. If it is worse than plain temperature
     scaling, that is no fault of the predictions that it keeps, so the latter stands for it.
     """
-    unlabelled = nodes.with_known_labels()
-    scaled = _fitted_quietly(TemperatureScaling(), nodes)._predict(unlabelled)
-    kept = min(kept, log_losses(scaled, nodes.labels), key=nodes.mean)
-    gains = np.empty(len(kept))
+    scaled, free = nodes.once_with_labels(_losses_of_scaling)
+    return min(kept, scaled, key=nodes.once_with_labels(_parted)[0].mean) - free
+
+
+def _losses_of_scaling(nodes: Nodes) -> tuple[FloatArray, FloatArray]:
+    """Return the log losses of temperature scaling, and of vector scaling fitted elsewhere."""
+    part, halves = nodes.once_with_labels(_parted)
+    alone = part.calibration_nodes_alone()
+    unlabelled = alone.with_known_labels()
+    scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
+    free = np.empty(len(halves))
     for half in (halves, ~halves):
-        free = _fitted_quietly(StructuredVectorScaling(), nodes.restricted(half))
-        gains[~half] = (kept - log_losses(free._predict(unlabelled), nodes.labels))[~half]
-    return gains
+        fitted = _fitted_quietly(StructuredVectorScaling(), alone.restricted(half))
+        free[~half] = log_losses(fitted._predict(unlabelled), alone.labels)[~half]
+    return log_losses(scaled, alone.labels), free
 
 
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,12 @@ from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
+from gnncal.fitting.groups import (
+    NARROW_RANGE,
+    best_number_of_groups,
+    groups_at_bounds,
+    weak_groups,
+)
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.methods import Portable, rbs_temperature, same_class_ratio
 from gnncal.formulas.probability import softmax
@@ -21,8 +26,6 @@ from gnncal.formulas.temperatures import RATIO_DIGITS, ratio_bin
 from gnncal.nodes import Nodes
 
 CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
-N_FOLDS = 5
-NARROW_RANGE = (0.05, 20.0)  # few nodes share a bin, often all of them correct
 
 
 class RatioBinnedScaling(TemperatureCalibrator):
@@ -107,13 +110,12 @@ class RatioBinnedScaling(TemperatureCalibrator):
         loss = TemperatureLoss(logits, nodes.labels).value(
             self.temperature_[nodes.calibration_nodes]
         )
-        at_bound = np.isin(self.bin_temperatures_, NARROW_RANGE)
-        bins = _bins(on_nodes, n_bins)
+        name, fitted, bins = "bin_temperatures", self.bin_temperatures_, _bins(on_nodes, n_bins)
         self.fit_report_ = FitReport.of(
             nodes,
             loss,
-            tuple(f"bin_temperatures[{b}]" for b in np.flatnonzero(at_bound)),
-            undetermined=tuple(_weak_bins(logits, nodes.labels, bins, self.bin_temperatures_)),
+            groups_at_bounds(fitted, name),
+            undetermined=tuple(weak_groups(logits, nodes.labels, bins, fitted, name)),
         )
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
@@ -161,39 +163,9 @@ def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int)
     return temperatures
 
 
-def _weak_bins(
-    logits: FloatArray, labels: IntArray, bins: IntArray, temperatures: FloatArray
-) -> Iterator[str]:
-    """What is wrong with each bin whose calibration nodes do not determine its temperature."""
-    correct = logits.argmax(axis=1) == labels
-    for b in np.unique(bins):
-        n_nodes, named = int((bins == b).sum()), f"bin_temperatures[{b}] = {temperatures[b]:.4g}"
-        if n_nodes == 1:
-            yield f"{named} rests on one calibration node"
-        elif correct[bins == b].all():
-            yield f"{named} rests on {n_nodes} calibration nodes without a mistake"
-        elif temperatures[b] in NARROW_RANGE:
-            yield f"{named} is at a bound of {NARROW_RANGE[0]:g} to {NARROW_RANGE[1]:g}"
-
-
 def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int:
     """Return the number of bins with the lowest log loss on held-out folds, or the smallest."""
-    if len(labels) < 2:
-        return CANDIDATES[0]
     confidence = softmax(logits).max(axis=1)
     order = np.lexsort((confidence, np.round(ratio, RATIO_DIGITS)))
-    fold = np.empty(len(labels), dtype=np.int64)
-    fold[order] = np.arange(len(labels)) % min(N_FOLDS, len(labels))
-    losses = [_held_out_loss(logits, labels, _bins(ratio, n), n, fold) for n in CANDIDATES]
-    return CANDIDATES[int(np.argmin(np.round(losses, RATIO_DIGITS)))]
-
-
-def _held_out_loss(
-    logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int, fold: IntArray
-) -> float:
-    temperature = np.empty(len(labels))
-    for f in range(fold.max() + 1):
-        rest = fold != f
-        fitted = _fit_bins(logits[rest], labels[rest], bins[rest], n_bins)
-        temperature[~rest] = fitted[bins[~rest]]
-    return TemperatureLoss(logits, labels).value(temperature)
+    candidates = {n: _bins(ratio, n) for n in CANDIDATES}
+    return best_number_of_groups(logits, labels, candidates, order, _fit_bins)

@@ -11,11 +11,11 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.history import DATE, Update
 from gnncal.calibrators.rates import check_rates, log_ratio
-from gnncal.core.arrays import FloatArray
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
 from gnncal.core.errors import InputError
 from gnncal.fitting.class_histograms import estimate_rates
-from gnncal.fitting.node_summary import NodeSummary
+from gnncal.fitting.node_summary import SMALLEST_SAMPLE, NodeSummary
 from gnncal.fitting.updating import move
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.probability import log_losses
@@ -151,10 +151,21 @@ def _conclude(
             labelled = new._predict_rows(bare, record.calibration_nodes)
             loss = record.mean(log_losses(labelled, record.labels))
             new.fit_report_ = FitReport.of(record, loss)
-            new.fitted_on_ = NodeSummary.of(record, record.calibration_nodes)
+            new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
             if "class_histograms_" in vars(new):
                 del new.class_histograms_  # they are those of another world
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
     new.history_ = old.history_.then(update)
+
+
+def _nodes_like_these(record: Nodes) -> IntArray:
+    """Return the nodes that the summary of an update describes: the labelled ones, if not too few.
+
+    A handful says little about how nodes are spread. Labelled nodes are drawn from those that the
+    calibrator will be used on, so these take their place. The model is surer of training nodes.
+    """
+    if record.calibration_nodes.size >= SMALLEST_SAMPLE:
+        return record.calibration_nodes
+    return np.setdiff1d(np.arange(record.n_nodes), record.train_nodes)

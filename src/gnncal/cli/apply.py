@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import Positive
+from gnncal.cli.params import CalibratorFile, Input, OutFolder, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.errors import InputError
@@ -19,20 +19,26 @@ if TYPE_CHECKING:
     from gnncal.decisions import ClassPolicy
     from gnncal.files import Bundle
 
+POLICY = "policy.safetensors"
+
 
 def apply(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    calibrator: CalibratorFile,
+    source: Input,
+    folder: OutFolder,
     positive: Positive = None,
     policy: Annotated[
         Path | None,
         typer.Option(help="policy.safetensors of decide: also say what to do with each node."),
     ] = None,
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh",
+            help="Certify the policy's promises again: INPUT is the graph of decide as it is "
+            "today. The nodes that certified them are found by their ids; no new label is needed.",
+        ),
+    ] = False,
     fail_if: FailIf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -40,7 +46,8 @@ def apply(
 
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json,
-    with --policy also decisions.npz (or .parquet). The exit code is 4 if a --fail-if holds.
+    with --policy also decisions.npz (or .parquet), with --refresh also the refreshed
+    policy.safetensors. The exit code is 4 if a --fail-if holds.
     """
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
@@ -48,6 +55,8 @@ def apply(
     from gnncal.pipeline import apply as run
 
     gates = read_gates(fail_if)
+    if refresh and policy is None:
+        raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
     with (
         staged_folder(
@@ -73,6 +82,9 @@ def apply(
                 positive=positive,
                 class_names=bundle.class_names,
             )
+            if refresh and decided is not None:
+                decided = decided.refresh(result.probabilities, ids=bundle.node_ids)
+                decided.save(staging / POLICY, class_names=bundle.class_names)
         failures = failures_of(gates, {} if result.after is None else result.after.values)
         summary = write_results(
             staging,
@@ -82,6 +94,7 @@ def apply(
             as_parquet=source.is_dir(),
             applied_to=nodes,
             policy=decided,
+            also=[POLICY] if refresh else [],
         )
     print_results(folder, result, summary, as_json=json)
     end_if_failed(failures)

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import KeepPredictions, Positive, chosen_calibrator
+from gnncal.cli.params import (
+    Input,
+    KeepPredictions,
+    Method,
+    OutFolder,
+    Parameters,
+    Positive,
+    SummaryAsJson,
+    chosen_calibrator,
+)
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
 
 
 def calibrate(
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    source: Input,
+    folder: OutFolder,
     keep_predictions: KeepPredictions = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
-        ),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Parameter of the method, such as epsilon=0.1. May be given several times.",
-        ),
-    ] = None,
+    method: Method = None,
+    param: Parameters = None,
     positive: Positive = None,
     fail_if: FailIf = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
     """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
 

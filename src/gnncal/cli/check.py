@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gnncal.cli.apply import with_class_names
+from gnncal.cli.params import CalibratorFile, NewInput, Page
 from gnncal.cli.terminal import err, out, page_target, print_json
 
 MOVED = 5  # the exit code that a scheduler can act on
 
 
 def check(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
-    source: Annotated[
-        Path, typer.Argument(metavar="NEW", help=".npz file, or folder of Parquet files.")
-    ],
-    page: Annotated[
-        Path | None, typer.Option(help="HTML file to write, for a person on call.")
-    ] = None,
+    calibrator: CalibratorFile,
+    source: NewInput,
+    page: Page = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on; no label is needed.

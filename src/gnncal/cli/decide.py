@@ -17,7 +17,15 @@ from gnncal.cli.gates import (
     read_gates,
 )
 from gnncal.cli.late_help import NAMES_OF_SCORES
-from gnncal.cli.params import KeepPredictions, chosen_calibrator
+from gnncal.cli.params import (
+    Input,
+    KeepPredictions,
+    Method,
+    OutFolder,
+    Parameters,
+    SummaryAsJson,
+    chosen_calibrator,
+)
 from gnncal.cli.policies import (
     Act,
     Budget,
@@ -48,12 +56,8 @@ FOREIGN = (
 
 
 def decide(
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
-        "decided"
-    ),
+    source: Input,
+    folder: OutFolder = Path("decided"),
     target: Annotated[
         float | None,
         typer.Option(
@@ -75,16 +79,8 @@ def decide(
         bool, typer.Option("--by-class", help="Promise that share for the nodes of each class.")
     ] = False,
     keep_predictions: KeepPredictions = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
-        ),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Parameter of the method, as in calibrate."),
-    ] = None,
+    method: Method = None,
+    param: Parameters = None,
     held_out: Annotated[
         float,
         typer.Option(
@@ -103,7 +99,7 @@ def decide(
     costs: CostsOption = None,
     budget: Budget = None,
     fail_if: FailIf = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
 

@@ -8,15 +8,13 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import Positive
+from gnncal.cli.params import Input, Positive
 from gnncal.cli.terminal import out, print_json
 from gnncal.core.errors import InputError
 
 
 def evaluate(
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help=".npz file, or folder of Parquet files.")
-    ],
+    source: Input,
     probabilities: Annotated[
         Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
     ] = None,

@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
+from gnncal.cli.params import CalibratorFile
 from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
 from gnncal.files.atomic import check_file
 
 
 def export(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
+    calibrator: CalibratorFile,
     to: Annotated[
         str | None,
         typer.Option(

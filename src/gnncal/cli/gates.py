@@ -99,8 +99,8 @@ def check_measurable(
 
 def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> list[str]:
     """Return one sentence for each gate whose condition holds."""
-    found = [gate.failure(values.get(gate.name)) for gate in gates]
-    return [sentence for sentence in found if sentence is not None]
+    failures = [gate.failure(values.get(gate.name)) for gate in gates]
+    return [sentence for sentence in failures if sentence is not None]
 
 
 def end_if_failed(failures: Sequence[str]) -> None:

@@ -29,10 +29,12 @@ app = Program(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (
-    *(calibrate, apply, update, evaluate, decide, export, report, methods, scale),
-    *(check, watch),
-):
+IN_ORDER_OF_WORK = (
+    *(calibrate, evaluate, report),
+    *(decide, check, watch, update),
+    *(apply, export, scale, methods),
+)
+for verb in IN_ORDER_OF_WORK:
     app.command(cls=Verb)(friendly(verb))
 
 

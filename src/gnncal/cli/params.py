@@ -1,9 +1,10 @@
-"""The calibrator as it is asked for in a terminal: ``--method``, ``--free``, ``--param``."""
+"""Arguments that several verbs have: files, and the calibrator as it is asked for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,29 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
 
+INPUT_HELP = ".npz file, or folder of Parquet files."
+Input = Annotated[Path, typer.Argument(metavar="INPUT", help=INPUT_HELP)]
+NewInput = Annotated[Path, typer.Argument(metavar="NEW", help=INPUT_HELP)]
+CalibratorFile = Annotated[
+    Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
+]
+OutFolder = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+Page = Annotated[Path | None, typer.Option(help="HTML file to write, for a person on call.")]
+SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="Parameter of the method, such as epsilon=0.1. May be given several times.",
+    ),
+]
 KeepPredictions = Annotated[
     bool | None,
     typer.Option(

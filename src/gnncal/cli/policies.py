@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gnncal.files import Bundle
 
 PANEL = "One class in view"
+N_MOST_PROBABLE = 5  # nodes that are named
 Positive = Annotated[
     str | None,
     typer.Option(
@@ -149,6 +150,7 @@ def fit_policy(policy: ClassPolicy, bundle: Bundle, probs: FloatArray, nodes: In
         class_names=bundle.class_names,
         decision_nodes=to_decide(bundle),
         predictions=bundle.logits.argmax(axis=1),
+        ids=bundle.node_ids,  # so that `apply --refresh` finds these nodes again
     )
 
 
@@ -167,6 +169,7 @@ def policy_summary(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> di
             "sentence": policy.in_words(outlook),
             "outlook": asdict(outlook),
             "assumption": POLICY_ASSUMPTION if certified else None,
+            "most_probable": _most_probable(policy, bundle, probs),
         }
     }
     test = bundle.test_nodes
@@ -179,12 +182,34 @@ def policy_summary(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> di
     return summary
 
 
+def _most_probable(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> list[dict[str, Any]]:
+    """Return the nodes to decide about that most probably have the class, with their actions."""
+    import numpy as np
+
+    columns, nodes = verdict_of(policy, bundle, probs), np.flatnonzero(to_decide(bundle))
+    first = nodes[np.argsort(-columns["probability"][nodes], kind="stable")[:N_MOST_PROBABLE]]
+    ids = np.arange(len(probs)) if bundle.node_ids is None else bundle.node_ids
+    return [
+        {
+            "id": ids[node].item(),
+            "probability": float(columns["probability"][node]),
+            "action": str(columns["action"][node]),
+        }
+        for node in first
+    ]
+
+
 def policy_lines(summary: dict[str, Any]) -> list[str]:
     """Return the paragraphs that say it in a terminal."""
     policy = summary["policy"]
     lines = [policy["sentence"]]
     if policy["assumption"] is not None:
         lines.append(policy["assumption"])
+    listed = ", ".join(
+        f"{node['id']} ({100 * node['probability']:.0f} %, {node['action']})"
+        for node in policy["most_probable"]
+    )
+    lines.append(f"Most suspicious: {listed}. The file of decisions has every node.")
     test = policy.get("test")
     if test is None:
         return lines

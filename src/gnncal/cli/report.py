@@ -79,10 +79,12 @@ def report(
                 f"{source} was calibrated by gnncal scale already; pass --keep-predictions or "
                 "--free to that command."
             )
-        if new is not None:
+        needs_nodes = {"--new": new, "--methods": methods, "--positive": positive, "--node": node}
+        given = [name for name, value in needs_nodes.items() if value]
+        if given:
             raise InputError(
                 f"{source} is the output of gnncal scale, and a report does not read its nodes "
-                "again; for --new, pass a part of the graph that fits in memory."
+                f"again; for {' and '.join(given)}, pass a part of the graph that fits in memory."
             )
         _report_at_scale(source, target, title=title, json=json)
         return

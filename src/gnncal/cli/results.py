@@ -38,10 +38,12 @@ def write_results(
     as_parquet: bool,
     applied_to: Nodes | None = None,
     policy: ClassPolicy | None = None,
+    also: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write probabilities, perhaps what a policy decides, and summary; return the summary.
 
     A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
+    ``also`` names files that the caller has written.
     """
     from gnncal.calibrators.base import HasTemperature
     from gnncal.files import write_decisions, write_probabilities
@@ -67,7 +69,8 @@ def write_results(
         files.append(
             write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
         )
-    summary = {**summarise(bundle, result, notes), **decided, "files": [*files, "summary.json"]}
+    files += [*also, "summary.json"]
+    summary = {**summarise(bundle, result, notes), **decided, "files": files}
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, chosen_calibrator
+from gnncal.cli.params import KeepPredictions, SummaryAsJson, chosen_calibrator
 from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def scale(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and list them.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
     """Calibrate NODES and EDGES, which may be larger than memory.
 

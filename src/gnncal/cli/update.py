@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gnncal.cli.apply import with_class_names
+from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, SummaryAsJson
 from gnncal.cli.results import collected_notes, write_results
 from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder
 from gnncal.core.errors import InputError
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
 
 
 def update(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
-    source: Annotated[
-        Path, typer.Argument(metavar="NEW", help=".npz file, or folder of Parquet files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")],
+    calibrator: CalibratorFile,
+    source: NewInput,
+    folder: OutFolder,
     rate: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,7 +39,7 @@ def update(
         str | None,
         typer.Option(help="When this is, for the history.", show_default="today"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
     """Update a saved calibrator with the labels of NEW's validation nodes.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gnncal.cli.params import CalibratorFile, Page
 from gnncal.cli.terminal import out, page_target, print_json
 from gnncal.core.errors import InputError
 
@@ -19,9 +20,7 @@ ALARM = 6  # the exit code that a scheduler can act on
 
 
 def watch(
-    calibrator: Annotated[
-        Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-    ],
+    calibrator: CalibratorFile,
     log: Annotated[
         Path | None,
         typer.Argument(
@@ -58,9 +57,7 @@ def watch(
         float | None,
         typer.Option(metavar="GAP", help="Only say how many labels find a gap, such as 0.05."),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="HTML file to write, for a person on call.")
-    ] = None,
+    page: Page = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Take in the new lines of LOG and say whether the labels agree with what was promised.
@@ -142,9 +139,9 @@ def _print_plan(fitted: Calibrator, gap: float, options: dict[str, Any], *, json
     }
     promises = [options[name] for name in ("positive", "act", "clear", "decide")]
     n_claims = 1 + sum(value is not None for value in promises)
-    seen = getattr(fitted, "fitted_on_", None)
+    summary = getattr(fitted, "fitted_on_", None)
     # The model's own confidence on the calibration nodes stands in for that of nodes to come.
-    typical = 0.8 if seen is None else seen.bins["confidence"].cuts
+    typical = 0.8 if summary is None else summary.bins["confidence"].cuts
     plan = Watch.plan(gap, confidence=typical, n_claims=n_claims, **given)
     if json:
         print_json({**vars(plan), "sentence": plan.sentence})

@@ -71,8 +71,8 @@ def as_graph(graph: Any) -> Graph | None:
     if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):
         return from_pyg(graph)
     raise InputError(
-        f"graph is a {type(graph).__name__}; pass a gnncal.Graph or a PyTorch Geometric Data, or "
-        "convert with gnncal.from_dgl, from_networkx or from_scipy."
+        f"graph is a {type(graph).__name__}; pass a gnncal.Graph(edge_index, n_nodes) or a PyTorch "
+        "Geometric Data, or convert with gnncal.from_dgl, from_networkx or from_scipy."
     )
 
 

@@ -49,10 +49,10 @@ def results_of(logits: FloatArray, graph: Graph | None) -> Results:
     digest = hashlib.blake2b(f"{logits.shape} {logits.dtype}".encode(), digest_size=32)
     digest.update(np.ascontiguousarray(logits).data)
     key = digest.digest()
-    found = _last.get(graph)
-    if found is None or found[0] != key:
-        found = _last[graph] = (key, {})
-    return RememberedResults(found[1])
+    last = _last.get(graph)
+    if last is None or last[0] != key:
+        last = _last[graph] = (key, {})
+    return RememberedResults(last[1])
 
 
 def _is_lasting(function: Callable[..., Any]) -> bool:

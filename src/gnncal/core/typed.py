@@ -84,12 +84,12 @@ class Mismatch(Exception):  # noqa: N818 - it never leaves this file
         return self
 
 
-def read_as(kind: type[T], value: Any, *, name: str = "") -> T:
+def read_as(kind: type[T], value: Any) -> T:
     """Return a value of :mod:`json` as a kind, or raise an InputError about its first mistake."""
     try:
         return cast(T, _reader(cast(Any, kind))(value))
     except Mismatch as wrong:
-        place = f"{name}{wrong.place}".removeprefix(".") or "it"
+        place = wrong.place.removeprefix(".") or "it"
         raise InputError(f"{place} {wrong.problem}.") from None
 
 

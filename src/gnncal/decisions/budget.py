@@ -80,8 +80,8 @@ def expect_budget(
         here = counts > 0
         return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
 
-    found, n = hits(reviewed), int(reviewed.sum())
-    caught = found + hits(acted)
+    reviewed_hits, n = hits(reviewed), int(reviewed.sum())
+    caught = reviewed_hits + hits(acted)
     positives = caught + hits(~reviewed & ~acted)
     recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
-    return BudgetOutlook(n, amount(found / max(n, 1), level), amount(recall, level))
+    return BudgetOutlook(n, amount(reviewed_hits / max(n, 1), level), amount(recall, level))

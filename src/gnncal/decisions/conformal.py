@@ -226,8 +226,22 @@ class ConformalClassifier(Saved):
         names = check_class_names(class_names, checked.shape[1])
         keys = node_keys(ids, len(checked))
         nodes_of_fit = CalibrationNodes(keys[chosen], used, len(checked), ids is not None)
-        self._take_thresholds(checked, keys, known, chosen, nodes_of_fit, names)
+        scores = self._scores_of_fit(checked, keys, known, nodes_of_fit)
+        self._take_thresholds(scores, chosen, nodes_of_fit, names)
         return self
+
+    def _fit_sets(
+        self, probs: FloatArray, labels: IntArray, graph: Graph | None, nodes: IntArray
+    ) -> BoolArray:
+        """Fit to checked arrays, and return the sets of the same rows; each is scored once.
+
+        It is ``fit`` and then ``predict_set``, where there are more rows than ``nodes``.
+        """
+        keys = node_keys(None, len(probs))
+        nodes_of_fit = CalibrationNodes(keys[nodes], labels[nodes], len(probs), False)
+        scores = self._scores_of_fit(probs, keys, graph, nodes_of_fit)
+        self._take_thresholds(scores, nodes, nodes_of_fit, None)
+        return self._sets(scores, probs)
 
     def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
         """Take the thresholds again from the same calibration nodes on the graph of today.
@@ -289,7 +303,8 @@ class ConformalClassifier(Saved):
         nodes_of_today = CalibrationNodes(keys[rows], labels, len(checked), ids is not None)
         refreshed = copy(self)
         names = getattr(self, "class_names_", None)
-        refreshed._take_thresholds(checked, keys, known, rows, nodes_of_today, names)
+        scores = refreshed._scores_of_fit(checked, keys, known, nodes_of_today)
+        refreshed._take_thresholds(scores, rows, nodes_of_today, names)
         return refreshed
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
@@ -327,37 +342,43 @@ class ConformalClassifier(Saved):
         score = self._score()
         known = self._check_graph(score, graph, n_nodes, "predict_set(probs, graph)")
         scores = score.scores(checked, self._uniform(n_nodes, ids), known)
-        sets = check_scores(score, scores, checked.shape) <= self.threshold_
-        if self.nonempty:
-            empty = np.flatnonzero(~sets.any(axis=1))
-            sets[empty, checked[empty].argmax(axis=1)] = True
-        return sets
+        return self._sets(check_scores(score, scores, checked.shape), checked)
 
     def check_params(self) -> None:
         """Check the parameters of the constructor, and those of the score."""
         super().check_params()
         self._score().check()
 
-    def _take_thresholds(
-        self,
-        probs: FloatArray,
-        keys: Keys,
-        graph: Graph | None,
-        rows: IntArray,
-        calibration: CalibrationNodes,
-        class_names: list[str] | None,
-    ) -> None:
-        """Score every node, and find the thresholds on the calibration nodes, which are ``rows``.
+    def _sets(self, scores: FloatArray, probs: FloatArray) -> BoolArray:
+        """Return the classes whose scores lie below the threshold."""
+        sets = scores <= self.threshold_
+        if self.nonempty:
+            empty = np.flatnonzero(~sets.any(axis=1))
+            sets[empty, probs[empty].argmax(axis=1)] = True
+        return sets
 
-        ``keys`` (n_nodes,) name all nodes.
-        """
+    def _scores_of_fit(
+        self, probs: FloatArray, keys: Keys, graph: Graph | None, calibration: CalibrationNodes
+    ) -> FloatArray:
+        """Score every node; ``keys`` (n_nodes,) name them."""
         if calibration.has_ids or calibration.has_others:  # rows are nodes, to be asked for later
             uniform = numbers_by_key(keys, self.random_state)
         else:
             uniform = numbers_of_calibration_rows(len(probs), self.random_state)
-        score, labels = self._score(), calibration.labels
-        scores = check_scores(score, score.scores(probs, uniform, graph), probs.shape)[rows, labels]
-        self.n_classes_ = probs.shape[1]
+        score = self._score()
+        return check_scores(score, score.scores(probs, uniform, graph), probs.shape)
+
+    def _take_thresholds(
+        self,
+        every_score: FloatArray,
+        rows: IntArray,
+        calibration: CalibrationNodes,
+        class_names: list[str] | None,
+    ) -> None:
+        """Find the thresholds on the scores of the calibration nodes, which are ``rows``."""
+        labels = calibration.labels
+        scores = every_score[rows, labels]
+        self.n_classes_ = every_score.shape[1]
         self._calibration = calibration
         self.n_graph_nodes_ = calibration.n_rows if calibration.has_others else None
         self.has_ids_ = calibration.has_ids

@@ -13,7 +13,7 @@ from gnncal.core.checks import check_nodes
 from gnncal.core.errors import InputError
 from gnncal.core.tabular import Table, Tabular, count, number
 from gnncal.decisions.certificate import Certificate, accuracy_bounds, certify
-from gnncal.decisions.outcomes import check_calibration, confidences, rank_nodes
+from gnncal.decisions.outcomes import check_calibration, confidences, rank_nodes, sums_above
 from gnncal.decisions.selective import SHARE
 
 DEFAULT_TARGETS = np.append(np.arange(500, 1000, 5), 999) / 1000
@@ -162,7 +162,7 @@ def curve_of(
     """:func:`selective_curve` of checked arrays; ``labels`` (n,) are those of ``nodes`` (n,)."""
     ranked = rank_nodes(probs, nodes, labels)
     certificates = [certify(ranked, target, confidence_level) for target in targets.tolist()]
-    confidence = np.sort(confidences(probs)[decision_nodes])
+    confidence = confidences(probs)[decision_nodes]
     return _curve(targets, certificates, confidence, nodes.size, confidence_level)
 
 
@@ -173,11 +173,11 @@ def _curve(
     n_calibration: int,
     confidence_level: float,
 ) -> SelectiveCurve:
-    """Count who is decided; ``confidence`` (n,) is that of the nodes to decide, rising."""
+    """Count who is decided; ``confidence`` (n,) is that of the nodes to decide."""
     threshold = np.array([certificate.threshold for certificate in certificates])
     certified = np.array([certificate.n_decided for certificate in certificates])
     correct = np.array([certificate.n_correct for certificate in certificates])
-    n_decided = confidence.size - np.searchsorted(confidence, threshold, side="left")
+    n_decided = sums_above(threshold, confidence)
     return SelectiveCurve(
         confidence_level=float(confidence_level),
         n_calibration=n_calibration,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.core.checks import (
     UNKNOWN,
     check_labels,
@@ -41,7 +42,19 @@ class RankedNodes:
 
 def confidences(probs: FloatArray) -> FloatArray:
     """Return the confidence of each node, (n_nodes,), in float64 so that thresholds are exact."""
-    return probs.max(axis=1).astype(np.float64)
+    return row_maxima(probs).astype(np.float64)
+
+
+def sums_above(
+    thresholds: FloatArray, confidence: FloatArray, amounts: FloatArray | None = None
+) -> npt.NDArray[Any]:
+    """Return how many nodes reach each threshold, or the sum of their amounts; (n_thresholds,)."""
+    order = np.argsort(thresholds, kind="stable")
+    n_below = np.searchsorted(thresholds[order], confidence, side="right")
+    sums = np.bincount(n_below, amounts, thresholds.size + 1)
+    above = np.empty(thresholds.size, dtype=sums.dtype)
+    above[order] = np.cumsum(sums[::-1])[::-1][1:]
+    return above
 
 
 def check_calibration(probs: Any, labels: Any, nodes: Any) -> tuple[FloatArray, IntArray, IntArray]:

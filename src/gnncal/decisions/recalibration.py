@@ -52,8 +52,8 @@ class Recalibration:
         is_open = (p > 0) & (p < 1)
         odds, prior = logit(p[is_open]), _prior_covariance()
         features, labels = _between_knots(odds), is_positive[is_open]
-        found = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
-        modes, covariances, evidence = zip(*found, strict=True)
+        fits = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
+        modes, covariances, evidence = zip(*fits, strict=True)
         roots = np.linalg.cholesky(np.array(covariances))
         zeros, ones, rate = is_positive[p <= 0], is_positive[p >= 1], max(float(p.mean()), LOWEST)
         wrong, right = 2 * EXPECTED_WRONG, 2 * (1 - EXPECTED_WRONG)

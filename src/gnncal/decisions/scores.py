@@ -101,8 +101,9 @@ def check_scores(score: ConformalScore, scores: Any, shape: tuple[int, int]) -> 
             f"the scores of {name} have shape {array.shape} and dtype {array.dtype}; expected one "
             f"number for each node and class, shape {shape}."
         )
-    bad = np.isnan(array).any(axis=1)
-    if bad.any():
+    nan = np.isnan(array)
+    if nan.any():
+        bad = nan.any(axis=1)
         raise InputError(
             f"the scores of {name} are NaN for {int(bad.sum())} of {len(array)} nodes (first: row "
             f"{int(bad.argmax())}); a score must be a number for every class."

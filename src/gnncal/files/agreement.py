@@ -65,12 +65,17 @@ def class_names_in(schema: Any, where: object) -> list[str] | None:
     metadata = schema.metadata or {}
     if b"class_names" not in metadata:
         return None
+    return names_of_json(metadata[b"class_names"], f"class_names in {where}")
+
+
+def names_of_json(text: bytes, what: str) -> list[str]:
+    """Return the class names in a JSON document; ``what`` is what an error calls it."""
     try:
-        names = json.loads(metadata[b"class_names"])
+        names = json.loads(text)
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
-        raise InputError(f"class_names in {where} is not a JSON list of names.")
+        raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
     return [str(name) for name in names]
 
 

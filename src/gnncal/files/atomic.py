@@ -18,13 +18,13 @@ from uuid import uuid4
 from gnncal.core.errors import InputError, shown
 
 
-def as_path(path: Any, *, name: str = "path") -> Path:
+def as_path(path: Any) -> Path:
     """Return a path that a user has passed, or say that it is none."""
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"{name} is {shown(path)}; pass the name of a file, as text or a Path.")
+        raise InputError(f"path is {shown(path)}; pass the name of a file, as text or a Path.")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(f"{name} is {shown(text)}, which names no file; pass the name of a file.")
+        raise InputError(f"path is {shown(text)}, which names no file; pass the name of a file.")
     return Path(text)
 
 

@@ -167,6 +167,10 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
         return parquet.read(path, labels_required=labels_required)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}.")
+    if path.suffix == ".parquet":
+        raise InputError(
+            f"{path} is one table; pass the folder that has nodes.parquet and edges.parquet."
+        )
     return npz.read(path, labels_required=labels_required)
 
 

@@ -2,8 +2,8 @@
 
 ``nodes.parquet`` has the columns id, label (null, NaN or -1 where unknown), split (train, val, test
 or null) and z0..zK-1; ``edges.parquet`` has src and dst, which name ids. Class names may stand in
-the schema's metadata of ``nodes.parquet`` under ``class_names``, as a JSON list; labels may then be
-names.
+``class_names.json``, or in the schema's metadata of ``nodes.parquet`` under ``class_names``, as a
+JSON list; labels may then be names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
-from gnncal.files.agreement import Table, class_names_in, read_together
+from gnncal.files.agreement import Table, class_names_in, names_of_json, read_together
 from gnncal.files.archives import check_expansion
 from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle, Verdict, rows_of
@@ -30,6 +30,7 @@ from gnncal.files.partitions import partition_value
 from gnncal.files.sources import DataFile, find_source
 
 SPLITS = ("train", "val", "test")
+NAMES, LARGEST_NAMES = "class_names.json", 2**24
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
 
@@ -44,7 +45,7 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
     if "weight" in edges.column_names:
         warn_about_edge_weights("weight")
-    names = class_names_in(nodes.schema, folder / "nodes.parquet")
+    names = _class_names(nodes, folder)
     masks = _splits(nodes, folder)
     return Bundle.checked(
         logits=logits,
@@ -207,6 +208,21 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
     return values.astype(str)
 
 
+def _class_names(nodes: Any, folder: Path) -> list[str] | None:
+    """Return the names in the table's metadata, or in a file beside it that anyone can write."""
+    inside, path = class_names_in(nodes.schema, folder / "nodes.parquet"), folder / NAMES
+    if not path.is_file():
+        return inside
+    if path.stat().st_size > LARGEST_NAMES:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no list of names.")
+    beside = names_of_json(path.read_bytes(), f"{path}")
+    if inside is not None and inside != beside:
+        raise InputError(
+            f"{path} has {shown(beside)} but nodes.parquet says {shown(inside)}; remove the file."
+        )
+    return beside
+
+
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     if "label" not in table.column_names:
         return np.full(table.num_rows, -1)
@@ -220,14 +236,21 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
         return np.array([-1 if value is None or value != value else value for value in column])
     if names is None:
         raise InputError(
-            f"labels in {folder / 'nodes.parquet'} are names but the file does not say which z "
-            "column each class has; add schema metadata class_names, a JSON list in column order."
+            f"labels in {folder / 'nodes.parquet'} are names but nothing says which z column each "
+            f"class has; write {folder / NAMES}, a list in column order such as "
+            f"{_example_of_names(column)}."
         )
     code: dict[str | None, int] = {name: c for c, name in enumerate(names)}
     unknown = sorted({str(value) for value in column if value is not None and value not in code})
     if unknown:
         raise InputError(f"the label {unknown[0]!r} is not among the class names {shown(names)}.")
     return np.array([code.get(value, -1) for value in column])
+
+
+def _example_of_names(column: list[Any]) -> str:
+    """Return the first names in some order, for a message that asks for the right one."""
+    found = sorted({value for value in column if isinstance(value, str)})
+    return json.dumps(found) if len(found) < 5 else json.dumps([*found[:3], "..."])
 
 
 def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:

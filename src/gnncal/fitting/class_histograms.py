@@ -71,18 +71,18 @@ class ClassHistograms:
             degree_cut = float(np.median(nodes.graph.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
-        bins = empty._bins(nodes, rows)
+        bins = empty._bins(group, value, nodes, rows)
         counts = np.bincount(labels * shape[1] + bins, minlength=shape[0] * shape[1])
         rates = np.bincount(labels, nodes.weights, minlength=n_classes)
         return replace(empty, counts=counts.reshape(shape), rates=rates / rates.sum())
 
     def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
-        return np.bincount(self._bins(nodes, rows), minlength=self.counts.shape[1])
+        bins = self._bins(*_said(nodes.logits[rows]), nodes, rows)
+        return np.bincount(bins, minlength=self.counts.shape[1])
 
-    def _bins(self, nodes: Nodes, rows: IntArray) -> IntArray:
+    def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return the bin of each node; the upper end of a bin belongs to it."""
-        group, value = _said(nodes.logits[rows])
         bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
         if self.degree_cut is None:
             return bins
@@ -109,10 +109,12 @@ class ClassHistograms:
             "rates": Array("K", low=0.0, high=1.0, total=1.0),
         }
         check_learned(table, plain, {"K": n_classes}, where="class_histograms")
-        found = cls(**plain)
-        if found.counts.shape[1] != _n_bins(n_classes, found.degree_cut):
-            raise InputError(f"class_histograms has {found.counts.shape[1]} bins, and should not.")
-        return found
+        histograms = cls(**plain)
+        if histograms.counts.shape[1] != _n_bins(n_classes, histograms.degree_cut):
+            raise InputError(
+                f"class_histograms has {histograms.counts.shape[1]} bins, and should not."
+            )
+        return histograms
 
 
 @dataclass(frozen=True)
@@ -136,10 +138,10 @@ class EstimatedRates:
     p_value: float
 
 
-def estimate_rates(histograms: ClassHistograms, seen: IntArray) -> EstimatedRates:
+def estimate_rates(histograms: ClassHistograms, new_counts: IntArray) -> EstimatedRates:
     """Estimate the rates by expectation-maximisation, and test whether any rates fit.
 
-    ``seen`` are the counts of the new nodes. The estimate is the mean over redrawn counts, old and
+    ``new_counts`` are those of the new nodes. The estimate is the mean over redrawn counts, old and
     new: the most probable rates alone are often zero, which a rate never is. The test is
     Pearson's, with the noise of the histograms themselves beside that of the new nodes.
     """
@@ -147,19 +149,19 @@ def estimate_rates(histograms: ClassHistograms, seen: IntArray) -> EstimatedRate
     counts = histograms.counts[known] + PSEUDO_COUNT
     totals = counts.sum(axis=1)
     shares = counts / totals[:, None]  # (n_known, n_bins)
-    rates, n = _mixture(shares[None], seen[None])[0], seen.sum()
+    rates, n = _mixture(shares[None], new_counts[None])[0], new_counts.sum()
     expected = n * rates @ shares
     noise = expected + n**2 * rates**2 @ (shares * (1.0 - shares) / totals[:, None])
-    misfit, n_bins = _pearson(seen, expected, noise)
+    misfit, n_bins = _pearson(new_counts, expected, noise)
     freedom = n_bins - len(known)
     p_value = float(chi2.sf(misfit, freedom)) if freedom > 0 else 0.0
-    redrawn = _redrawn(histograms.counts[known], seen)
+    redrawn = _redrawn(histograms.counts[known], new_counts)
     every = np.zeros((3, n_classes))
     every[:, known] = redrawn.mean(axis=0), *np.quantile(redrawn, (0.05, 0.95), axis=0)
     return EstimatedRates(every[0], every[1], every[2], p_value)
 
 
-def _redrawn(counts: IntArray, seen: IntArray) -> FloatArray:
+def _redrawn(counts: IntArray, new_counts: IntArray) -> FloatArray:
     """Return the rates (n_draws, n_classes) of counts that are drawn again."""
     generator = np.random.default_rng(0)  # the same nodes give the same estimate
     drawn = [
@@ -167,26 +169,28 @@ def _redrawn(counts: IntArray, seen: IntArray) -> FloatArray:
         for row in counts
     ]
     shares = np.stack([each / each.sum(axis=1, keepdims=True) for each in drawn], axis=1)
-    return _mixture(shares, generator.multinomial(seen.sum(), seen / seen.sum(), size=N_DRAWS))
+    return _mixture(
+        shares, generator.multinomial(new_counts.sum(), new_counts / new_counts.sum(), size=N_DRAWS)
+    )
 
 
-def _pearson(seen: IntArray, expected: FloatArray, noise: FloatArray) -> tuple[float, int]:
+def _pearson(new_counts: IntArray, expected: FloatArray, noise: FloatArray) -> tuple[float, int]:
     """Return the misfit and the number of bins, of which rare ones are joined."""
     order = np.argsort(expected, kind="stable")
     joined = np.searchsorted(np.cumsum(expected[order]), LEAST_PER_BIN) + 1
     parts = [order[:joined], *np.split(order[joined:], len(order) - joined)]
     parts = [part for part in parts if part.size]
-    gaps = np.array([(seen - expected)[part].sum() for part in parts])
+    gaps = np.array([(new_counts - expected)[part].sum() for part in parts])
     return float((gaps**2 / [noise[part].sum() for part in parts]).sum()), len(parts)
 
 
-def _mixture(shares: FloatArray, seen: IntArray) -> FloatArray:
+def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
     """Return the shares of the histograms under which the counts are most probable.
 
-    ``shares`` is (n_draws, n_classes, n_bins), ``seen`` (n_draws, n_bins).
+    ``shares`` is (n_draws, n_classes, n_bins), ``new_counts`` (n_draws, n_bins).
     """
     rates = np.full(shares.shape[:2], 1.0 / shares.shape[1])
-    observed = seen / seen.sum(axis=1, keepdims=True)
+    observed = new_counts / new_counts.sum(axis=1, keepdims=True)
     for _ in range(EM_STEPS):
         mixed = np.einsum("dk,dkb->db", rates, shares)
         after = rates * np.einsum("dkb,db->dk", shares, observed / mixed)

@@ -174,6 +174,29 @@ class TemperatureLoss:
 
         """
         tau = 1.0 / temperature
+        total, mean, variance = self.moments(temperature)
+        squared = tau * tau
+        slope = (self.at_label - mean) * squared
+        curvature = variance * squared**2 - 2.0 * slope * tau
+        return self._mean(tau, total), self._share(slope), self._share(curvature)
+
+    def moments(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what the loss and its derivatives are made of, for each node.
+
+        Parameters
+        ----------
+        temperature : ndarray of shape (..., n)
+            One or several temperatures of each node.
+
+        Returns
+        -------
+        total : ndarray of shape (..., n)
+            Sum of exp((z - max z) / T), one over the confidence.
+        mean, variance : ndarray of shape (..., n)
+            Those of z - max z under softmax(z / T).
+
+        """
+        tau = 1.0 / temperature
         total, mean, variance = (np.empty_like(tau) for _ in range(3))
         n_classes, n = self.shifted.shape
         width = max(NUMBERS_IN_CACHE // (n_classes * max(tau.size // n, 1)), 1)
@@ -187,10 +210,7 @@ class TemperatureLoss:
             centre = mean[..., part] = weights.sum(axis=-2) / mass
             weights *= shifted
             variance[..., part] = weights.sum(axis=-2) / mass - centre**2
-        squared = tau * tau
-        slope = (self.at_label - mean) * squared
-        curvature = variance * squared**2 - 2.0 * slope * tau
-        return self._mean(tau, total), self._share(slope), self._share(curvature)
+        return total, mean, variance
 
     def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         tau = 1.0 / temperature

@@ -20,6 +20,7 @@ OF_NEIGHBOURS = ("support", "degree")
 QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
 N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
 MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
+SMALLEST_SAMPLE = 20  # nodes; of fewer, almost any difference is chance
 DECIMALS = 6  # logits in single and in double precision fall into the same bin
 BINS: LearnedTable = {
     "cuts": Array(str(N_CUTS), rising="rows"),
@@ -105,10 +106,9 @@ class NodeSummary:
             Counts; the bins are chosen by these very nodes.
 
         """
-        some = rows[:: -(-rows.size // MOST_NODES)]
-        values = quantities_of(nodes, some)
-        predicted = predicted_counts(nodes, some)
-        return cls(int(some.size), predicted, {name: Bins.of(v) for name, v in values.items()})
+        some = rows[:: -(-rows.size // MOST_NODES)].astype(np.int64)
+        # It depends on no label, so all methods that are fitted to these nodes share it.
+        return cls(*nodes.once(_counts_of, some.tobytes()))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the summary as numbers and arrays, for files.
@@ -153,6 +153,13 @@ class NodeSummary:
         if n_nodes == 0 or any(plain[name]["counts"].sum() > n_nodes for name in names):
             raise InputError("fitted_on has counts that contradict each other.")
         return cls(n_nodes, plain["predicted"], {name: Bins(**plain[name]) for name in names})
+
+
+def _counts_of(nodes: Nodes, some: bytes) -> tuple[int, IntArray, dict[str, Bins]]:
+    """Return what a summary of some nodes holds; their numbers are bytes, which can be a key."""
+    rows: IntArray = np.frombuffer(some, dtype=np.int64)
+    bins = {name: Bins.of(values) for name, values in quantities_of(nodes, rows).items()}
+    return int(rows.size), predicted_counts(nodes, rows), bins
 
 
 def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:

@@ -42,10 +42,24 @@ def warn_unless_converged(method: object, solution: Solution) -> None:
 
 
 def solve_like_the_paper(
-    objective: Objective, monitor: Callable[[FloatArray], float], start: FloatArray
+    objective: Objective,
+    monitor: Callable[[FloatArray], float],
+    start: FloatArray,
+    *,
+    max_epochs: int | None = None,
+    patience: int | None = None,
 ) -> Solution:
-    """Adam on the calibration nodes, stopped and checkpointed on the training nodes' loss."""
-    run = adam(objective, start, monitor=monitor, max_epochs=PAPER_EPOCHS, patience=PAPER_PATIENCE)
+    """Adam on the calibration nodes, stopped and checkpointed on the training nodes' loss.
+
+    A publication with a loop of its own gives its numbers.
+    """
+    run = adam(
+        objective,
+        start,
+        monitor=monitor,
+        max_epochs=max_epochs or PAPER_EPOCHS,
+        patience=patience or PAPER_PATIENCE,
+    )
     loss, gradient = objective(run.parameters)
     converged = float(np.abs(gradient).max()) < PAPER_GRADIENT  # where it stopped may be anywhere
     return Solution(run.parameters, loss, run.n_epochs, converged)

@@ -89,13 +89,13 @@ def candidates_of(part: Part, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
     relative = part.covariance / np.outer(units, units)
     variances, directions = np.linalg.eigh((relative + relative.T) / 2.0)
     variances = np.clip(variances, 1.0 / LARGEST_PRECISION, 1.0 / SMALLEST_PRECISION)
-    found, start = [], part.theta
+    candidates, start = [], part.theta
     for tau in TAUS:
         precisions = 1.0 / (variances + tau**2)
         precision = (directions * precisions) @ directions.T / np.outer(units, units)
-        found.append(_candidate(part, tau, precision, start))
-        start = found[-1].theta
-    return found
+        candidates.append(_candidate(part, tau, precision, start))
+        start = candidates[-1].theta
+    return candidates
 
 
 def covariance_of(curvature: FloatArray) -> FloatArray:

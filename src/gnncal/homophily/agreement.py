@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, choice
 from gnncal.core.graph import Side
-from gnncal.homophily.base import HomophilyEstimator, Weights
-from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
+from gnncal.homophily.clamping import NeighbourMean
 from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True)
-class Agreement(HomophilyEstimator):
+class Agreement(NeighbourMean):
     r"""Homophily estimated by the share of neighbours with the same predicted class.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} 1[\hat y_j = \hat y_i]
@@ -45,21 +42,10 @@ class Agreement(HomophilyEstimator):
 
     """
 
-    side: Side = "in"
-    clamp_train_labels: bool = False
-
-    constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
-
-    def learn(self, nodes: Nodes) -> Weights:
-        """Remember the training labels, if they are to be used."""
-        return clamped_labels(nodes) if self.clamp_train_labels else {}
-
-    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Count neighbours of the same class in one pass over the edges of each side."""
-        known = labels_to_rely_on(weights, nodes, is_fitted_graph=is_fitted_graph)
-        if known is None:
+    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
+        if known_labels is None:
             return nodes.once(agreement_of, self.side)
-        return agreement_of(nodes, self.side, known)
+        return agreement_of(nodes, self.side, known_labels)
 
 
 def agreement_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:

@@ -1,28 +1,50 @@
-"""Labels that support and agreement use in place of a node's prediction."""
+"""What support and agreement share: a mean over neighbours, with known labels in it."""
 
 from __future__ import annotations
 
-from gnncal.core.arrays import IntArray
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_known_labels
+from gnncal.core.constraints import FLAG, choice
 from gnncal.core.errors import InputError
+from gnncal.core.graph import Side
 from gnncal.core.learned import Array
-from gnncal.homophily.base import Weights
+from gnncal.homophily.base import HomophilyEstimator, Weights
 from gnncal.nodes import Nodes
 
 CLAMPED_LABELS = Array("nodes", low=-1, high="K-1", whole=True)
 
 
-def clamped_labels(nodes: Nodes) -> Weights:
-    """Return the training labels, to be recalled on the fitted graph."""
-    if nodes.train_nodes.size == 0:
-        raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
-    return {"clamped_labels": nodes.train_label_vector()}
+@dataclass(frozen=True)
+class NeighbourMean(HomophilyEstimator):
+    """Base of estimators that average over neighbours, in one pass over the edges of each side.
 
+    Labels that are known stand in place of predictions: those given, else the training labels of
+    the fitted graph with ``clamp_train_labels``.
+    """
 
-def labels_to_rely_on(weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> IntArray | None:
-    """(n_nodes,) the labels given, else those recalled on the fitted graph; None without any."""
-    if nodes.known_labels is not None:
-        return nodes.known_labels
-    if is_fitted_graph and "clamped_labels" in weights:
-        return check_known_labels(weights["clamped_labels"], nodes.n_nodes, nodes.n_classes)
-    return None
+    side: Side = "in"
+    clamp_train_labels: bool = False
+
+    constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
+
+    def learn(self, nodes: Nodes) -> Weights:
+        """Remember the training labels, if they are to be used."""
+        if not self.clamp_train_labels:
+            return {}
+        if nodes.train_nodes.size == 0:
+            raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
+        return {"clamped_labels": nodes.train_label_vector()}
+
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Average over the neighbours; without labels to rely on, once for these nodes."""
+        known = nodes.known_labels
+        if known is None and is_fitted_graph and "clamped_labels" in weights:
+            known = check_known_labels(weights["clamped_labels"], nodes.n_nodes, nodes.n_classes)
+        return self._mean(nodes, known)
+
+    @abstractmethod
+    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray: ...

@@ -24,29 +24,7 @@ from gnncal.nodes import Nodes
 class TrainedPredictor(HomophilyEstimator):
     """Base of the estimators that train the paper's network, by Adam on the squared error.
 
-    Parameters
-    ----------
-    side : {"in", "out", "both"}, default="out"
-        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
-        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
-    add_self_loops : bool, default=True
-        Give a loop to each node of the network's graph that has none.
-    checkpoint : {"matched", "after-step"}, default="matched"
-        Which weights are kept for the best loss: those that gave it, or those after the step, as
-        released.
-    random_state : int, default=0
-        Seed of the initial weights and of the folds.
-    hidden : int, default=32
-        Width of the network's hidden layer.
-    learning_rate : float, default=0.01
-        Step size of Adam.
-    weight_decay : float, default=0.0001
-        Multiple of the weights that is added to their gradient.
-    max_epochs : int, default=200
-        Largest number of epochs.
-    patience : int, default=30
-        Epochs without a lower loss after which training ends.
-
+    :class:`Predictor` describes the parameters.
     """
 
     side: Side = "out"

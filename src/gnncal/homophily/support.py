@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, choice
 from gnncal.core.graph import Side
 from gnncal.formulas.probability import softmax
-from gnncal.homophily.base import HomophilyEstimator, Weights
-from gnncal.homophily.clamping import clamped_labels, labels_to_rely_on
+from gnncal.homophily.clamping import NeighbourMean
 from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True)
-class Support(HomophilyEstimator):
+class Support(NeighbourMean):
     r"""Homophily estimated by the probability that neighbours give to a node's predicted class.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}
@@ -48,21 +45,10 @@ class Support(HomophilyEstimator):
 
     """
 
-    side: Side = "in"
-    clamp_train_labels: bool = False
-
-    constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
-
-    def learn(self, nodes: Nodes) -> Weights:
-        """Remember the training labels, if they are to be used."""
-        return clamped_labels(nodes) if self.clamp_train_labels else {}
-
-    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Average the neighbours' probabilities in one pass over the edges of each side."""
-        known = labels_to_rely_on(weights, nodes, is_fitted_graph=is_fitted_graph)
-        if known is None:
+    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
+        if known_labels is None:
             return nodes.once(support_of, self.side)
-        return support_of(nodes, self.side, known)
+        return support_of(nodes, self.side, known_labels)
 
 
 def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:

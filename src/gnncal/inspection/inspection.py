@@ -211,7 +211,7 @@ def _judge(
         after,
         gain,
         judge_method(name, _evidence(subject, before, after, gain, run.price)),
-        bins_of(outcomes),
+        outcomes.once(bins_of),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
         measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
@@ -270,13 +270,14 @@ def _view(
     runs: Mapping[str, _FittedMethod],
 ) -> NodeView:
     predictions = neighbourhood.predictions[drawn]
-    split = np.full(len(subject.labels), "", dtype=object)
-    for name, nodes in subject.splits.items():
-        split[nodes] = name
+    names = ["", *subject.splits]
+    split = np.zeros(len(subject.labels), dtype=np.int8)
+    for number, nodes in enumerate(subject.splits.values(), start=1):
+        split[nodes] = number
     return NodeView(
         drawn,
         [subject.name_of(node) for node in drawn.tolist()],
-        split[drawn].tolist(),
+        [names[number] for number in split[drawn].tolist()],
         predictions,
         subject.labels[drawn],
         subject.edges.in_degree[drawn],

@@ -25,8 +25,9 @@ class Nearest:
 def nearest_source(graph: Graph, sources: IntArray) -> Nearest:
     """Walk from all sources at once, along edges in either direction.
 
-    Each edge is looked at once for each direction. Of two sources that are equally near, a node
-    takes the one that is listed first.
+    Of two sources that are equally near, a node takes the one that is listed first. Each step
+    looks at the edges of the nodes that were reached last or at those of the nodes that are
+    still to be reached, whichever are fewer.
     """
     nobody = len(sources)
     source = np.full(graph.n_nodes, nobody, dtype=np.int64)
@@ -34,27 +35,53 @@ def nearest_source(graph: Graph, sources: IntArray) -> Nearest:
     source[sources[::-1]] = np.arange(len(sources))[::-1]
     hops[sources] = 0
     sides = [graph] if graph.is_undirected else [graph, graph.reversed]
+    front = np.flatnonzero(hops == 0)
+    missing = np.flatnonzero((hops < 0) & (sum(side.in_degree for side in sides) > 0))
     for distance in range(1, MAXIMUM_HOPS + 1):
-        reached, owner = _neighbours(sides, np.flatnonzero(hops == distance - 1), source)
-        fresh = hops[reached] < 0
-        if not fresh.any():
+        n_edges = [sum(int(side.in_degree[e].sum()) for side in sides) for e in (front, missing)]
+        if n_edges[0] < n_edges[1]:
+            _reach_from(front, sides, source, hops)
+        else:
+            _look_around(missing, sides, source)
+        is_reached = source[missing] < nobody
+        front, missing = missing[is_reached], missing[~is_reached]
+        hops[front] = distance
+        if not front.size or not missing.size:
             break
-        reached = reached[fresh]
-        np.minimum.at(source, reached, owner[fresh])  # the source that is listed first
-        hops[reached] = distance
     return Nearest(np.where(source == nobody, -1, source), hops)
 
 
-def _neighbours(sides: list[Graph], front: IntArray, source: IntArray) -> tuple[IntArray, IntArray]:
-    """Neighbours of the front's nodes, each with the source that reaches it."""
-    reached, owners = [], []
+def _reach_from(front: IntArray, sides: list[Graph], source: IntArray, hops: IntArray) -> None:
+    """Give the neighbours of the front that nobody has reached the first of their sources."""
     for graph in sides:
-        start = graph.indptr[front].astype(np.int64)
-        count = graph.indptr[front + 1] - start
-        offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        reached.append(graph.indices[np.repeat(start, count) + offset].astype(np.int64))
-        owners.append(np.repeat(source[front], count))
-    return np.concatenate(reached), np.concatenate(owners)
+        reached, _, count = _edges_of(graph, front)
+        fresh = hops[reached] < 0
+        np.minimum.at(source, reached[fresh], np.repeat(source[front], count)[fresh])
+
+
+def _look_around(missing: IntArray, sides: list[Graph], source: IntArray) -> None:
+    """Give nodes that nobody has reached the first source of their neighbours.
+
+    A neighbour that has been reached is one that was reached last; others have nobody.
+    """
+    nearest = source[missing]
+    for graph in sides:
+        around, start, count = _edges_of(graph, missing)
+        filled = count > 0
+        if filled.any():
+            first = np.minimum.reduceat(source[around], start[filled])
+            nearest[filled] = np.minimum(nearest[filled], first)
+    source[missing] = nearest
+
+
+def _edges_of(graph: Graph, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the senders of some nodes, where those of each node begin, and how many it has."""
+    begin = graph.indptr[nodes].astype(np.int64)
+    count = graph.indptr[nodes + 1] - begin
+    start = np.cumsum(count) - count
+    place = np.repeat(begin - start, count)
+    place += np.arange(place.size)
+    return graph.indices[place], start, count
 
 
 def find_hubs(graph: Graph, n_hubs: int = N_REGIONS) -> IntArray:

@@ -16,10 +16,11 @@ from gnncal.decisions import (
     hold_out,
     judge_sets,
 )
-from gnncal.decisions.curve import curve_of as selective_curve_of
+from gnncal.decisions.curve import curve_of
+from gnncal.decisions.outcomes import sums_above
 from gnncal.inspection.subject import Subject
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.risk_coverage import curve_of
+from gnncal.metrics.ranking import Ranking
 
 TARGETS = np.round(np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991, 0.001)), 4)
 CONFIDENCE_LEVEL = 0.9
@@ -60,7 +61,7 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
 
     ``probs`` are those of the method fitted without ``held_out``.
     """
-    fitted = selective_curve_of(
+    fitted = curve_of(
         probs,
         held_out,
         subject.labels[held_out],
@@ -70,10 +71,10 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
     )
     test = subject.test_nodes
     judged = Outcomes(subject.labels[test], probs[test], is_checked=True)
-    ranked, right = _cumulated(judged.confidence, judged.correct)
-    n_test = len(test) - np.searchsorted(ranked, fitted.threshold, side="left")
-    curve = curve_of(judged.confidence, judged.correct)
-    points = np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
+    n_test = sums_above(fitted.threshold, judged.confidence)
+    n_right = sums_above(fitted.threshold, judged.confidence, judged.correct)
+    mistakes = Ranking.of(judged.confidence, 1.0 - judged.correct)
+    points = 1 + np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
     return SelectiveFindings(
         target=fitted.target,
         threshold=fitted.threshold,
@@ -81,21 +82,14 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
         coverage=fitted.coverage,
         test_coverage=n_test / len(test),
         test_accuracy=np.divide(
-            right[n_test], n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
+            n_right, n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
         ),
         n_nodes=fitted.n_nodes,
         n_fitted=len(held_out),
-        curve_coverage=curve.coverage[points],
-        curve_accuracy=1.0 - curve.risk[points],
+        curve_coverage=points / len(test),
+        curve_accuracy=1.0 - mistakes.hits_among(points) / points,
         confidence_level=CONFIDENCE_LEVEL,
     )
-
-
-def _cumulated(confidence: FloatArray, correct: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Confidences in ascending order, and how many of the k most confident nodes are right."""
-    order = np.argsort(confidence, kind="stable")
-    right = np.append(0.0, np.cumsum(correct[order][::-1]))
-    return confidence[order], right
 
 
 def measure_sets(
@@ -119,8 +113,6 @@ def measure_sets(
 def _sets(
     score: str, probs: FloatArray, labels: IntArray, graph: Graph | None, nodes: IntArray
 ) -> BoolArray:
-    classifier = ConformalClassifier(coverage=SET_COVERAGE, score=score)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
-        classifier.fit(probs, labels, graph, nodes=nodes)
-    return classifier.predict_set(probs, graph)
+        return ConformalClassifier(SET_COVERAGE, score=score)._fit_sets(probs, labels, graph, nodes)

@@ -93,12 +93,12 @@ def expected_calibration_error(
 
 def ece_of(outcomes: Outcomes) -> float:
     """:func:`expected_calibration_error` of checked outcomes."""
-    return error_of(bins_of(outcomes), "l1")
+    return error_of(outcomes.once(bins_of), "l1")
 
 
 def mce_of(outcomes: Outcomes) -> float:
     """:func:`maximum_calibration_error` of checked outcomes."""
-    return error_of(bins_of(outcomes), "max")
+    return error_of(outcomes.once(bins_of), "max")
 
 
 def maximum_calibration_error(

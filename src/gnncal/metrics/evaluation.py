@@ -212,8 +212,8 @@ def evaluate(
     One class that matters:
 
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]
-    >>> found = evaluate([0, 0, 0, 1], probs, positive="fraud", class_names=["fine", "fraud"])
-    >>> round(found.positive_mean, 2), found.positive_rate, found.average_precision
+    >>> evaluation = evaluate([0, 0, 0, 1], probs, positive="fraud", class_names=["fine", "fraud"])
+    >>> round(evaluation.positive_mean, 2), evaluation.positive_rate, evaluation.average_precision
     (0.35, 0.25, 1.0)
 
     """

@@ -212,5 +212,16 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
             f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value (a "
             "group, a degree) for each node."
         )
+    if array.dtype.kind in "iu" and array.size and array.min() >= 0 and array.max() < array.size:
+        return _numbered(array)
     values, cell = np.unique(array, return_inverse=True)
     return values, cell
+
+
+def _numbered(array: IntArray) -> tuple[IntArray, IntArray]:
+    """Return what ``np.unique`` does for small numbers, which need no sort."""
+    numbers = array.astype(np.int64)
+    values = np.flatnonzero(np.bincount(numbers))
+    place = np.zeros(int(values[-1]) + 1, dtype=np.int64)
+    place[values] = np.arange(values.size)
+    return values.astype(array.dtype), place[numbers]

@@ -80,8 +80,8 @@ class Metric:
     >>> def doubt_of(outcomes):
     ...     return float(1 - outcomes.confidence.mean())
     >>> doubt = Metric("doubt", "mean doubt", doubt_of, decimals=1, unit="%")
-    >>> found = gnncal.evaluate([0, 1], [[0.9, 0.1], [0.2, 0.8]], metrics=[doubt])
-    >>> round(found.doubt, 2)
+    >>> evaluation = gnncal.evaluate([0, 1], [[0.9, 0.1], [0.2, 0.8]], metrics=[doubt])
+    >>> round(evaluation.doubt, 2)
     0.15
 
     """

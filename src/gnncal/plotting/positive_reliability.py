@@ -23,6 +23,7 @@ LEVEL = 0.95  # of the band
 SMALLEST = 1e-6  # probability that an axis shows; smaller ones are drawn at its end
 SHARE = number(above=0.0, below=1.0)  # what the level of the band may be
 POINT_SIZE = 4.0
+LABEL_WIDTH = 0.75  # inches that the longest label of the axis takes, "0.0001 %"
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def draw_positive_reliability(
     )
     ax.set(xlabel=f"P({label})", ylabel=f"share that is {label}", title=title, aspect="equal")
     ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    ax.xaxis.set_major_locator(ticker.LogLocator(numticks=max(2, int(inches / LABEL_WIDTH))))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     open_frame(ax)

@@ -30,13 +30,13 @@ class BadRows:
 
 def bad_nodes(engine: Engine, flagged: Any, counts: dict[str, int]) -> list[BadRows]:
     """Say what is wrong with single rows; ``counts`` has a number for each reason."""
-    found = []
+    bad_rows = []
     for reason, sentence in REASONS.items():
         if counts.get(reason):
             rows = flagged.filter(flagged["reason"] == reason).select("id").limit(N_EXAMPLES)
             examples = [str(value) for value in engine.fetch(rows)["id"].to_pylist()]
-            found.append(BadRows("nodes", sentence, counts[reason], tuple(examples)))
-    return found
+            bad_rows.append(BadRows("nodes", sentence, counts[reason], tuple(examples)))
+    return bad_rows
 
 
 def duplicate_ids(flagged: Any) -> Any:
@@ -61,31 +61,31 @@ def bad_edges(engine: Engine, edges: Any, nodes: Any, n_bad: int) -> list[BadRow
         return []
     is_null = edges["src"].isnull() | edges["dst"].isnull()
     n_null = int(engine.fetch(edges.aggregate(n=is_null.sum()))["n"][0].as_py() or 0)
-    found = []
+    bad_rows = []
     if n_null:
         few = engine.fetch(edges.filter(is_null).limit(N_EXAMPLES))
-        found.append(BadRows("edges", "an end is null", n_null, _pairs(few)))
+        bad_rows.append(BadRows("edges", "an end is null", n_null, _pairs(few)))
     if n_bad > n_null:
         known = edges.filter(~is_null)
         ids = nodes.select("id")
         lost = [known.anti_join(ids, known[end] == ids["id"]) for end in ("src", "dst")]
         few = engine.fetch(lost[0].union(lost[1]).limit(N_EXAMPLES))
-        found.append(BadRows("edges", "an end is not a node", n_bad - n_null, _pairs(few)))
-    return found
+        bad_rows.append(BadRows("edges", "an end is not a node", n_bad - n_null, _pairs(few)))
+    return bad_rows
 
 
-def refuse(found: Sequence[BadRows]) -> None:
+def refuse(bad_rows: Sequence[BadRows]) -> None:
     """Raise one InputError that says everything, unless nothing is wrong."""
-    if found:
+    if bad_rows:
         raise InputError(
-            f"{'; '.join(str(bad) for bad in found)}. Correct them, or pass --skip-bad "
+            f"{'; '.join(str(bad) for bad in bad_rows)}. Correct them, or pass --skip-bad "
             "(skip_bad=True) to leave such rows out."
         )
 
 
-def refuse_all(found: Sequence[BadRows]) -> None:
+def refuse_all(bad_rows: Sequence[BadRows]) -> None:
     """Raise an InputError because skipping the bad rows leaves none."""
-    raise InputError(f"no row of the nodes is left: {'; '.join(str(bad) for bad in found)}.")
+    raise InputError(f"no row of the nodes is left: {'; '.join(str(bad) for bad in bad_rows)}.")
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:

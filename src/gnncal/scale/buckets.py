@@ -86,20 +86,20 @@ class _Target:
     def give_up(self) -> None:
         """Remove what this run uploaded, as far as the storage can be reached."""
         try:
-            found = self._listing()
-            self._remove(name for name in found if name.startswith(self.uploads))
-            if found.keys() <= {MARKER}:
+            listing = self._listing()
+            self._remove(name for name in listing if name.startswith(self.uploads))
+            if listing.keys() <= {MARKER}:
                 self._remove([MARKER])
         except Exception:
             pass  # the error that ended the run is the one to show
 
     def _checked(self, known: frozenset[Made] | None = None) -> frozenset[Made]:
         """Return what the marker lists; everything below the prefix must be in that list."""
-        found = self._listing()
+        listing = self._listing()
         made = known
-        if made is None and MARKER in found:
+        if made is None and MARKER in listing:
             made = read_marker(self.files.cat_file(self._path(MARKER)))
-        foreign = foreign_names(made, found)
+        foreign = foreign_names(made, listing)
         if foreign:
             raise InputError(
                 f"{self.storage.address(self.prefix)} holds other objects than a result of gnncal "
@@ -108,10 +108,10 @@ class _Target:
         return made or frozenset()
 
     def _listing(self) -> dict[str, int]:
-        found: dict[str, Any] = self.files.find(self.prefix, detail=True)
+        listing: dict[str, Any] = self.files.find(self.prefix, detail=True)
         return {
             path.removeprefix(f"{self.prefix}/"): int(facts["size"])
-            for path, facts in found.items()
+            for path, facts in listing.items()
         }
 
     def _mark(self, made: Collection[Made]) -> None:

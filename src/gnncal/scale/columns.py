@@ -13,6 +13,7 @@ LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK
 SPLITS = ("train", "val", "test")
 NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # beside z0..zK-1
 EDGE_COLUMNS = ("src", "dst")
+MOST_NAMES = 12  # of columns, in a sentence
 LOGIT_COLUMN = re.compile("z[0-9]+")
 
 
@@ -149,6 +150,6 @@ def _is_number(kind: Any) -> bool:
     return kind.is_integer() or kind.is_floating() or kind.is_decimal() or kind.is_null()
 
 
-def _few(columns: Any, limit: int = 12) -> str:
+def _few(columns: Any) -> str:
     names = list(columns)
-    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+    return ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")

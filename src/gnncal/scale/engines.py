@@ -104,8 +104,8 @@ class Engine(ABC):
                     for column in batch.schema.names
                     if column != "id"
                 }
-                found = compute(columns)
-                yield pa.table({"id": batch["id"], **{r: found[r] for r in results}})
+                computed = compute(columns)
+                yield pa.table({"id": batch["id"], **{r: computed[r] for r in results}})
 
         return self._keep_batches(name, schema, computed())
 
@@ -454,12 +454,12 @@ def _check_settings(memory_limit: str | None, threads: int | None) -> None:
 
 def size_of(text: str) -> int:
     """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
-    found = SIZE.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = SIZE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise InputError(
             f"the memory limit is {shown(text)}; expected a size such as 4GiB or 500MB."
         )
-    number, unit, binary = found.groups()
+    number, unit, binary = match.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
 

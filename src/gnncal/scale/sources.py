@@ -12,13 +12,13 @@ TableFiles = Table | str  # text is an address in object storage, which Spark fi
 
 def find_tables(nodes: str, edges: str, engine: str) -> tuple[TableFiles, TableFiles]:
     """Find the files of both tables before anything is computed."""
-    found: list[TableFiles] = []
+    tables: list[TableFiles] = []
     for given, what, is_of_use in ((nodes, "nodes", is_of_nodes), (edges, "edges", is_of_edges)):
         if engine == "spark" and is_remote(given):
-            found.append(given)
+            tables.append(given)
         else:
-            found.append(read_together(find_source(given, what), is_of_use))
-    return found[0], found[1]
+            tables.append(read_together(find_source(given, what), is_of_use))
+    return tables[0], tables[1]
 
 
 def class_names_of(table: TableFiles) -> list[str] | None:

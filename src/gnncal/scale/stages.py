@@ -72,10 +72,10 @@ class Run:
         """Pass over the edges, and refuse or report edges whose end is not a node."""
         with self.progress.stage("joining the edges", self.engine):
             self.n_nodes = int(self._one(self.nodes, n=self.nodes.count())["n"])
-            found = self.engine.keep("described", self.method.describe(self))
+            described = self.engine.keep("described", self.method.describe(self))
             # Logits are kept once; what a pass found stands in a table beside them.
-            self.table = self.nodes.join(found, "id")
-            self.n_edges = int(self._one(found, n=found["in_degree"].sum())["n"] or 0)
+            self.table = self.nodes.join(described, "id")
+            self.n_edges = int(self._one(described, n=described["in_degree"].sum())["n"] or 0)
             bad = bad_rows.bad_edges(
                 self.engine, self.edges, self.nodes, self.n_listed - self.n_edges
             )
@@ -173,10 +173,14 @@ class Run:
         """Give back the disk of a kept table."""
         self.engine.drop(name)
 
-    def count(self, found: Any) -> None:
+    def count(self, neighbours: Any) -> None:
         """Remember how many edges are listed and, if the pass asked, whether they are symmetric."""
-        sums = {name: found[name].sum() for name in ("listed", "turned") if name in found.columns}
-        totals = self._one(found, **sums)
+        sums = {
+            name: neighbours[name].sum()
+            for name in ("listed", "turned")
+            if name in neighbours.columns
+        }
+        totals = self._one(neighbours, **sums)
         self.n_listed = int(totals["listed"] or 0)
         if "turned" in totals:
             self.is_undirected = int(totals["turned"] or 0) == 0

@@ -264,7 +264,7 @@ def read_summary(folder: str | Path) -> ScaleSummary:
         _check_consistency(summary)
     except InputError as error:
         raise InputError(f"{path} is not a summary of gnncal scale: {error}") from None
-    differences = {name: _unbounded(found) for name, found in summary.differences.items()}
+    differences = {name: _unbounded(difference) for name, difference in summary.differences.items()}
     return replace(summary, differences=differences)
 
 
@@ -291,8 +291,8 @@ def _check_consistency(summary: ScaleSummary) -> None:
         if len(getattr(before, part).count) != len(getattr(after, part).count):
             raise InputError(f"before.{part} and after.{part} have different lengths.")
     for name in ("nll", "brier"):
-        found = summary.differences.get(name)
-        if found is None or np.isnan(found.mean) or found.low > found.high:
+        difference = summary.differences.get(name)
+        if difference is None or np.isnan(difference.mean) or difference.low > difference.high:
             raise InputError(f"differences.{name} is missing, or not a mean with its interval.")
 
 
@@ -314,7 +314,9 @@ def _check_cells(name: str, cells: Cells) -> None:
             raise InputError(f"{name}.{key} has entries that are not {kind}.")
 
 
-def _unbounded(found: Difference) -> Difference:
+def _unbounded(difference: Difference) -> Difference:
     """Return an interval whose ends are infinite where the file, like all JSON, has none."""
-    low = -np.inf if np.isnan(found.low) else found.low
-    return replace(found, low=low, high=np.inf if np.isnan(found.high) else found.high)
+    low = -np.inf if np.isnan(difference.low) else difference.low
+    return replace(
+        difference, low=low, high=np.inf if np.isnan(difference.high) else difference.high
+    )

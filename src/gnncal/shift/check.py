@@ -16,6 +16,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.tabular import Cell, Table, Tabular, text
 from gnncal.fitting.node_summary import (
     OF_NEIGHBOURS,
+    SMALLEST_SAMPLE,
     NodeSummary,
     count_in,
     predicted_counts,
@@ -33,7 +34,6 @@ CORE = ("confidence", "entropy", "support")  # moved in every one of 144 moves b
 FAR = 0.35  # mean distance beyond which most moves between countries were costly
 # The middle half of what moves between countries cost in log loss, benchmarks/check.py.
 COSTS = {"moved": "0.03 to 0.08", "far": "0.07 to 0.39"}
-SMALLEST_SAMPLE = 20  # nodes on each side; with fewer, almost any move is chance
 LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
 
 
@@ -157,14 +157,12 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
 
     Examples
     --------
-    >>> import numpy as np
     >>> import gnncal
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 900, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels, nodes=range(450))
-    >>> gnncal.check(calibrator, logits, nodes=range(450, 900)).verdict
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> gnncal.check(calibrator, task.logits, task.graph, nodes=task.test_nodes).verdict
     'same'
-    >>> gnncal.check(calibrator, logits / 4).moves[1].words
+    >>> gnncal.check(calibrator, task.logits / 4, task.graph).moves[1].words
     'confidence is lower'
 
     """
@@ -174,12 +172,12 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
             "the calibrator does not remember what it was fitted on, because an older version "
             "saved it; fit again with this version."
         )
-    seen: NodeSummary = calibrator.fitted_on_
+    summary: NodeSummary = calibrator.fitted_on_
     record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
     rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
     n_classes = len(calibrator.classes_)
-    check_comparable(record, rows, n_classes=n_classes, n_fitted_on=seen.n_nodes)
-    return _compared(seen, record, rows)
+    check_comparable(record, rows, n_classes=n_classes, n_fitted_on=summary.n_nodes)
+    return _compared(summary, record, rows)
 
 
 def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
@@ -196,16 +194,16 @@ def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_
             )
 
 
-def _compared(seen: NodeSummary, record: Nodes, rows: IntArray) -> Check:
-    pairs = {PREDICTED: (seen.predicted, predicted_counts(record, rows))}
+def _compared(summary: NodeSummary, record: Nodes, rows: IntArray) -> Check:
+    pairs = {PREDICTED: (summary.predicted, predicted_counts(record, rows))}
     for name, values in quantities_of(record, rows).items():
-        if name in seen.bins and seen.bins[name].counts.any() and not np.isnan(values).all():
-            bins = seen.bins[name]
+        if name in summary.bins and summary.bins[name].counts.any() and not np.isnan(values).all():
+            bins = summary.bins[name]
             pairs[name] = (bins.counts, count_in(bins.cuts, values))
     generator = np.random.default_rng(0)
-    found = [_move(name, *pair, generator) for name, pair in pairs.items()]
-    moves = tuple(move for move, _ in found)
-    distance = float(np.mean([max(move.distance - usual, 0.0) for move, usual in found]))
+    compared = [_move(name, *pair, generator) for name, pair in pairs.items()]
+    moves = tuple(move for move, _ in compared)
+    distance = float(np.mean([max(move.distance - usual, 0.0) for move, usual in compared]))
     moved = [move for move in moves if move.is_moved]
     is_drift = all(move.name not in CORE and move.distance < DRIFT for move in moved)
     verdict: Verdict = "same" if is_drift else "far" if distance >= FAR else "moved"
@@ -214,8 +212,8 @@ def _compared(seen: NodeSummary, record: Nodes, rows: IntArray) -> Check:
         "moved": max(FEWEST_LABELS, LABELS_FOR_EACH_CLASS * record.n_classes),
         "far": max(LABELS_IF_FAR, LABELS_FOR_EACH_CLASS * record.n_classes),
     }[verdict]
-    sizes = (seen.n_nodes, int(rows.size))
-    without = [name for name in OF_NEIGHBOURS if name in seen.bins and name not in pairs]
+    sizes = (summary.n_nodes, int(rows.size))
+    without = [name for name in OF_NEIGHBOURS if name in summary.bins and name not in pairs]
     sentence = _sentence(verdict, moved, n_labels, sizes, without)
     return Check(verdict, sentence, distance, n_labels, *sizes, moves)
 

@@ -18,7 +18,6 @@ ClaimName = Literal["confidence", "positive", "decide", "act", "clear"]
 MOST_BLOCKS = 256  # kept in a state; older ones are joined in pairs, so it stays small
 COLUMNS = 5  # of a block: labels, sum of stated, number that happened, sum of variances, evidence
 BLOCKS = Array(f"n_blocks {COLUMNS}", may_be_empty=True)
-BET_COUNT = "n_bets"
 
 
 @dataclass

@@ -48,8 +48,8 @@ class Plan:
 
 def plan_of(gap: float, confidence: FloatArray, log_limit: float, tolerance: float) -> Plan:
     """Simulate watches on nodes with these confidences, all right less often by the gap."""
-    found = np.sort(labels_needed(gap, confidence, log_limit, tolerance, N_SIMULATED))
-    half, most = (found[round(share * N_SIMULATED) - 1] for share in (0.5, 0.9))
+    n_labels = np.sort(labels_needed(gap, confidence, log_limit, tolerance, N_SIMULATED))
+    half, most = (n_labels[round(share * N_SIMULATED) - 1] for share in (0.5, 0.9))
     return Plan(gap, *(None if np.isinf(n) else int(n) for n in (half, most)))
 
 
@@ -63,22 +63,21 @@ def labels_needed(
     well_until: int = 0,
     most: int = MOST_LABELS,
     enough: float = 0.9,
-    seed: int = 0,
 ) -> FloatArray:
     """Return the number of labels at the alarm of each stream; infinite without one.
 
     The gap begins after ``well_until`` labels. The simulation ends once ``enough`` have alarms.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     evidence = Evidence(n_streams, tolerance=tolerance)
-    found = np.full(n_streams, np.inf)
+    n_labels = np.full(n_streams, np.inf)
     for before in range(0, most, START):
         stated = generator.choice(confidence, size=(n_streams, START))
         is_well = before + np.arange(START) < well_until
         truth = np.clip(stated - np.where(is_well, 0.0, gap), 0.0, 1.0)
         over = evidence.add(stated, generator.random(stated.shape) < truth) >= log_limit
         first = np.where(over.any(axis=1), before + 1.0 + over.argmax(axis=1), np.inf)
-        found = np.minimum(found, first)
-        if np.isfinite(found).mean() >= enough:
+        n_labels = np.minimum(n_labels, first)
+        if np.isfinite(n_labels).mean() >= enough:
             break
-    return found
+    return n_labels

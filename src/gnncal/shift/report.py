@@ -100,12 +100,12 @@ def report_of(claims: Sequence[Claim], false_alarms: float, positive: str | None
         )
         for claim in claims
     )
-    found = [report.sentence for report in reports if report.alarm_at is not None]
-    if found:
-        sentence = " ".join(["Alarm.", *found, WHAT_TO_DO])
+    alarms = [report.sentence for report in reports if report.alarm_at is not None]
+    if alarms:
+        sentence = " ".join(["Alarm.", *alarms, WHAT_TO_DO])
     else:
         sentence = " ".join(["No alarm.", *(report.sentence for report in reports)])
-    return WatchReport(bool(found), sentence, false_alarms, reports)
+    return WatchReport(bool(alarms), sentence, false_alarms, reports)
 
 
 def _sentence(claim: Claim, positive: str | None) -> str:

@@ -20,13 +20,8 @@ from gnncal.torch.module import CalibratorModule
 def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
     """Raise an InputError unless the seed nodes of a batch have all that they depend on.
 
-    Parameters
-    ----------
-    batch : ``n_id`` names its nodes in ``data``; the first ``batch_size`` of them are the seeds.
-    data : the whole graph.
-    calibrator : the module that comes after the model.
-    model_hops : how many hops the model looks.
-
+    ``n_id`` of the batch names its nodes in ``data``, the whole graph; the first ``batch_size`` of
+    them are the seeds. The model looks ``model_hops`` away, and the calibrator comes after it.
     """
     n_id, n_seeds = getattr(batch, "n_id", None), getattr(batch, "batch_size", None)
     if n_id is None or n_seeds is None:

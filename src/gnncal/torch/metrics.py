@@ -428,7 +428,7 @@ def calibration_metrics(prefix: str | None = None) -> MetricCollection:
     0.0
 
     """
-    found = {
+    metrics = {
         "ece": CalibrationError(),
         "ece_floor": CalibrationFloor(),
         "smooth_ece": SmoothCalibrationError(),
@@ -436,4 +436,4 @@ def calibration_metrics(prefix: str | None = None) -> MetricCollection:
         "brier": BrierScore(),
         "aurc": AURC(),
     }
-    return MetricCollection(found, prefix=prefix, compute_groups=False)
+    return MetricCollection(metrics, prefix=prefix, compute_groups=False)

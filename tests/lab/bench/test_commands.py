@@ -164,6 +164,7 @@ def test_tables_and_figures_are_written(folder):
     [
         (["run", "--out", "x", "--datasets", "Cara"], "there is no data set 'Cara'"),
         (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
+        (["run", "--out", "x", "--backbones", "gcn-dcgc"], "did you mean 'gcn+dcgc'?"),
         (["run", "--out", "x", "--datasets", " , "], "--datasets is ' , '; expected names"),
         (["run", "--out", "x", "--backbones", ""], "--backbones is ''; expected names"),
         (["run", "--out", "x", "--methods", ""], "--methods is ''; expected names"),
@@ -223,6 +224,27 @@ def test_logits_are_trained_once_and_a_broken_cache_is_trained_again(generated, 
     with np.load(cached) as again:
         assert again["logits"].shape == (300, 3)
     assert {cell.method for cell in read_records(tmp_path)} == {"ts", "hts", "ets"}
+
+
+def test_a_treated_backbone_is_calibrated_like_any_other(generated, tmp_path, monkeypatch):
+    from gnncal.lab.classifiers import gcl
+
+    monkeypatch.setattr(gcl, "GAMMAS", (1.0,))
+    arguments = ("run", "--datasets", "Texas", "--backbones", "gcn+dcgc,GCN+GCL", "--seeds", 1)
+    done = run(*arguments, "--methods", "uncalibrated,ts", "--out", tmp_path)
+    assert done.stdout.startswith("6 cells computed, 0 recorded before, 0 failed")
+    assert {cell.backbone for cell in read_records(tmp_path)} == {"gcn+dcgc", "gcn+gcl"}
+    done = run(*arguments, "--methods", "uncalibrated,ts", "--out", tmp_path)
+    assert done.stdout.startswith("0 cells computed, 6 recorded before")
+    names = [path.name for path in (tmp_path / "logits").iterdir()]
+    parts = [logits_module.BUNDLE_NAME.fullmatch(name).groups() for name in sorted(names)]
+    assert parts == [("Texas", "gcn+dcgc", "0"), ("Texas", "gcn+gcl", "0")]
+
+
+def test_all_backbones_are_those_of_the_paper():
+    from gnncal.lab.commands.bench import _backbones
+
+    assert _backbones("all", None) == ["gcn", "gat", "gin", "sage", "gcnii", "gprgnn"]
 
 
 def with_a_changed(part, data):

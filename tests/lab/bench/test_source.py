@@ -9,6 +9,7 @@ import pytest
 
 from gnncal.lab.bench import source
 from gnncal.lab.classifiers import list_classifiers
+from gnncal.lab.classifiers.treatments import TREATED, parts_of
 
 
 @pytest.fixture
@@ -74,6 +75,16 @@ def test_what_cannot_change_logits_does_not_change_the_digest(package, file, old
     assert before == after
 
 
+def test_a_treatment_counts_for_the_backbones_that_have_it(package):
+    names = ("gcn", "gcn+gcl", "gcn+dcgc", "gat+dcgc")
+    before = [source.training_source(name) for name in names]
+    path = package / "lab" / "classifiers" / "dcgc.py"
+    path.write_text(path.read_text().replace("OFFSET = 10.0, 0.5", "OFFSET = 10.0, 0.6", 1))
+    forget()
+    after = [source.training_source(name) for name in names]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, True, False, False]
+
+
 def test_any_changed_file_is_another_package(package):
     before = source.package_source()
     (package / "metrics" / "calibration.py").write_text("# nothing\n")
@@ -83,11 +94,12 @@ def test_any_changed_file_is_another_package(package):
     assert before["version"] == after["version"]
 
 
-@pytest.mark.parametrize("backbone", list_classifiers())
+@pytest.mark.parametrize("backbone", [*list_classifiers(), *TREATED])
 def test_every_module_that_a_training_imports_counts(backbone):
     """Found here by running the import; there by reading the code."""
     pytest.importorskip("torch", reason="classifiers need the extra neural")
-    code = f"import sys, gnncal.lab.classifiers.training, gnncal.lab.classifiers.{backbone}\n"
+    modules = [f"gnncal.lab.classifiers.{name}" for name in ("training", *parts_of(backbone))]
+    code = f"import sys, {', '.join(modules)}\n"
     code += "print(*(m for m in sys.modules if m.startswith('gnncal.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("gnncal.") for name in done.stdout.split()}

@@ -15,6 +15,7 @@ from gnncal.lab.bench.tables import comparisons
 from gnncal.lab.bench.tables import paper as tables
 from gnncal.lab.bench.tables.collection import all_tables
 from gnncal.lab.bench.tables.model import Entry, ResultTable, Row, marked
+from gnncal.lab.bench.tables.treatments import treatments
 from gnncal.lab.pages.bench.tables import to_csv, to_latex, to_markdown
 
 ECE = {  # dataset -> backbone -> method -> seeds
@@ -333,3 +334,67 @@ def test_pairs_are_over_the_seeds_that_both_methods_have(folder):
     ts, hots = read_results(folder)["paper"].matched("ece", "ts", "hots")
     np.testing.assert_allclose(ts, [0.04, 0.06, 0.20, np.nan])
     np.testing.assert_allclose(hots, [0.02, 0.04, 0.21, np.nan])
+
+
+# --- treatments of the classifier
+
+TREATED_ECE = {  # backbone -> method -> ECE on Cora and on Texas
+    "gcn": {"uncalibrated": (0.20, 0.30), "ts": (0.06, 0.20), "structural": (0.04, 0.10)},
+    "gcn+gcl": {"uncalibrated": (0.10, 0.20), "ts": (0.08, 0.10), "structural": (0.06, 0.14)},
+}
+
+
+def treated_records():
+    return [
+        record(dataset, backbone, seed, method, methods[method][i] + seed / 100, "converged")
+        for backbone, methods in TREATED_ECE.items()
+        for method in methods
+        for i, dataset in enumerate(("Cora", "Texas"))
+        for seed in (0, 1)
+    ]
+
+
+def test_treatments_are_compared_with_the_calibrator_of_the_untreated_network(tmp_path):
+    whole = treated_records()
+    lonely = record("Cora", "gcn", 2, "structural", 0.9, "converged")  # no other row has seed 2
+    append_records(tmp_path, [*whole, lonely])
+    table = treatments(read_results(tmp_path)["converged"])
+    assert [(row.group, row.name) for row in table.rows] == [
+        (group, name)
+        for group in ("as trained", "GCL")
+        for name in ("uncalibrated", "ts", "structural")
+    ]
+    values = [[entry.value for entry in row.entries] for row in table.rows]
+    nll, ece = 0, 4  # columns; the made-up NLL is twice the ECE
+    assert values[2][ece] == pytest.approx(100 * (0.045 + 0.105) / 2)
+    assert np.isnan(values[2][ece + 1])  # the reference itself
+    assert values[5][ece] == pytest.approx(100 * (0.065 + 0.145) / 2)
+    assert values[5][ece + 1 : ece + 4] == pytest.approx([3.0, 2.0, 4.0])  # of 2 and 4 points
+    assert values[5][nll + 1] == pytest.approx(0.06)
+    assert "2 graphs (Cora, Texas;" in table.note
+    assert "classifiers: 4 GCNs" in table.note
+
+
+def test_a_graph_that_lacks_a_row_takes_no_part_in_any(tmp_path):
+    missing = ("Texas", "gcn+gcl", "ts")
+    kept = [r for r in treated_records() if (r.dataset, r.backbone, r.method) != missing]
+    append_records(tmp_path, kept)
+    table = treatments(read_results(tmp_path)["converged"])
+    assert "1 graphs (Cora;" in table.note
+    assert table.rows[0].entries[4].value == pytest.approx(20.5)
+
+
+def test_treated_networks_stand_in_their_own_table_and_change_no_other(tmp_path):
+    def others(folder):
+        return [
+            (protocol, to_csv(table))
+            for protocol, table in all_tables(folder, "ts")
+            if table.name != "treatments"
+        ]
+
+    plain, both = tmp_path / "plain", tmp_path / "both"
+    append_records(plain, [r for r in treated_records() if r.backbone == "gcn"])
+    append_records(both, treated_records())
+    assert others(plain) == others(both)
+    assert "treatments" not in {table.name for _, table in all_tables(plain, "ts")}
+    assert "treatments" in {table.name for _, table in all_tables(both, "ts")}

@@ -65,28 +65,8 @@ class CaGCN(NeuralTemperature):
         and the out-degree on the sending side. ``"out"``, as originally released, has the
         out-degree on both, and the added loop goes to every node, even where there is one. Both are
         the same on undirected graphs without loops.
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say. ``"paper"`` is
-        the common protocol of the GETS, WATS and HoTS papers: at most 1,000 epochs and a patience
-        of 50 on the loss of the training nodes; it needs ``train_nodes``.
-    stop_on : {"held-out", "train", "none"}, default="held-out"
-        Whose cross-entropy decides which epoch is kept. ``"held-out"`` keeps a fifth of the
-        calibration nodes out of the training for it: the network can overfit the nodes it is
-        trained on, and the classifier has overfitted its training nodes. ``"train"`` watches those
-        nevertheless, as most releases do, and is the fallback with fewer than ten calibration nodes
-        where there are training nodes. ``"none"`` trains on every calibration node for
-        ``max_epochs``.
-    max_epochs : int, default=1000
-        Largest number of epochs.
-    patience : int, default=50
-        Epochs without a lower loss after which training ends.
-    learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
-    weight_decay : float, default=0.0
-        Multiple of the weights that is added to their gradient.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
-        cannot be saved.
+    **training : Any
+        How the network is trained: parameters of ``TrainingParameters``.
 
     Attributes
     ----------
@@ -103,8 +83,11 @@ class CaGCN(NeuralTemperature):
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
     g is softplus, without margin term, as in later releases; ``link="log-shifted"``,
-    ``margin_weight=0.5``, ``initial="uniform"`` are the original. There are 16K + 33 weights; a fit
-    takes O(EK) once for E edges, and O(E + 16NK) per epoch.
+    ``margin_weight=0.5``, ``initial="uniform"`` are the original. The original trains with the
+    classifier's dropout on; here logits are constant. It stops on the nodes that it trains on
+    (``stop_on="none"``), it divides by out-degrees on both sides (``normalisation="out"``), and its
+    e^t overflows float32 for t above 88, which log-sum-exp does not. There are 16K + 33 weights; a
+    fit takes O(EK) once for E edges, and O(E + 16NK) per epoch.
 
     References
     ----------

@@ -61,26 +61,8 @@ class GATS(NeuralTemperature):
         the number of edges that leave i, as released. Equal on undirected graphs.
     weight_decay : float, default=0.001
         Multiple of the weights that is added to their gradient.
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say. ``"paper"`` is
-        the common protocol of the GETS, WATS and HoTS papers: at most 1,000 epochs and a patience
-        of 50 on the loss of the training nodes; it needs ``train_nodes``.
-    stop_on : {"held-out", "train", "none"}, default="held-out"
-        Whose cross-entropy decides which epoch is kept. ``"held-out"`` keeps a fifth of the
-        calibration nodes out of the training for it: the network can overfit the nodes it is
-        trained on, and the classifier has overfitted its training nodes. ``"train"`` watches those
-        nevertheless, as most releases do, and is the fallback with fewer than ten calibration nodes
-        where there are training nodes. ``"none"`` trains on every calibration node for
-        ``max_epochs``.
-    max_epochs : int, default=1000
-        Largest number of epochs.
-    patience : int, default=50
-        Epochs without a lower loss after which training ends.
-    learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
-        cannot be saved.
+    **training : Any
+        How the network is trained: parameters of ``TrainingParameters``.
 
     Attributes
     ----------
@@ -99,8 +81,9 @@ class GATS(NeuralTemperature):
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
     T_0 and the distance factors are positive; δ is a mean also on directed graphs.
-    ``positive=False``, ``relative_to="out"`` are the release. There are KH + 4 weights; a fit takes
-    O(EK) once for E edges, and O(EH + NKH) per epoch.
+    ``positive=False``, ``relative_to="out"`` are the release, where T_0 may become negative and
+    equal logits divide by zero. There are KH + 4 weights; a fit takes O(EK) once for E edges, and
+    O(EH + NKH) per epoch.
 
     References
     ----------

@@ -71,28 +71,8 @@ class GETS(NeuralCalibrator):
         created after the optimiser, which never sees them).
     add_self_loops : bool, default=True
         Give a loop to each node that has none; ``False`` takes the graph as it is.
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say. ``"paper"`` is
-        the common protocol of the GETS, WATS and HoTS papers: at most 1,000 epochs and a patience
-        of 50 on the loss of the training nodes; it needs ``train_nodes``.
-    stop_on : {"held-out", "train", "none"}, default="held-out"
-        Whose cross-entropy decides which epoch is kept. ``"held-out"`` keeps a fifth of the
-        calibration nodes out of the training for it: the network can overfit the nodes it is
-        trained on, and the classifier has overfitted its training nodes. ``"train"`` watches those
-        nevertheless, as most releases do, and is the fallback with fewer than ten calibration nodes
-        where there are training nodes. ``"none"`` trains on every calibration node for
-        ``max_epochs``.
-    max_epochs : int, default=1000
-        Largest number of epochs.
-    patience : int, default=50
-        Epochs without a lower loss after which training ends.
-    learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
-    weight_decay : float, default=0.0
-        Multiple of the weights that is added to their gradient.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
-        cannot be saved.
+    **training : Any
+        How the network is trained: parameters of ``TrainingParameters``.
 
     Attributes
     ----------
@@ -110,7 +90,8 @@ class GETS(NeuralCalibrator):
     higher one on nine (docs/evidence.md).
 
     The paper speaks of a temperature for each node; the release scales each class, and so does
-    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. An epoch takes
+    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. What its paper
+    calls ECE is the gap over groups of degrees (``degree_ece`` here). An epoch takes
     O(7(Eh + NFh)) for E edges, F features and h hidden units.
 
     References

@@ -62,28 +62,8 @@ class WATS(NeuralTemperature):
         ``"in-out"`` sums over senders with the in-degree on the receiving and the out-degree on the
         sending side, which bounds the spectrum; ``"in"`` sums over receivers with the in-degree on
         both sides, as released.
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` trains as ``stop_on``, ``max_epochs`` and ``patience`` say. ``"paper"`` is
-        the common protocol of the GETS, WATS and HoTS papers: at most 1,000 epochs and a patience
-        of 50 on the loss of the training nodes; it needs ``train_nodes``.
-    stop_on : {"held-out", "train", "none"}, default="held-out"
-        Whose cross-entropy decides which epoch is kept. ``"held-out"`` keeps a fifth of the
-        calibration nodes out of the training for it: the network can overfit the nodes it is
-        trained on, and the classifier has overfitted its training nodes. ``"train"`` watches those
-        nevertheless, as most releases do, and is the fallback with fewer than ten calibration nodes
-        where there are training nodes. ``"none"`` trains on every calibration node for
-        ``max_epochs``.
-    max_epochs : int, default=1000
-        Largest number of epochs.
-    patience : int, default=50
-        Epochs without a lower loss after which training ends.
-    learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
-    weight_decay : float, default=0.0
-        Multiple of the weights that is added to their gradient.
-    random_state : int or numpy.random.Generator, default=0
-        Seed of the initial weights, of dropout and of the held-out part. A generator works, but
-        cannot be saved.
+    **training : Any
+        How the network is trained: parameters of ``TrainingParameters``.
 
     Attributes
     ----------
@@ -100,7 +80,8 @@ class WATS(NeuralTemperature):
     with at least 100 calibration nodes, without training a network (docs/evidence.md).
 
     These are heat-kernel coefficients with c_0 halved, k = 3 and s = 2; ``coefficients="bessel"``
-    and ``"exponential"`` are the two releases. A fit takes O(kE) once for E edges.
+    and ``"exponential"`` are the two releases. What its paper calls ECE is the gap over groups of
+    degrees (``degree_ece`` here). A fit takes O(kE) once for E edges.
 
     References
     ----------

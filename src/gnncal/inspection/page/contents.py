@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib.metadata import version
 from typing import Any
 
@@ -56,6 +57,7 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     optional = {"one-class": (name, "one_class.js"), "new-nodes": (new, "shift.js")}
     absent = {anchor for anchor, (found, _) in optional.items() if found is None}
     data = "Data" if inspection.facts.structure is None else "Graph"
+    columns = _Columns()
     return render_page(
         __package__ or "",
         "report.html",
@@ -75,13 +77,15 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
             "class_names": inspection.class_names,
             "groupings": inspection.groupings,
             "methods": {
-                method: _data_of(findings, name) for method, findings in inspection.methods.items()
+                method: _data_of(findings, name, columns)
+                for method, findings in inspection.methods.items()
             },
+            "columns": columns.values,
             "shown": inspection.shown,
             "positive_name": name,
             "first_target": int(np.abs(first.selective.target - FIRST_TARGET).argmin()),
             "listed": inspection.listed,
-            "drawn": inspection.drawn,
+            "drawn": _without(inspection.drawn, "node"),
             "surroundings": inspection.surroundings,
             "moves": () if new is None else new.check.moves,
         },
@@ -119,7 +123,29 @@ def render(inspection: Inspection, *, title: str, command: str = "") -> str:
     )
 
 
-def _data_of(findings: MethodFindings, positive_name: str | None) -> dict[str, Any]:
+class _Columns:
+    """Arrays that the methods of a page have in common; each is written once."""
+
+    def __init__(self) -> None:
+        self.values: list[FloatArray] = []
+        self._places: dict[bytes, int] = {}
+
+    def place(self, values: FloatArray) -> int:
+        """Return where an array stands in the list."""
+        place = self._places.setdefault(values.tobytes(), len(self.values))
+        if place == len(self.values):
+            self.values.append(values)
+        return place
+
+
+def _without(record: Any, *names: str) -> dict[str, Any]:
+    """Return a record as a dictionary, less what the page's script does not read."""
+    return {f.name: getattr(record, f.name) for f in fields(record) if f.name not in names}
+
+
+def _data_of(
+    findings: MethodFindings, positive_name: str | None, columns: _Columns
+) -> dict[str, Any]:
     """Return what the page's script reads of a method."""
     low, high = findings.reliability.accuracy_interval()
     return {
@@ -129,7 +155,11 @@ def _data_of(findings: MethodFindings, positive_name: str | None) -> dict[str, A
         "groups": findings.groups,
         "selective": findings.selective,
         "sets": findings.sets,
-        "temperature": findings.temperature,
+        "temperature": {
+            **_without(findings.temperature, "nodes"),
+            "homophily": columns.place(findings.temperature.homophily),
+            "entropy": columns.place(findings.temperature.entropy),
+        },
         "explanation": findings.explanation,
         "one_class": None
         if findings.one_class is None

@@ -82,7 +82,7 @@
   }
   function temperatureChart(against, title) {
     const profile = method().temperature;
-    const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: profile[against], y: profile.temperature,
+    const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: data.columns[profile[against]], y: profile.temperature,
       marker: { color: colour("after"), size: 4, opacity: 0.35 }, hovertemplate: "%{x:.2f}: T = %{y:.3f}<extra></extra>" }];
     profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
       line: { color: colour(["before", "third", "fourth"][i % 3]), width: 3, dash: ["solid", "dash", "dot"][i % 3] }, hoverinfo: "name" }));
@@ -93,7 +93,7 @@
   chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy"));
   function temperatureText() {
     const profile = method().temperature;
-    const sampled = profile.nodes.length + profile.n_without;
+    const sampled = profile.temperature.length + profile.n_without;
     id("temperature-note").textContent = [
       profile.is_effective ? "This method has no temperature of its own. The chart shows the temperature that would give each prediction the same confidence." : "",
       profile.has_law ? "Lines: the fitted law for an otherwise typical node." : "Line: the running median of the nodes.",

@@ -31,13 +31,10 @@ class Report:
     --------
     :func:`gnncal.report` makes one:
 
-    >>> import numpy as np
     >>> import gnncal
-    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
-    >>> page = gnncal.report(
-    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
-    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
-    ... )
+    >>> task = gnncal.example()
+    >>> given = (task.logits, task.labels, task.graph)
+    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
     >>> page.html[:15]
     '<!doctype html>'
 
@@ -159,13 +156,10 @@ def report(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import gnncal
-    >>> sample = gnncal.lab.simulation.CSBM(n_classes=3, separation=1).sample(np.full(200, 0.5))
-    >>> page = gnncal.report(
-    ...     *(3 * sample.graph.features[:, :3], sample.labels, sample.graph),
-    ...     nodes=range(100), test_nodes=range(100, 200), methods=["ts"],
-    ... )
+    >>> task = gnncal.example()
+    >>> given = (task.logits, task.labels, task.graph)
+    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
     >>> page.save("report.html").name
     'report.html'
 

@@ -19,7 +19,9 @@ from gnncal.files.atomic import write_atomically
 from gnncal.files.bundle import Bundle
 from gnncal.lab.bench.plan import Task
 from gnncal.lab.bench.source import training_source
-from gnncal.lab.datasets import FACTS, Dataset, load, random_split
+from gnncal.lab.classifiers import training_settings
+from gnncal.lab.classifiers.treatments import parts_of, train_logits
+from gnncal.lab.datasets import FACTS, Dataset, load
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
 FIRST_MEMBER = b"logits.npy"  # how a cached file begins, after a few bytes of the archive
@@ -78,15 +80,13 @@ class TrainedLogits(LogitProvider):
 
     def prepare(self, task: Task) -> None:
         """Train the classifier and cache its logits."""
-        from gnncal.lab.classifiers import train_classifier
-
         self._check_place(task)
         dataset = load_dataset(task.dataset, self.root)
-        split = random_split(dataset.graph.n_nodes, task.seed)
-        classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
+        split = dataset.split_of(task.seed)
+        logits = train_logits(task.backbone, dataset, split, seed=task.seed)
         buffer = io.BytesIO()
         key = np.array(_key(task.backbone, dataset))
-        np.savez_compressed(buffer, logits=classifier.logits(), key=key)
+        np.savez_compressed(buffer, logits=logits, key=key)
         write_atomically(self._path(task), buffer.getvalue(), replace=True)
 
     def load(self, task: Task) -> Bundle:
@@ -97,7 +97,7 @@ class TrainedLogits(LogitProvider):
             logits = self._read(task)
             assert logits is not None
         dataset = load_dataset(task.dataset, self.root)
-        split = random_split(dataset.graph.n_nodes, task.seed)
+        split = dataset.split_of(task.seed)
         return Bundle(
             logits, dataset.labels, dataset.graph, split.train, split.validation, split.test
         )
@@ -175,9 +175,7 @@ class BundledLogits(LogitProvider):
 
 def _key(backbone: str, dataset: Dataset) -> str:
     """Return a key of everything that logits depend on, except the seed in the file name."""
-    from gnncal.lab.classifiers import training_settings
-
-    settings = training_settings(backbone, dataset.name)
+    settings = training_settings(parts_of(backbone)[0], dataset.name)
     return f"{dataset.fingerprint} {settings} {training_source(backbone)}"
 
 

@@ -37,7 +37,6 @@ from gnncal.lab.bench.records import (
 )
 from gnncal.lab.bench.runner import DIED, Outcome, reason
 from gnncal.lab.bench.structure import undirected
-from gnncal.lab.datasets import random_split
 
 Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")
@@ -151,7 +150,7 @@ def _run_task(root: Path | None, task: Task) -> list[dict[str, Any]]:
     from gnncal.lab.classifiers import train_classifier
 
     dataset = load_dataset(task.dataset, root)
-    split = random_split(dataset.graph.n_nodes, task.seed)
+    split = dataset.split_of(task.seed)
     classifier = train_classifier(task.backbone, dataset, split, seed=task.seed)
     entries = []
     for operation in OPERATIONS:

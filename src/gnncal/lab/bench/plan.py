@@ -15,6 +15,7 @@ from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
+from gnncal.lab.classifiers.treatments import parts_of
 from gnncal.lab.settings import settings_for
 
 Protocol = Literal["paper", "converged"]
@@ -173,7 +174,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     kind = class_of(method)
     allowed = kind._get_param_names()
     # What the paper's release uses for this method on this dataset and backbone.
-    parameters = settings_for(method, cell.dataset, cell.backbone, source="hots")
+    parameters = settings_for(method, cell.dataset, parts_of(cell.backbone)[0], source="hots")
     uses_homophily = kind is HoTS and kind(**preset_of(method)).needs_graph
     if cell.protocol == "paper" and uses_homophily:
         parameters["homophily"] = "predictor"

@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from gnncal.lab.classifiers.treatments import parts_of
+
 PACKAGE = "gnncal"
 SUFFIXES = (".py", ".csv")  # code, and the paper's values
 # Functions beside the networks and their training loop that logits depend on.
@@ -19,7 +21,9 @@ FUNCTIONS = {
 }
 # Modules whose imports are followed: the networks, and the sparse products they share.
 FOLLOWED = ("lab.classifiers.", "calibrators.neural.sparse", "calibrators.neural.features")
-SETTINGS = "lab.classifiers.settings"  # a training's are in the key of cached logits
+# A training's settings are in the key of cached logits; of the table of networks only the functions
+# above count.
+NOT_FOLLOWED = {"lab.classifiers.settings", "lab.classifiers.backbones"}
 
 
 @cache
@@ -54,12 +58,13 @@ def training_source(backbone: str) -> str:
 
 
 def training_modules(backbone: str) -> list[str]:
-    """Return the modules that train a backbone: its own, the loop, and what these import."""
+    """Return the modules that train a backbone: its own ones, the loop, and what these import."""
     found: set[str] = set()
-    waiting = {"lab.classifiers.training", f"lab.classifiers.{backbone}"}
+    names = ("training", *parts_of(backbone))
+    waiting = {f"lab.classifiers.{name}" for name in names}
     while waiting:
         found |= waiting
-        waiting = {name for module in waiting for name in _imports(module)} - found - {SETTINGS}
+        waiting = {name for module in waiting for name in _imports(module)} - found - NOT_FOLLOWED
     return sorted(found)
 
 

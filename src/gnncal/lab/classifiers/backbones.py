@@ -10,7 +10,12 @@ import numpy as np
 
 from gnncal.core.arrays import IntArray
 from gnncal.core.errors import InputError, require
-from gnncal.lab.classifiers.settings import NEVER_STOPPED, SETTINGS, TrainingSettings
+from gnncal.lab.classifiers.settings import (
+    NEVER_STOPPED,
+    SETTINGS,
+    SETTINGS_AS,
+    TrainingSettings,
+)
 from gnncal.lab.datasets import FACTS, Dataset, Split
 
 if TYPE_CHECKING:
@@ -76,8 +81,9 @@ def training_settings(backbone: str, dataset_name: str) -> TrainingSettings:
 
     """
     _check_name(backbone)
-    settings = SETTINGS[FACTS[dataset_name].group if dataset_name in FACTS else "G1"]
-    return replace(settings, patience=None) if dataset_name in NEVER_STOPPED else settings
+    like = SETTINGS_AS.get(dataset_name, dataset_name)
+    settings = SETTINGS[FACTS[like].group if like in FACTS else "G1"]
+    return replace(settings, patience=None) if like in NEVER_STOPPED else settings
 
 
 def train_classifier(

@@ -110,4 +110,5 @@ SETTINGS = {
     "G2": TrainingSettings(hidden=64, weight_decay=1e-3, dropout=0.8),
     "G3": TrainingSettings(hidden=256, weight_decay=0.0, batch_norm=True),
 }
+SETTINGS_AS = {"arxiv-years": "ogbn-arxiv"}  # graphs that are trained as one of the paper
 NEVER_STOPPED = ("PubMed", "ogbn-arxiv", "Reddit")  # these run all epochs

@@ -147,6 +147,9 @@ def tables(
         print_json({"folder": str(place), "files": files})
         return
     out.print(f"{len(found)} tables in {place}; its README.md has all of them", soft_wrap=True)
+    overviews = [name for name in files if name.startswith("overview") and name.endswith(".md")]
+    if overviews:
+        out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
 
 
 @friendly
@@ -328,15 +331,16 @@ def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
 
 def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
     from gnncal.lab.classifiers import list_classifiers
+    from gnncal.lab.classifiers.treatments import TREATED
 
     if bundled is not None and text in (None, "all"):
         return sorted({task.backbone for task in bundled})
-    known = list_classifiers()
     if text == "all":
-        return known
+        return list_classifiers()
     names = _some_names("--backbones", "gcn,gat" if text is None else text)
     if bundled is not None:
         return names
+    known = [*list_classifiers(), *TREATED]
     names = list(map(plain_name, names))
     for name in names:
         if name not in known:
@@ -350,7 +354,10 @@ def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
 def _bundled_tasks(bundled: BundledLogits) -> list[Task]:
     tasks = bundled.tasks()
     if not tasks:
-        raise InputError(f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz.")
+        raise InputError(
+            f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz; name yours like "
+            "mygraph-gcn-0.npz."
+        )
     return tasks
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,10 +33,11 @@ FILES = (
     "results.json",
 )
 DEFAULT_NODES = 6000
-NEXT = """Next, with a file of your own (docs/files.md says what is in it):
-    gnncal calibrate model.npz --out calibrated
-    gnncal report model.npz --positive fraud
-    gnncal decide model.npz --positive fraud --act 0.95 --clear 0.995"""
+NEXT = """Next. These run as they stand. Then put a file of your own in the place of the
+bundle (docs/files.md says what is in it), and the class that matters for 8:
+    {gnncal} calibrate {bundle} --out calibrated
+    {gnncal} report {bundle} --positive 8
+    {gnncal} decide {bundle} --positive 8 --budget 100"""
 
 
 def demo(
@@ -86,7 +89,16 @@ def _digits(folder: Path, *, as_json: bool) -> None:
     print_written(folder, files)
     if REPORT in files:
         out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
-    out.print(f"\n{NEXT}", highlight=False)
+    commands = NEXT.format(gnncal=_this_program(), bundle=folder / "bundle.npz")
+    out.print(f"\n{commands}", highlight=False, soft_wrap=True)
+
+
+def _this_program() -> str:
+    """Return what to type for this program: where it is, if a shell does not find it by name."""
+    called = sys.argv[0]
+    if Path(called).name != "gnncal" or shutil.which("gnncal") == called:
+        return "gnncal"
+    return called
 
 
 def _calibrate(bundle: Bundle) -> dict[str, Calibration]:

@@ -1,7 +1,8 @@
 """The paper's 18 graphs, read from their raw files, and graphs of one file."""
 
+from gnncal.lab.datasets.dataset import Dataset
 from gnncal.lab.datasets.graphs import FACTS, Facts, list_datasets
-from gnncal.lab.datasets.loading import Dataset, load
+from gnncal.lab.datasets.loading import load
 from gnncal.lab.datasets.one_file import load_file
 from gnncal.lab.datasets.splits import Split, random_split
 

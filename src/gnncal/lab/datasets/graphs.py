@@ -151,15 +151,17 @@ FACTS: dict[str, Facts] = {
         232_965, 114_848_857, 41, 602, 0.813, 0.230, "large", "G1"),
 }
 # fmt: on
+# Graphs that are no part of the paper's experiments, one file each (one_file.py), by name.
+ONE_FILE = {"arxiv-years": "arxiv_years.npz"}
 
 
 def list_datasets() -> list[str]:
-    """Return the names of the data sets, in the order of the paper's tables.
+    """Return the names of the paper's data sets, in the order of the paper's tables.
 
     Returns
     -------
     list of str
-        Names that :func:`load` takes.
+        Names that :func:`load` takes, apart from ``"arxiv-years"``.
 
     Examples
     --------
@@ -173,7 +175,9 @@ def list_datasets() -> list[str]:
 
 def official_name(name: str) -> str:
     """Return the name as the table has it; upper and lower case do not matter."""
-    for known in FACTS:
+    for known in (*FACTS, *ONE_FILE):
         if known.lower() == str(name).lower():
             return known
-    raise InputError(f"there is no data set {name!r}; expected one of {', '.join(FACTS)}.")
+    raise InputError(
+        f"there is no data set {name!r}; expected one of {', '.join((*FACTS, *ONE_FILE))}."
+    )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from scipy import sparse
 
 from gnncal.core.arrays import IntArray
-from gnncal.core.checks import check_labels
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.lab.datasets import cache
+from gnncal.lab.datasets.dataset import Dataset
 from gnncal.lab.datasets.download import download
-from gnncal.lab.datasets.graphs import FACTS, Facts, official_name
+from gnncal.lab.datasets.graphs import FACTS, ONE_FILE, Facts, official_name
+from gnncal.lab.datasets.one_file import load_file
 from gnncal.lab.datasets.preprocessing import (
     RawGraph,
     add_reverse_edges,
@@ -30,68 +24,16 @@ from gnncal.lab.datasets.preprocessing import (
 )
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """A graph with features, and the class of each node.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data set.
-    graph : Graph
-        The graph, with features.
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1, -1 where unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.lab.datasets import Dataset
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(300, 0.8))
-    >>> Dataset("three blocks", sample.graph, sample.labels).n_classes
-    3
-
-    """
-
-    name: str
-    graph: Graph
-    labels: IntArray
-
-    def __post_init__(self) -> None:
-        labels = check_labels(self.labels, self.graph.n_nodes)
-        object.__setattr__(self, "labels", labels)
-
-    @property
-    def n_classes(self) -> int:
-        """Labels run from 0 to n_classes - 1."""
-        return int(self.labels.max()) + 1
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of edges, features and labels: of all that a classifier learns from."""
-        digest = hashlib.blake2b(self.graph.fingerprint.encode(), digest_size=16)
-        features: Any = self.graph.features
-        if sparse.issparse(features):
-            parts = [features.data, features.indices, features.indptr, features.shape]
-        else:
-            parts = [] if features is None else [features]
-        for part in (*parts, self.labels):
-            array = np.ascontiguousarray(part)
-            # The width of SciPy's indices depends on how a matrix came about.
-            array = array.astype(np.int64) if array.dtype.kind == "i" else array
-            digest.update(f"{array.dtype} {array.shape}".encode())
-            digest.update(array.data)
-        return digest.hexdigest()
-
-
 def load(name: str, root: str | Path | None = None) -> Dataset:
-    """Load one of the paper's 18 graphs, preprocessed as in the paper.
+    """Load one of the paper's 18 graphs, preprocessed as in the paper, or ``"arxiv-years"``.
+
+    The latter has ogbn-arxiv's edges, labels and official split by years but other features; its
+    file, ``arxiv_years.npz``, cannot be downloaded (docs/datasets.md).
 
     Parameters
     ----------
     name : str
-        One of :func:`list_datasets`; upper and lower case do not matter.
+        One of :func:`list_datasets`, or ``"arxiv-years"``; upper and lower case do not matter.
     root : str or Path, optional
         The folder whose layout is PyTorch Geometric's. Default: ``$GNNCAL_DATA``, or a folder in
         the user's cache. Raw files that are missing are downloaded into it.
@@ -114,8 +56,10 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
 
     """
     name = official_name(name)
-    facts = FACTS[name]
     folder = Path(root or os.environ.get("GNNCAL_DATA") or cache.user_cache() / "raw")
+    if name in ONE_FILE:
+        return _load_one_file(name, folder)
+    facts = FACTS[name]
     paths = [folder / facts.folder / file for file in facts.files]
     if not all(path.exists() for path in paths):
         download(name, facts, folder)
@@ -125,6 +69,21 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
         found = _parse(name, facts, paths)
         cache.write(stored, key, *found)
     return Dataset(name, *found)
+
+
+def _load_one_file(name: str, folder: Path) -> Dataset:
+    """Return a graph of one file with one self-loop at each node, as ogbn-arxiv has them."""
+    paths = [folder / part / ONE_FILE[name] for part in ("", "more")]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        raise InputError(
+            f"{name} is the file {ONE_FILE[name]}, which is not in {folder}; put it there, or pass "
+            "the root that has it."
+        )
+    found = load_file(path)
+    raw = replace_self_loops(RawGraph(found.graph.features, found.labels, found.graph.edge_index))
+    graph = Graph(raw.edges, len(raw.labels), raw.features)
+    return Dataset(name, graph, raw.labels, found.split)
 
 
 def _parse(name: str, facts: Facts, paths: list[Path]) -> tuple[Graph, IntArray]:

@@ -8,10 +8,12 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import read_npz
 from gnncal.files.csr import csr_from_parts
-from gnncal.lab.datasets.loading import Dataset
+from gnncal.lab.datasets.dataset import Dataset
 from gnncal.lab.datasets.preprocessing import compact
+from gnncal.lab.datasets.splits import Split
 
 FEATURE_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
+SPLIT_PARTS = ("train_idx", "valid_idx", "test_idx")
 
 
 def load_file(path: str | Path) -> Dataset:
@@ -23,7 +25,8 @@ def load_file(path: str | Path) -> Dataset:
     ----------
     path : str or Path
         An .npz file with ``labels`` (n_nodes,), ``edge_index`` (2, n_edges), and the CSR parts of
-        the features ``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``. Nothing is unpickled.
+        the features ``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``. A file may bring its own
+        split, ``train_idx``, ``valid_idx`` and ``test_idx``. Nothing is unpickled.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def load_file(path: str | Path) -> Dataset:
     """
     path = Path(path)
     wanted = ("labels", "edge_index", *FEATURE_PARTS)
-    arrays, names = read_npz(path, wanted)
+    arrays, names = read_npz(path, (*wanted, *SPLIT_PARTS))
     missing = [name for name in wanted if name not in arrays]
     if missing:
         raise InputError(
@@ -61,4 +64,6 @@ def load_file(path: str | Path) -> Dataset:
     labels = arrays["labels"]
     edges = Graph(arrays["edge_index"], len(labels)).to_undirected().edge_index
     edges = edges[:, edges[0] != edges[1]]
-    return Dataset(path.stem, Graph(edges, len(labels), compact(features)), labels)
+    has_split = all(part in arrays for part in SPLIT_PARTS)
+    split = Split(*(arrays[part] for part in SPLIT_PARTS)) if has_split else None
+    return Dataset(path.stem, Graph(edges, len(labels), compact(features)), labels, split)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.core.arrays import IntArray
+from gnncal.core.errors import InputError
 
 
 class Split(NamedTuple):
@@ -59,3 +60,15 @@ def random_split(n_nodes: int, seed: int) -> Split:
     np.random.RandomState(seed).shuffle(order)
     train, validation, test = np.split(order, [int(0.2 * n_nodes), int(0.3 * n_nodes)])
     return Split(train, validation, test)
+
+
+def check_split(split: Split, n_nodes: int) -> Split:
+    """Return the split with node numbers in int64, or raise if they are none or overlap."""
+    for name, nodes in zip(split._fields, map(np.asarray, split), strict=True):
+        in_range = nodes.ndim == 1 and nodes.dtype.kind in "iu" and nodes.size > 0
+        if not in_range or nodes.min() < 0 or nodes.max() >= n_nodes:
+            raise InputError(f"split.{name} must hold node numbers from 0 to {n_nodes - 1}.")
+    whole = np.concatenate(split)
+    if len(np.unique(whole)) < len(whole):
+        raise InputError("a node is in the split twice; its three parts must be disjoint.")
+    return Split(*(np.asarray(nodes, dtype=np.int64) for nodes in split))

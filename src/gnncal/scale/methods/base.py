@@ -47,7 +47,7 @@ class Tables(Protocol):
     def drop(self, name: str) -> None:
         """Give back the disk of a kept table."""
 
-    def count(self, found: Any) -> None:
+    def count(self, neighbours: Any) -> None:
         """Remember what a first pass tells about all edges: ``listed`` and perhaps ``turned``."""
 
 
@@ -78,9 +78,9 @@ class ScaleMethod(ABC, Generic[C]):
         ends = passes.both_ends(tables.edges, tables.nodes, both=False)
         rows = passes.joined(ends, tables.nodes.select("id"))
         counted = rows.group_by("node").aggregate(**passes.degrees(rows))
-        found = tables.keep("neighbours", counted)
-        tables.count(found)
-        joined = join_by_node(tables.nodes, found)
+        neighbours = tables.keep("neighbours", counted)
+        tables.count(neighbours)
+        joined = join_by_node(tables.nodes, neighbours)
         return joined.select("id", in_degree=joined["in_degree"].fill_null(0))
 
     def calibration_rows(self, rows: Any) -> Any:
@@ -147,7 +147,7 @@ def mean_support(
     ends = passes.both_ends(tables.edges, nodes, both=both, loops=loops)
     if not blocks.is_one:
         ends = tables.keep("ends", ends)
-    found = []
+    parts = []
     for i, classes in enumerate(blocks.classes):
         part = ends if blocks.is_one else passes.of_classes(ends, classes)
         zs = [f"z{k}" for k in classes]
@@ -157,9 +157,9 @@ def mean_support(
         sums["support"] = probability_at(rows, rows["own"], classes).mean(where=chosen)
         if direction:
             sums["turned"] = passes.turned(rows)
-        found.append(tables.keep(f"neighbours{i}", rows.group_by("node").aggregate(**sums)))
+        parts.append(tables.keep(f"neighbours{i}", rows.group_by("node").aggregate(**sums)))
     if not blocks.is_one:
         tables.drop("ends")
-    together = union(found)
+    together = union(parts)
     tables.count(together)
     return together

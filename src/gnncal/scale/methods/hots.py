@@ -45,12 +45,12 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         side = self.estimator.side
         only_inward = {"in": True, "out": False, "both": None}[side]
         if isinstance(self.estimator, Support):
-            found = mean_support(
+            share = mean_support(
                 tables, both=side != "in", loops=False, only_inward=only_inward, direction=False
             )
         else:
-            found = self._agreement(tables, only_inward)
-        joined = join_by_node(tables.nodes, found)
+            share = self._agreement(tables, only_inward)
+        joined = join_by_node(tables.nodes, share)
         return joined.select(
             "id", in_degree=joined["in_degree"].fill_null(0), homophily=joined["support"]
         )
@@ -63,9 +63,9 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         chosen = None if only_inward is None else rows["inward"] == int(only_inward)
         agrees = (rows["other_prediction"] == rows["own"]).cast("float64")
         sums = passes.degrees(rows) | {"support": agrees.mean(where=chosen)}
-        found = tables.keep("neighbours", rows.group_by("node").aggregate(**sums))
-        tables.count(found)
-        return found
+        neighbours = tables.keep("neighbours", rows.group_by("node").aggregate(**sums))
+        tables.count(neighbours)
+        return neighbours
 
     def with_neighbourhoods(self, nodes: Nodes, rows: Rows) -> Nodes:
         """Add h^, NaN without neighbours."""

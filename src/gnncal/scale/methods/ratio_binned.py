@@ -31,8 +31,8 @@ class ScaleRatioBinned(ScaleMethod[RatioBinnedScaling]):
 
         If every edge is listed in both directions, both ends give the same mean as one.
         """
-        found = mean_support(tables, both=True, loops=True, only_inward=None, direction=True)
-        joined = join_by_node(tables.nodes, found)
+        support = mean_support(tables, both=True, loops=True, only_inward=None, direction=True)
+        joined = join_by_node(tables.nodes, support)
         return joined.select(
             "id",
             in_degree=joined["in_degree"].fill_null(0),

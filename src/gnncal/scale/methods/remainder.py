@@ -47,10 +47,10 @@ def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) 
     def sort(columns: Rows) -> Rows:
         return _sorted(columns, free, tables.n_classes)
 
-    found = tables.keep_computed("sorted", rows, sort, SORTED).rename(
+    ordered = tables.keep_computed("sorted", rows, sort, SORTED).rename(
         node="id", **{f"sorted_{name}": name for name in SORTED}
     )
-    joined = rest.left_join(found, rest["id"] == found["node"])
+    joined = rest.left_join(ordered, rest["id"] == ordered["node"])
     joined = joined.mutate(
         factor=joined["sorted_factor"].fill_null(joined["factor"]),
         empty=joined["sorted_empty"].fill_null(0.0),

@@ -65,16 +65,16 @@ class ScaleStructural(ScaleMethod[Structural]):
         if not blocks.is_one:
             ends = tables.keep("ends", passes.clustered(ends))
         every = blocks.classes[0] if blocks.is_one else range(0)
-        found = tables.keep("neighbours", self._first_pass(ends, nodes, every))
-        tables.count(found)
+        neighbours = tables.keep("neighbours", self._first_pass(ends, nodes, every))
+        tables.count(neighbours)
         if tables.is_undirected:  # then one end of each edge gives the same means
             ends = ends.filter(ends["inward"] == 1)
         supports, self.means = [], [Means(range(tables.n_classes))]
         if self.needs_means:
-            self.means = [Means(blocks.classes[0], found)] if blocks.is_one else []
+            self.means = [Means(blocks.classes[0], neighbours)] if blocks.is_one else []
             self.covariates += tuple(names("mean", tables.n_classes))
         for i, classes in enumerate(blocks.classes):
-            means = found
+            means = neighbours
             if not blocks.is_one:
                 means = self._means(tables, ends, classes, blocks.parts, f"means{i}")
             supports += self._supports(tables, ends, means, classes, f"support{i}")
@@ -85,7 +85,7 @@ class ScaleStructural(ScaleMethod[Structural]):
                     tables.drop(f"means{i}_{part}")
         if not blocks.is_one:
             tables.drop("ends")
-        return self._covariates(nodes, found, union(supports), tables.n_classes)
+        return self._covariates(nodes, neighbours, union(supports), tables.n_classes)
 
     def _first_pass(self, ends: Any, nodes: Any, classes: range) -> Any:
         """Degrees, mean entropy and confidence, and the mean probabilities of some classes."""
@@ -132,9 +132,9 @@ class ScaleStructural(ScaleMethod[Structural]):
             kept.append(tables.keep(f"{name}_{i}", join_by_node(own, two_hops)))
         return kept
 
-    def _covariates(self, nodes: Any, found: Any, supports: Any, n_classes: int) -> Any:
+    def _covariates(self, nodes: Any, neighbours: Any, supports: Any, n_classes: int) -> Any:
         """Put the six numbers beside the id of every node."""
-        summaries = found.select(
+        summaries = neighbours.select(
             "node", "in_degree", "out_degree", "mean_entropy", "mean_confidence"
         )
         joined = join_by_node(
@@ -164,8 +164,8 @@ class ScaleStructural(ScaleMethod[Structural]):
         predictions = rows["prediction"].astype(np.int64)
         means = uniform = np.full((len(predictions), nodes.n_classes), 1.0 / nodes.n_classes)
         if self.needs_means:
-            found = np.stack([rows.pop(name) for name in names("mean", nodes.n_classes)], axis=1)
-            means = np.where(np.isnan(found), uniform, found)
+            stated = np.stack([rows.pop(name) for name in names("mean", nodes.n_classes)], axis=1)
+            means = np.where(np.isnan(stated), uniform, stated)
         neighbourhood = Neighbourhood(predictions, rows["entropy"], s, means)
         return nodes.with_result(neighbourhood, describe_neighbourhoods)
 
@@ -182,7 +182,7 @@ class ScaleStructural(ScaleMethod[Structural]):
 
     def temperatures(self, table: Any) -> dict[str, Any]:
         """Add those of the mean confidence, and that of the free method, with a law of its own."""
-        found = super().temperatures(table)
+        temperatures = super().temperatures(table)
         if self.averaged:
             fitted, e, classes = self.calibrator, table["entropy"], table["prediction"]
             variance = log_temperature_variance(
@@ -195,10 +195,12 @@ class ScaleStructural(ScaleMethod[Structural]):
             )
             log_T = self._log_temperature(table, "")
             _, *others = three_temperatures(log_T, variance, fitted.averaging_)
-            found |= dict(zip(self.averaged, others, strict=True))
+            temperatures |= dict(zip(self.averaged, others, strict=True))
         if self.calibrator.without != "remainder":
-            found[TEMPERATURE] = limited(self._log_temperature(table, self._free_prefix)).exp()
-        return found
+            temperatures[TEMPERATURE] = limited(
+                self._log_temperature(table, self._free_prefix)
+            ).exp()
+        return temperatures
 
     def _log_temperature(self, table: Any, prefix: str) -> Any:
         learned = [getattr(self.calibrator, prefix + name) for name in LAW]

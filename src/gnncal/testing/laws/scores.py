@@ -105,8 +105,8 @@ def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
         shares = []
         for draw in range(N_DRAWS):
             nodes = generator.permutation(len(probs))
-            held, others = nodes[:N_CALIBRATION], nodes[N_CALIBRATION:]
-            sets = _sets(score, coverage, held, draw)
+            calibration, others = nodes[:N_CALIBRATION], nodes[N_CALIBRATION:]
+            sets = _sets(score, coverage, calibration, draw)
             shares.append(sets[others, labels[others]].mean())
         spread = np.sqrt(coverage * (1 - coverage) / (N_CALIBRATION + 2) / N_DRAWS)
         share = float(np.mean(shares))
@@ -116,8 +116,8 @@ def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
 @law()
 def a_larger_coverage_never_takes_a_class_out_of_a_set(score: ConformalScore) -> None:
     """Sets grow with the share that is asked for."""
-    held = np.arange(N_CALIBRATION)
-    small, large = (_sets(score, coverage, held, 0) for coverage in (0.6, 0.9))
+    calibration = np.arange(N_CALIBRATION)
+    small, large = (_sets(score, coverage, calibration, 0) for coverage in (0.6, 0.9))
     assert not (small & ~large).any(), "a class is in the smaller set only"
 
 
@@ -160,12 +160,12 @@ def _drawn_population() -> tuple[FloatArray, Any, Graph]:
     return softmax(3 * logits), labels, graph
 
 
-def _sets(score: ConformalScore, coverage: float, held: Any, seed: int) -> Any:
+def _sets(score: ConformalScore, coverage: float, calibration: Any, seed: int) -> Any:
     probs, labels, graph = _population()
     conformal = ConformalClassifier(
         coverage=coverage, score=score, nonempty=False, random_state=seed
     )
-    return conformal.fit(probs, labels, graph, nodes=held).predict_set(probs, graph)
+    return conformal.fit(probs, labels, graph, nodes=calibration).predict_set(probs, graph)
 
 
 SCORES = (

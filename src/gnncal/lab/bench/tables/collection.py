@@ -14,6 +14,7 @@ from gnncal.lab.bench.tables import comparisons
 from gnncal.lab.bench.tables.graphs import perturbation, structure
 from gnncal.lab.bench.tables.model import ResultTable
 from gnncal.lab.bench.tables.paper import paper_tables
+from gnncal.lab.bench.tables.treatments import treatments
 
 TESTED = ("ece", "nll")  # the metrics of paired tests and ranks
 
@@ -39,6 +40,8 @@ def all_tables(
                 tables.append(comparisons.against_reference(found, metric, reference))
             tables.append(comparisons.ranks(found, metric))
         tables.append(comparisons.reproduction(found))
+        if protocol == "converged":  # the calibrators that follow a treatment are run once
+            tables.append(treatments(found))
         yield from ((protocol, table) for table in tables if table.rows)
     if len(results) == len(PROTOCOLS):
         yield from ((None, comparisons.protocols(results, metric)) for metric in TESTED)

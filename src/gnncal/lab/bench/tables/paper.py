@@ -21,6 +21,7 @@ from gnncal.lab.bench.tables.entries import (
     published_for,
 )
 from gnncal.lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
+from gnncal.lab.classifiers.treatments import TREATED
 from gnncal.metrics.table import metric_of
 
 OVER_18 = "The paper's values are over its 18 datasets; compare columns within a row."
@@ -151,7 +152,7 @@ def cross_backbone(results: Results) -> ResultTable:
     methods = present(results, PAPER_METHODS[1:])
     paper = published.summary("cross_backbone")
     rows = []
-    for backbone in results.backbones:
+    for backbone in [b for b in results.backbones if b not in TREATED]:
         n_datasets = len({d for d, b, _ in results.records if b == backbone})
         entries = [
             average_entry(results, "ece", [backbone], method, paper.get((backbone, method), NAN))

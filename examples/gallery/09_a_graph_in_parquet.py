@@ -23,17 +23,15 @@ import pyarrow.parquet as pq
 
 import gnncal
 
-rng = np.random.default_rng(0)
-n = 20_000
-sample = gnncal.lab.simulation.CSBM(mean_degree=4, separation=1.0).sample(rng.uniform(0.2, 0.95, n))
-graph, labels = sample.graph.to_undirected(), sample.labels
-logits = 4.0 * graph.features[:, :5]  # an overconfident model
-split = np.where(np.arange(n) < 2000, "val", "test")
+task = gnncal.example()  # handwritten digits, each linked to its ten most similar
+logits, labels, graph = task.logits, task.labels, task.graph
+split = np.full(len(labels), "test", dtype="<U5")
+split[task.nodes], split[task.train_nodes] = "val", "train"
 
 folder = Path(mkdtemp())
-ids = np.array([f"user-{i}" for i in range(n)])
+ids = np.array([f"image-{i}" for i in range(len(labels))])
 columns = {"id": ids, "label": labels, "split": split}
-columns |= {f"z{k}": logits[:, k] for k in range(5)}
+columns |= {f"z{k}": logits[:, k] for k in range(10)}
 pq.write_table(pa.table(columns), folder / "nodes.parquet")
 senders, receivers = graph.edge_index
 pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / "edges.parquet")
@@ -79,7 +77,7 @@ plt.show()
 # The same as in memory
 # ---------------------
 
-result = gnncal.calibrate(logits, labels, graph, nodes=split == "val")
+result = gnncal.calibrate(logits, labels, graph, **task.splits)
 confidence = dict(zip(table["id"].to_pylist(), table["confidence"].to_pylist(), strict=True))
 difference = [
     confidence[name] - p for name, p in zip(ids, result.probabilities.max(1), strict=True)

@@ -2,7 +2,7 @@
 Which nodes may I decide automatically?
 =======================================
 
-A machine should decide the nodes where at least 80 % of its decisions are right, and a person
+A machine should decide the nodes where at least 98 % of its decisions are right, and a person
 should look at the rest. Where is the line? A certified threshold answers that, with a guarantee
 that holds for any model.
 """
@@ -10,24 +10,16 @@ that holds for any model.
 # %%
 # A model and its logits
 # ----------------------
+# Handwritten digits, each linked to its ten most similar. The model is right about 97 % of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import gnncal
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
-from gnncal.lab.classifiers import train_classifier
-from gnncal.lab.datasets import Dataset, Split
 
-rng = np.random.default_rng(0)
-n = 4000
-sample = gnncal.lab.simulation.CSBM(mean_degree=5, separation=0.8, n_features=48).sample(
-    rng.uniform(0.2, 0.95, n)
-)
-graph, labels = sample.graph.to_undirected(), sample.labels
-train, val, test = np.split(rng.permutation(n), [400, 1200])
-gcn = train_classifier("gcn", Dataset("sampled", graph, labels), Split(train, val, test), seed=0)
-logits = gcn.logits()
+task = gnncal.example()
+logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_nodes
 
 # %%
 # Keep some nodes for the threshold
@@ -35,21 +27,23 @@ logits = gcn.logits()
 # The guarantee needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the
 # validation nodes in two.
 
-fit_nodes, held_out = hold_out(val)
-probs = gnncal.calibrate(logits, labels, graph, nodes=fit_nodes, train_nodes=train).probabilities
+fit_nodes, held_out = hold_out(task.nodes)
+probs = gnncal.calibrate(
+    logits, labels, graph, nodes=fit_nodes, train_nodes=task.train_nodes
+).probabilities
 
-rule = SelectiveClassifier(target_accuracy=0.8).fit(probs, labels, nodes=held_out)
+rule = SelectiveClassifier(target_accuracy=0.98).fit(probs, labels, nodes=held_out)
 print(rule.report_.sentence)
 
 # %%
 # Does it keep the promise?
 # -------------------------
-# We look at the test nodes, whose labels took no part. Raw and calibrated probabilities both keep
-# the promise. Better probabilities let the machine decide more nodes.
+# We look at the test nodes, whose labels took no part. The guarantee holds for raw and for
+# calibrated probabilities. Better probabilities let the machine decide more nodes.
 
 raw = gnncal.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
-    decided = SelectiveClassifier(target_accuracy=0.8).fit(chosen, labels, nodes=held_out)
+    decided = SelectiveClassifier(target_accuracy=0.98).fit(chosen, labels, nodes=held_out)
     automatic = decided.decide(chosen)[test]
     right = (chosen.argmax(axis=1) == labels)[test][automatic].mean()
     print(f"{name}: {automatic.mean():.0%} of the test nodes decided, {right:.1%} of them right")
@@ -72,10 +66,10 @@ plt.show()
 # %%
 # The other nodes: a short list instead of one class
 # --------------------------------------------------
-# For nodes that a person must look at, a set of classes that has the true one in 90 % of the cases
+# For nodes that a person must look at, a set of classes that has the true one in 98 % of the cases
 # is often short.
 
-sets = ConformalClassifier(coverage=0.9).fit(probs, labels, nodes=held_out)
+sets = ConformalClassifier(coverage=0.98, score="lac").fit(probs, labels, nodes=held_out)
 members = sets.predict_set(probs)[test]
 print(f"{members[np.arange(len(test)), labels[test]].mean():.1%} of the sets have the true class")
 print("number of nodes with 1, 2, ... classes:", np.bincount(members.sum(axis=1))[1:])
