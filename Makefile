@@ -84,7 +84,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of extras; a change of pyproject.toml installs again. The demo imports a
-# quarter of what is installed for it, so nothing is compiled ahead: that would be half of the wait.
+# quarter of what is installed for it, so nothing is compiled ahead: that took a quarter of the CPU time.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --no-compile --editable '.[report]'
 	touch $@
