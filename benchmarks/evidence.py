@@ -21,8 +21,8 @@ from gnncal.metrics.table import metric_of
 
 TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs have at least 227
 CLAIMED = ("ts", "entropy-only", "hts", "hots", "rbs", "cagcn", "gats", "wats")
-KEEPING = (*CLAIMED, "ets", "hts-log", "irm", "order-invariant")
-FREE = ("vs", "svs", "sms", "dirichlet", "gets")
+KEEPING = (*CLAIMED, "ets", "hts-log", "irm", "order-invariant", "simi-mailbox")
+FREE = ("vs", "svs", "sms", "dirichlet", "gets", "platt", "beta", "matrix")
 OURS = ("structural", "structural-temperature", "structural-vector", "structural-free")
 MEASURED = ("nll", "brier", "ece", "degree_ece", "classwise_ece", "aurc", "accuracy")
 
