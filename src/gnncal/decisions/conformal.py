@@ -128,16 +128,20 @@ class ConformalClassifier(Saved):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import ConformalClassifier
-    >>> generator = np.random.default_rng(0)
-    >>> probs = generator.dirichlet([1, 1, 1], size=1000)
-    >>> labels = np.array([generator.choice(3, p=row) for row in probs])
-    >>> conformal = ConformalClassifier(coverage=0.9).fit(probs[:500], labels[:500])
-    >>> sets = conformal.predict_set(probs[500:], ids=range(500))
-    >>> float(sets[np.arange(500), labels[500:]].mean()), float(sets.sum(axis=1).mean())
-    (0.894, 2.028)
-    >>> bool((conformal.predict_set(probs[507:508], ids=[7]) == sets[7]).all())
+    One half of the labelled nodes fits the calibrator, the other half the sets:
+
+    >>> import gnncal
+    >>> from gnncal.decisions import ConformalClassifier, hold_out
+    >>> task = gnncal.example()
+    >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
+    >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes)
+    >>> probs, test = result.probabilities, task.test_nodes
+    >>> conformal = ConformalClassifier(coverage=0.95).fit(probs, task.labels, nodes=held_out)
+    >>> sets = conformal.predict_set(probs[test], ids=test)
+    >>> holds_label = sets[range(len(test)), task.labels[test]]
+    >>> round(float(holds_label.mean()), 2), round(float(sets.sum(axis=1).mean()), 2)
+    (0.98, 1.15)
+    >>> bool((conformal.predict_set(probs[test[:1]], ids=test[:1]) == sets[0]).all())
     True
 
     """

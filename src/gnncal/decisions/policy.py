@@ -96,18 +96,20 @@ class ClassPolicy(Saved):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import ClassPolicy
-    >>> generator = np.random.default_rng(0)
-    >>> p = generator.beta(0.3, 2, size=6000)
-    >>> labels = (generator.random(6000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = ClassPolicy("fraud", act=0.6, clear=0.98)
-    >>> policy = policy.fit(probs, labels, nodes=range(3000), class_names=["fine", "fraud"])
-    >>> policy.decide([[0.99, 0.01], [0.7, 0.3], [0.2, 0.8]])
-    array(['clear', 'review', 'act'], dtype='<U6')
-    >>> policy.outlook_.n_review
-    1179
+    Is it an 8? One half of the labelled nodes fits the calibrator, the other half the policy:
+
+    >>> import gnncal
+    >>> from gnncal.decisions import ClassPolicy, hold_out
+    >>> task = gnncal.example()
+    >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
+    >>> result = gnncal.calibrate(
+    ...     task.logits, task.labels, task.graph, nodes=fit_nodes, positive=8
+    ... )
+    >>> policy = ClassPolicy(8, act=0.8, clear=0.98)
+    >>> policy = policy.fit(result.probabilities, task.labels, nodes=held_out)
+    >>> actions = policy.decide(result.probabilities[task.test_nodes])
+    >>> {action: int((actions == action).sum()) for action in ("act", "clear", "review")}
+    {'act': 92, 'clear': 667, 'review': 338}
 
     """
 

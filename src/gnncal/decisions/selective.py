@@ -196,17 +196,18 @@ class SelectiveClassifier(Saved):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import SelectiveClassifier
-    >>> generator = np.random.default_rng(0)
-    >>> p = generator.uniform(0.5, 1.0, size=1000)
-    >>> probs = np.column_stack([p, 1 - p])
-    >>> labels = (generator.uniform(size=1000) > p).astype(int)
-    >>> selective = SelectiveClassifier(target_accuracy=0.9).fit(probs, labels)
-    >>> round(selective.threshold_, 3), round(selective.coverage_, 3)
-    (0.889, 0.233)
-    >>> selective.decide([[0.9, 0.1], [0.4, 0.6]])
-    array([ True, False])
+    One half of the labelled nodes fits the calibrator, the other half the threshold:
+
+    >>> import gnncal
+    >>> from gnncal.decisions import SelectiveClassifier, hold_out
+    >>> task = gnncal.example()
+    >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
+    >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes)
+    >>> selective = SelectiveClassifier(target_accuracy=0.98)
+    >>> selective = selective.fit(result.probabilities, task.labels, nodes=held_out)
+    >>> round(selective.threshold_, 2), round(selective.coverage_, 2)
+    (0.97, 0.78)
+    >>> is_decided = selective.decide(result.probabilities)  # True or False for every node
 
     """
 
