@@ -20,7 +20,7 @@ import numpy as np
 from gnncal import Graph, softmax
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions import DAPS, ConformalClassifier
-from gnncal.decisions.quantile import conformal_rank
+from gnncal.decisions.scores import conformal_rank
 
 N_NODES, N_FIRST, N_CALIBRATION, N_CLASSES = 600, 150, 75, 3
 COVERAGE = 0.9

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gnncal
-from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
+from gnncal.decisions import ConformalClassifier, Policy, hold_out
 
 task = gnncal.example()
 logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_nodes
@@ -32,19 +32,19 @@ probs = gnncal.calibrate(
     logits, labels, graph, nodes=fit_nodes, train_nodes=task.train_nodes
 ).probabilities
 
-rule = SelectiveClassifier(target_accuracy=0.98).fit(probs, labels, nodes=held_out)
+rule = Policy(accuracy=0.98).fit(probs, labels, nodes=held_out)
 print(rule.report_.sentence)
 
 # %%
-# Does it keep the promise?
-# -------------------------
+# Does it keep the guarantee?
+# ---------------------------
 # We look at the test nodes, whose labels took no part. The guarantee holds for raw and for
 # calibrated probabilities. Better probabilities let the machine decide more nodes.
 
 raw = gnncal.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
-    decided = SelectiveClassifier(target_accuracy=0.98).fit(chosen, labels, nodes=held_out)
-    automatic = decided.decide(chosen)[test]
+    decided = Policy(accuracy=0.98).fit(chosen, labels, nodes=held_out)
+    automatic = decided.decide(chosen[test]) == "decide"
     right = (chosen.argmax(axis=1) == labels)[test][automatic].mean()
     print(f"{name}: {automatic.mean():.0%} of the test nodes decided, {right:.1%} of them right")
 

@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import gnncal
-from gnncal.decisions import ClassPolicy, Costs, hold_out, judge_policy
+from gnncal.decisions import Costs, Policy, hold_out
 from gnncal.plotting import PositiveReliabilityDisplay
 
 task = gnncal.example()
@@ -83,8 +83,8 @@ for ax, name in zip(axes, ("raw", "free"), strict=True):
 plt.show()
 
 # %%
-# Promises
-# --------
+# Guarantees
+# ----------
 # A policy needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the validation
 # nodes; with ``labels`` both halves get their share of the rare class.
 
@@ -103,48 +103,48 @@ print(f"{labels[fit_nodes].sum()} and {labels[held_out].sum()} images of an 8")
 
 # %%
 # Now ask for what you need. Of the nodes that are acted on, at least 80 % shall be an 8. Of those
-# that are cleared, at least 98 % shall be none. What no promise covers goes to people.
+# that are cleared, at least 98 % shall be none. What no guarantee covers goes to review.
 
 fitted_on = {"nodes": held_out, "class_names": names, "decision_nodes": test}
-policy = ClassPolicy("8", act=0.8, clear=0.98).fit(probs, labels, **fitted_on)
+policy = Policy(positive="8", act=0.8, clear=0.98).fit(probs, labels, **fitted_on)
 print(policy)
 
 # %%
-# 250 labelled nodes cannot promise more than they know. A promise that they cannot certify decides
-# no node. It comes with a warning that says what could be promised, and how many labels it takes.
+# 250 labelled nodes cannot certify more than they know. A guarantee that they cannot certify
+# decides no node. It comes with a warning that says what could be certified, and how many labels it takes.
 # The policy prints the same, so the warning is off here.
 
 with warnings.catch_warnings(action="ignore", category=gnncal.GnncalWarning):
-    too_much = ClassPolicy("8", act=0.95).fit(probs, labels, **fitted_on)
+    too_much = Policy(positive="8", act=0.95).fit(probs, labels, **fitted_on)
 print(too_much)
 
 # %%
-# Was the promise kept? The labels of the test nodes have taken part in nothing so far.
+# Was the guarantee kept? The labels of the test nodes have taken part in nothing so far.
 
-print(judge_policy(labels[test], probs[test], policy))
+print(policy.judge(labels[test], probs[test]))
 
 # %%
 # Costs
 # -----
 # Or say what a mistake costs, and a person's look. Each node then gets the action that is expected
-# to cost least. Nothing is promised, but the total is expected with an interval, beside what else
+# to cost least. Nothing is guaranteed, but the total is expected with an interval, beside what else
 # could be done.
 
 raw_predictions = logits.argmax(axis=1)
 costs = Costs(missed=500, false_alarm=20, review=3)
-cheapest = ClassPolicy("8", costs=costs)
+cheapest = Policy(positive="8", costs=costs)
 cheapest.fit(probs, labels, **fitted_on, predictions=raw_predictions)
 print(cheapest)
-print(judge_policy(labels[test], probs[test], cheapest, predictions=raw_predictions[test]))
+print(cheapest.judge(labels[test], probs[test], predictions=raw_predictions[test]))
 
 # %%
 # A budget
 # --------
-# Or say how many nodes people have time for: they get the most suspicious ones.
+# Or say how many nodes can be reviewed: those with the highest probability are.
 
-budget = ClassPolicy("8", budget=60).fit(probs, labels, **fitted_on)
+budget = Policy(positive="8", budget=60).fit(probs, labels, **fitted_on)
 print(budget)
-print(judge_policy(labels[test], probs[test], budget))
+print(budget.judge(labels[test], probs[test]))
 
 # %%
 # Keep it, and use it on new nodes
@@ -170,6 +170,6 @@ for action in ("act", "clear", "review"):
 # %%
 # On the command line the same is ``gnncal decide model.npz --positive 8 --act 0.8 --clear 0.98``
 # and then ``gnncal apply decided/calibrator.safetensors new.npz --policy
-# decided/policy.safetensors``. The promises hold for nodes of the same kind as those that were held
+# decided/policy.safetensors``. The guarantees hold for nodes of the same kind as those that were held
 # out. :doc:`/watch` says how to find out whether new nodes still are, and :doc:`/decisions` has
 # everything about policies.

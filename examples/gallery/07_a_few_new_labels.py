@@ -86,4 +86,4 @@ plt.show()
 # %%
 # On the command line: ``gnncal update calibrator.safetensors new.npz --out updated/``. If only the
 # rate of a class has changed, ``update`` needs the new rate and no label at all: :doc:`/shift`.
-# Promises about decisions do not travel with an update; certify them again.
+# Guarantees about decisions do not travel with an update; certify them again.

@@ -17,7 +17,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the other examples
 
 from example_graph import load_data
-from gnncal.decisions import SelectiveClassifier, hold_out
+from gnncal.decisions import Policy, hold_out
 from gnncal.torch import CalibratedModel
 from train_torch import train
 
@@ -35,17 +35,17 @@ def main() -> None:
     data.val_mask = torch.zeros_like(data.val_mask)
     data.val_mask[fit_nodes] = True
     calibrated = CalibratedModel.fit(model, data)
-    selective = SelectiveClassifier(target_accuracy=options.accuracy)
-    selective.fit(calibrated.predict(data), data.y, nodes=held_out)
-    print(selective.report_.sentence)
+    policy = Policy(accuracy=options.accuracy)
+    policy.fit(calibrated.predict(data), data.y, nodes=held_out)
+    print(policy.report_.sentence)
 
     calibrated.save(options.out)
     np.savez(options.out / "graph.npz", x=data.x, edge_index=data.edge_index)
     settings = {
         "n_features": data.num_features,
         "n_classes": int(data.y.max()) + 1,
-        # JSON has no infinity; without a certified threshold every node is left to people.
-        "threshold": selective.threshold_ if math.isfinite(selective.threshold_) else None,
+        # JSON has no infinity; without a certified threshold every node is reviewed.
+        "threshold": policy.act_threshold_ if math.isfinite(policy.act_threshold_) else None,
     }
     (options.out / "settings.json").write_text(json.dumps(settings))
     print(f"saved to {options.out}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gnncal.decisions import persistence as decisions
+from gnncal.decisions import base as decisions
 from gnncal.files import saved_calibrators as calibrators
 from gnncal.files.format import ReadTensor, read_saved
 

@@ -231,7 +231,7 @@ def test_the_class_in_view_opens_without_complaint(visit, class_page):
     assert violations(opened.page) == []
 
 
-def test_the_threshold_budget_costs_and_promises_answer(visit, class_page):
+def test_the_threshold_budget_costs_and_guarantees_answer(visit, class_page):
     page = visit(class_page).page
     for place, values, answer in (
         ("#class-threshold", ("3", "60"), "#class-threshold-answer"),
@@ -244,9 +244,9 @@ def test_the_threshold_budget_costs_and_promises_answer(visit, class_page):
             page.locator(place).fill(value)
             answers.add(page.text_content(answer))
         assert len(answers) == 2, place
-    first = page.text_content("#promise-table tbody")
-    page.select_option("#promise-kind", "catch")
-    assert page.text_content("#promise-table tbody") != first
+    first = page.text_content("#guarantee-table tbody")
+    page.select_option("#guarantee-kind", "recall")
+    assert page.text_content("#guarantee-table tbody") != first
 
 
 def test_costs_add_up_by_hand(visit, class_page):
@@ -289,11 +289,11 @@ def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
     page, found = opened.page, made.inspection.new_nodes
     drawn = page.evaluate("document.getElementById('moves-chart').data[0].x")
     assert drawn == pytest.approx([100 * m.distance for m in reversed(found.check.moves)], rel=1e-4)
-    rows = page.locator("#new-promise-table tbody tr").all()
-    assert len(rows) == len(found.promises) > 0
+    rows = page.locator("#new-guarantee-table tbody tr").all()
+    assert len(rows) == len(found.guarantees) > 0
     last = rows[-1].locator("td").all_text_contents()[-1]
-    assert last.startswith(f"{found.promises[-1].n_new:,} (")
-    assert "do not stand" in page.text_content("#promises-verdict")
+    assert last.startswith(f"{found.guarantees[-1].n_new:,} (")
+    assert "do not stand" in page.text_content("#guarantees-verdict")
     before = page.text_content("#new-nodes")
     page.select_option("#method", "ts")  # the section stays with the method that it names
     assert page.text_content("#new-nodes") == before

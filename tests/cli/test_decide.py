@@ -1,4 +1,4 @@
-"""`gnncal decide`: automatic decisions and sets of classes from a file."""
+"""`gnncal decide` and `gnncal sets`: automatic decisions, and sets of classes, from a file."""
 
 import json
 
@@ -7,13 +7,14 @@ import pytest
 
 import gnncal
 from gnncal.core.constraints import choice
-from gnncal.decisions import RAPS, ConformalClassifier, SelectiveClassifier, hold_out
-from gnncal.decisions.conformal import IS_SCORE, SCORES
+from gnncal.decisions import RAPS, ConformalClassifier, Policy, hold_out
+from gnncal.decisions.scores import SCORES
+from gnncal.decisions.sets import IS_SCORE
 from gnncal.files.markers import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
 
-EASY = ("--method", "ts", "--target", "0.3", "--confidence-level", "0.8")
+EASY = ("--method", "ts", "--accuracy", "0.3", "--confidence-level", "0.8")
 
 
 def names(folder):
@@ -28,64 +29,81 @@ def source(tmp_path):
     return write_npz(tmp_path / "in.npz")
 
 
-def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, source):
-    result = run("decide", source, *EASY, "--sets", "daps", "--out", tmp_path / "out", "--json")
-    assert result.exit_code == 0
-    bundle = gnncal.read_bundle(source)
+def held_out_probs(bundle):
     fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels)
     calibrator = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels, nodes=fit_nodes)
-    probs = calibrator.predict_proba(bundle.logits)
-    selective = SelectiveClassifier(target_accuracy=0.3, confidence_level=0.8)
-    selective.fit(probs, bundle.labels, nodes=nodes)
-    conformal = ConformalClassifier(score="daps")
-    ids = bundle.node_ids
-    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=ids)
+    return calibrator.predict_proba(bundle.logits), nodes
+
+
+def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, source):
+    result = run("decide", source, *EASY, "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0
+    bundle = gnncal.read_bundle(source)
+    probs, nodes = held_out_probs(bundle)
+    policy = Policy(accuracy=0.3, confidence_level=0.8)
+    policy.fit(probs, bundle.labels, nodes=nodes, decision_nodes=bundle.test_nodes)
     written = np.load(tmp_path / "out" / "decisions.npz")
-    assert selective.n_decided_ > 0
-    np.testing.assert_array_equal(written["decide"], selective.decide(probs))
-    sets = conformal.predict_set(probs, bundle.graph, ids=ids)
-    np.testing.assert_array_equal(written["sets"], sets)
+    others = written["action"] != ""
+    np.testing.assert_array_equal(written["action"][others], policy.decide(probs[others]))
+    assert (written["action"] == "decide").any()
     np.testing.assert_array_equal(written["prediction"], probs.argmax(axis=1))
     np.testing.assert_array_equal(written["confidence"], probs.max(axis=1))
     np.testing.assert_array_equal(written["node_ids"], bundle.node_ids)
     summary = json.loads(result.stdout)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["selective"]["threshold"] == selective.threshold_
+    assert summary["policy"]["act_threshold"] == pytest.approx(policy.act_threshold_)
     assert summary["n_calibrator_nodes"] + summary["n_threshold_nodes"] == bundle.nodes.size
-    decided = selective.decide(probs)[bundle.test_nodes]
-    assert summary["test"]["decisions"]["n_decided"] == decided.sum()
     assert names(tmp_path / "out") == sorted(summary["files"])
-    loaded = gnncal.load(tmp_path / "out" / "selective.safetensors")
-    np.testing.assert_array_equal(loaded.decide(probs), written["decide"])
+    loaded = gnncal.load(tmp_path / "out" / "policy.safetensors")
+    np.testing.assert_array_equal(loaded.decide(probs[others]), written["action"][others])
     assert getattr(loaded, "class_names_", None) == bundle.class_names
+
+
+def test_sets_are_those_of_the_library_with_nodes_held_out(tmp_path, source):
+    arguments = ("--method", "ts", "--score", "daps", "--out", tmp_path / "out", "--json")
+    result = run("sets", source, *arguments)
+    assert result.exit_code == 0, result.output
+    bundle = gnncal.read_bundle(source)
+    probs, nodes = held_out_probs(bundle)
+    conformal = ConformalClassifier(score="daps")
+    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=bundle.node_ids)
+    sets = conformal.predict_set(probs, bundle.graph, ids=bundle.node_ids)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "decisions.npz")["sets"], sets)
     loaded = gnncal.load(tmp_path / "out" / "conformal.safetensors")
-    np.testing.assert_array_equal(loaded.predict_set(probs, bundle.graph, ids=ids), sets)
+    again = loaded.predict_set(probs, bundle.graph, ids=bundle.node_ids)
+    np.testing.assert_array_equal(again, sets)
+    assert names(tmp_path / "out") == sorted(json.loads(result.stdout)["files"])
 
 
 def test_the_words_say_how_many_with_what_guarantee_and_what_breaks_it(tmp_path, source):
-    result = run("decide", source, *EASY, "--sets", "aps", "--out", tmp_path / "out")
+    result = run("decide", source, *EASY, "--out", tmp_path / "out")
     for words in (
-        "outside training and validation can be decided automatically: those with a confidence",
-        "With probability at least 80 % over the draw of the validation nodes, at least 30 %",
+        "at least 30 % are right",
+        "with probability at least 80 % over the draw of the calibration nodes",
         "It does not hold for nodes that join the graph later",
         "It is about all decided nodes together, not about each class",
-        "Decided, by predicted class: ",
-        "validation nodes, the threshold on",
-        "the sets have the true class of at least 90 % of the nodes",
-        "labelled test nodes:",
+        "validation nodes, and certified on",
+        "labelled nodes:",
     ):
         assert words in result.stdout
+    sets = run("sets", source, "--method", "ts", "--out", tmp_path / "sets")
+    for words in (
+        "the sets have the true class of at least 90 % of the nodes",
+        "It does not hold for nodes that join the graph later",
+        "By true class: ",
+    ):
+        assert words in sets.stdout
 
 
 def test_where_nothing_is_certified_the_answer_is_none_with_the_reason_said_once(tmp_path, source):
-    result = run("decide", source, "--method", "ts", "--target", "0.999", "--out", tmp_path / "out")
+    asked = ("--method", "ts", "--accuracy", "0.999", "--out", tmp_path / "out")
+    result = run("decide", source, *asked)
     assert result.exit_code == 3  # for pipelines
-    assert result.output.count("No node can be decided automatically at 99.9 % accuracy") == 1
-    assert "at least 2,302 of them" in result.stdout
-    assert "Lower the target to" in result.stdout
-    assert not np.load(tmp_path / "out" / "decisions.npz")["decide"].any()
+    assert result.output.count("No threshold is certified for deciding with 99.9 % right") == 1
+    assert "These labels certify" in result.stdout
+    assert (np.load(tmp_path / "out" / "decisions.npz")["action"] != "decide").all()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["selective"]["threshold"] is None
+    assert summary["policy"]["act_threshold"] is None
 
 
 def test_labels_of_test_nodes_change_nothing_but_the_judgement(tmp_path, source):
@@ -94,31 +112,33 @@ def test_labels_of_test_nodes_change_nothing_but_the_judgement(tmp_path, source)
     hidden[bundle.test_nodes] = -1
     blind = write_npz(tmp_path / "blind.npz", labels=hidden)
     for file, out in ((source, "seen"), (blind, "unseen")):
-        assert run("decide", file, *EASY, "--sets", "raps", "--out", tmp_path / out).exit_code == 0
+        assert run("decide", file, *EASY, "--out", tmp_path / out).exit_code == 0
     seen, unseen = (np.load(tmp_path / out / "decisions.npz") for out in ("seen", "unseen"))
-    for name in ("decide", "sets", "confidence"):
+    for name in ("action", "confidence"):
         np.testing.assert_array_equal(seen[name], unseen[name])
-    assert "test" not in json.loads((tmp_path / "unseen" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "unseen" / "summary.json").read_text())
+    assert "test" not in summary["policy"]
 
 
 def test_a_folder_gives_parquet_with_a_column_for_each_class(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     source = write_parquet(tmp_path / "in")
-    assert run("decide", source, *EASY, "--sets", "aps", "--out", tmp_path / "out").exit_code == 0
+    assert run("decide", source, *EASY, "--out", tmp_path / "out").exit_code == 0
     table = parquet.read_table(tmp_path / "out" / "decisions.parquet")
-    expected = ["id", "prediction", "confidence", "decide", "set0", "set1", "set2"]
-    assert table.column_names == expected
-    assert table["decide"].to_pandas().dtype == bool
+    assert table.column_names == ["id", "prediction", "confidence", "action"]
+    assert run("sets", source, "--method", "ts", "--out", tmp_path / "sets").exit_code == 0
+    table = parquet.read_table(tmp_path / "sets" / "decisions.parquet")
+    assert table.column_names == ["id", "prediction", "confidence", "set0", "set1", "set2"]
 
 
 def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
     run("calibrate", source, "--method", "ts", "--out", tmp_path / "fit")
     probs = tmp_path / "fit" / "probabilities.npz"
-    arguments = ("--target", "0.3", "--probabilities", probs, "--out", tmp_path / "out")
+    arguments = ("--accuracy", "0.3", "--probabilities", probs, "--out", tmp_path / "out")
     result = run("decide", source, *arguments)
     assert result.exit_code == 0
     assert "not fitted on the validation nodes" in result.output
-    assert names(tmp_path / "out") == ["decisions.npz", "selective.safetensors", "summary.json"]
+    assert names(tmp_path / "out") == ["decisions.npz", "policy.safetensors", "summary.json"]
     bundle = gnncal.read_bundle(source)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["n_threshold_nodes"] == bundle.nodes.size
@@ -126,11 +146,11 @@ def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
 
 
 def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, source):
-    arguments = ("--sets", "lac", "--coverage", "0.7", "--by-class", "--out", tmp_path / "out")
-    result = run("decide", source, *EASY, *arguments)
+    arguments = ("--score", "lac", "--coverage", "0.7", "--by-class", "--out", tmp_path / "out")
+    result = run("sets", source, "--method", "ts", *arguments)
     assert result.exit_code == 0
     assert "of at least 70 % of the nodes of each class" in result.stdout
-    assert "Sets with the true class, by true class: " in result.stdout
+    assert "By true class: " in result.stdout
     saved = gnncal.load(tmp_path / "out" / "conformal.safetensors")
     assert saved.by_class
     assert saved.threshold_.shape == (3,)
@@ -140,20 +160,17 @@ def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, sour
     written = np.load(tmp_path / "out" / "decisions.npz")["sets"]
     np.testing.assert_array_equal(saved.predict_set(probs, ids=bundle.node_ids), written)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert len(summary["test"]["sets"]["covered_by_class"]) == 3
+    assert len(summary["sets"]["test"]["covered_by_class"]) == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--by-class",), "pass --sets too"),
-        (("--target", "1"), "--target is 1.0"),
-        (("--confidence-level", "nan"), "--confidence-level is nan"),
-        (("--coverage", "0"), "--coverage is 0.0"),
+        (("--accuracy", "1"), "accuracy is 1.0"),
+        (("--confidence-level", "nan"), "confidence_level is nan"),
         (("--hold-out", "1"), "--hold-out is 1.0"),
         (("--hold-out", "0.0001"), "cannot be split"),
         (("--seed", "-1"), "--seed is -1"),
-        (("--sets", "lca"), "--sets is 'lca'"),
         (("--method", "hotts"), "did you mean 'hots'?"),
         (("--method", "ts", "--probabilities", "p.npz"), "leave --method and --param out"),
         (("--probabilities", "absent.npz"), "there is no file absent.npz"),
@@ -183,7 +200,7 @@ def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, m
     assert names(tmp_path / "decided") == [
         "calibrator.safetensors",
         "decisions.npz",
-        "selective.safetensors",
+        "policy.safetensors",
         "summary.json",
     ]
 
@@ -194,13 +211,14 @@ def test_a_score_that_is_added_to_the_table_works_is_helped_with_and_is_named_in
     monkeypatch.setitem(SCORES, "first-ranks", type("FirstRanks", (RAPS,), {}))
     read_again = choice(*SCORES) | IS_SCORE  # as when the module with the table is imported
     monkeypatch.setitem(ConformalClassifier.constraints, "score", read_again)
-    result = run("decide", source, *EASY, "--sets", "first-ranks", "--out", tmp_path / "out")
+    easy = ("--method", "ts", "--score", "first-ranks", "--out", tmp_path / "out")
+    result = run("sets", source, *easy)
     assert result.exit_code == 0
     assert (tmp_path / "out" / "conformal.safetensors").exists()
     assert ", ".join(SCORES) in " ".join(
-        word for word in run("decide", "--help").stdout.split() if word != "│"
+        word for word in run("sets", "--help").stdout.split() if word != "│"
     )
-    refused = run("decide", source, "--sets", "first", "--out", tmp_path / "other")
+    refused = run("sets", source, "--score", "first", "--out", tmp_path / "other")
     assert refused.exit_code == 2
-    assert "expected 'aps', " in refused.stderr
+    assert "expected 'lac', " in refused.stderr
     assert " or 'first-ranks'." in refused.stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.decisions import ClassPolicy, Costs, hold_out
+from gnncal.decisions import Costs, Policy, hold_out
 from tests.cli.test_decide import names, run
 from tests.test_bundles import write_npz, write_parquet
 
@@ -39,7 +39,7 @@ def decide(source, out, *arguments):
 
 
 def test_the_command_does_what_the_library_does(tmp_path, source):
-    result = decide(source, tmp_path / "o", "--act", "0.5", "--clear", "0.97", "--catch", "0.8")
+    result = decide(source, tmp_path / "o", "--act", "0.5", "--clear", "0.97", "--recall", "0.8")
     assert result.exit_code == 0, result.output
     bundle = gnncal.read_bundle(source)
     fit_nodes, held = hold_out(bundle.nodes, labels=bundle.labels)
@@ -49,8 +49,13 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
         train_nodes=bundle.train_nodes,
     )
     probs = calibrator.predict_proba(bundle.logits, bundle.graph)
-    policy = ClassPolicy("fraud", act=0.5, clear=0.97, catch=0.8)
-    policy.fit(probs, bundle.labels, nodes=held, class_names=bundle.class_names)
+    policy = Policy(positive="fraud", act=0.5, clear=0.97, recall=0.8)
+    policy.fit(
+        *(probs, bundle.labels),
+        nodes=held,
+        class_names=bundle.class_names,
+        decision_nodes=bundle.test_nodes,
+    )
     written = np.load(tmp_path / "o" / "decisions.npz")
     outside = np.arange(N) % 5 > 2
     np.testing.assert_array_equal(written["action"][outside], policy.decide(probs[outside]))
@@ -68,9 +73,13 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
     assert summary["method"] == "structural-free"
     counts = [int((written["action"] == name).sum()) for name in ("act", "clear", "review")]
     outlook = summary["policy"]["outlook"]
-    assert [outlook["n_act"], outlook["n_clear"], outlook["n_review"]] == counts
-    assert {each["what"] for each in summary["policy"]["test"]["kept"]} <= {"act", "clear", "catch"}
-    for words in ("Act on P(fraud) of at least", "goes to people", "Promised and found: act"):
+    assert list(outlook["counts"].values()) == counts
+    assert {each["what"] for each in summary["policy"]["test"]["kept"]} <= {
+        "act",
+        "clear",
+        "recall",
+    }
+    for words in ("Act on P(fraud) of at least", "to review", "Found: act"):
         assert words in result.stdout
 
 
@@ -78,15 +87,15 @@ def test_costs_and_budgets_are_said_with_what_was_found(tmp_path, source):
     priced = decide(source, tmp_path / "o", "--costs", "missed=50, false-alarm=20,review=3")
     assert priced.exit_code == 0, priced.output
     assert "doing nothing" in priced.stdout
-    assert "Promised and found: cost" in priced.stdout
+    assert "Found: cost" in priced.stdout
     saved = gnncal.load(tmp_path / "o" / "policy.safetensors")
     assert isinstance(saved.costs, Costs)
     assert saved.costs.false_alarm == 20
     limited = decide(source, tmp_path / "o", "--budget", "60", "--json")
     actions = np.load(tmp_path / "o" / "decisions.npz")["action"]
     assert (actions == "review").sum() == 60
-    budget = json.loads(limited.stdout)["policy"]["outlook"]["budget"]
-    assert budget["precision"]["low"] <= budget["precision"]["expected"]
+    amounts = json.loads(limited.stdout)["policy"]["outlook"]["amounts"]
+    assert amounts["precision"]["low"] <= amounts["precision"]["expected"]
 
 
 def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_not(
@@ -96,14 +105,14 @@ def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_n
     assert nothing.exit_code == 3
     assert nothing.output.count("No threshold is certified for acting with 99.99 % right") == 1
     assert (np.load(tmp_path / "o" / "decisions.npz")["action"] != "act").all()
-    some = decide(source, tmp_path / "o", "--act", "0.9999", "--catch", "0.7")
+    some = decide(source, tmp_path / "o", "--act", "0.9999", "--recall", "0.7")
     assert some.exit_code == 0
-    gated = ("--act", "0.9999", "--catch", "0.7", "--fail-if", "uncertified>0")
+    gated = ("--act", "0.9999", "--recall", "0.7", "--fail-if", "uncertified>0")
     assert decide(source, tmp_path / "o", *gated).exit_code == 4
 
 
 def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
-    decide(source, tmp_path / "o", "--catch", "0.8")
+    decide(source, tmp_path / "o", "--recall", "0.8")
     bundle = gnncal.read_bundle(source)
     new = write_npz(
         tmp_path / "new.npz",
@@ -121,7 +130,7 @@ def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
     policy = tmp_path / "o" / "policy.safetensors"
     result = run("apply", calibrator, new, "--policy", policy, "--out", tmp_path / "n")
     assert result.exit_code == 0, result.output
-    assert "of 500 nodes, goes to people" in result.stdout
+    assert "Of 500 nodes" in result.stdout
     written = np.load(tmp_path / "n" / "decisions.npz")
     probs = np.load(tmp_path / "n" / "probabilities.npz")["probs"]
     np.testing.assert_array_equal(written["action"], gnncal.load(policy).decide(probs))
@@ -135,7 +144,7 @@ def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
 def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_path):
     """Nodes come in another order and with other probabilities; ids say which they are."""
     source = write_parquet(tmp_path / "in")
-    asked = ("decide", source, "--positive", "dog", "--catch", "0.5", "--out", tmp_path / "o")
+    asked = ("decide", source, "--positive", "dog", "--recall", "0.5", "--out", tmp_path / "o")
     assert run(*asked).exit_code == 0
     bundle = gnncal.read_bundle(source)
     order = np.random.default_rng(0).permutation(bundle.logits.shape[0])
@@ -170,12 +179,12 @@ def test_refreshing_without_a_policy_is_refused(tmp_path, source):
     assert "--refresh is about a policy" in result.stderr
 
 
-def test_the_most_suspicious_nodes_are_named(tmp_path, source):
+def test_the_most_probable_nodes_are_named(tmp_path, source):
     result = decide(source, tmp_path / "o", "--budget", "20")
     written = np.load(tmp_path / "o" / "decisions.npz")
     outside = np.flatnonzero(np.arange(N) % 5 > 2)
     first = outside[written["probability"][outside].argmax()]
-    assert f"Most suspicious: {first} (" in result.stdout
+    assert f"Most probable: {first} (" in result.stdout
     named = json.loads((tmp_path / "o" / "summary.json").read_text())["policy"]["most_probable"]
     assert [node["action"] for node in named] == ["review"] * 5
     assert named[0] == {
@@ -189,12 +198,12 @@ def test_parquet_has_a_column_of_actions(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     source = write_parquet(tmp_path / "in")
     result = run(
-        *("decide", source, "--positive", "dog", "--catch", "0.5", "--sets", "aps"),
+        *("decide", source, "--positive", "dog", "--recall", "0.5"),
         *("--out", tmp_path / "o"),
     )
     assert result.exit_code == 0, result.output
     table = parquet.read_table(tmp_path / "o" / "decisions.parquet")
-    expected = ["id", "prediction", "confidence", "probability", "action", "set0", "set1", "set2"]
+    expected = ["id", "prediction", "confidence", "probability", "action"]
     assert table.column_names == expected
 
 
@@ -206,13 +215,16 @@ def test_parquet_has_a_column_of_actions(tmp_path):
         (("--positive", "frauds", "--act", "0.9"), "did you mean 'fraud'?"),
         (("--positive", "7", "--act", "0.9"), "positive is 7"),
         (("--positive", "fraud", "--act", "1.2"), "act is 1.2"),
-        (("--positive", "fraud", "--act", "0.9", "--target", "0.9"), "--target is about all"),
+        (("--positive", "fraud", "--act", "0.9", "--accuracy", "0.9"), "--accuracy is about all"),
         (("--positive", "fraud", "--costs", "missed=1"), "expected missed=500,false_alarm=20"),
         (("--positive", "fraud", "--costs", "missed=1,miss=2"), "--costs has 'miss=2'"),
-        (("--positive", "fraud", "--costs", "missed=1,false_alarm=x"), "as numbers"),
+        (("--positive", "fraud", "--costs", "missed=1,false_alarm=x"), "has no array 'x'"),
         (("--positive", "fraud", "--costs", "missed=1,false_alarm=-2"), "negative"),
         (("--positive", "fraud", "--budget", "0"), "budget is 0"),
-        (("--positive", "fraud", "--budget", "9", "--catch", "0.9"), "a budget clears"),
+        (("--positive", "fraud", "--budget", "7.5"), "--budget is 7.5"),
+        (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "above 1e+15"),
+        (("--certify", "twice"), "--certify is 'twice'"),
+        (("--positive", "fraud", "--budget", "9", "--recall", "0.9"), "a budget clears"),
     ],
 )
 def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arguments, message):
@@ -221,3 +233,86 @@ def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arg
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "o").exists()
+
+
+def test_a_policy_of_another_calibrator_guarantees_nothing(tmp_path, source):
+    decide(source, tmp_path / "o", "--recall", "0.8")
+    run("calibrate", source, "--method", "ts", "--out", tmp_path / "other")
+    policy, other = tmp_path / "o" / "policy.safetensors", tmp_path / "other"
+    arguments = (other / "calibrator.safetensors", source, "--policy", policy)
+    result = run("apply", *arguments, "--out", tmp_path / "n")
+    assert result.exit_code == 3
+    assert "it guarantees nothing" in " ".join(result.stderr.split())
+    assert "at least 80 %" not in result.stdout
+    summary = json.loads((tmp_path / "n" / "summary.json").read_text())
+    assert summary["policy"]["n_uncertified"] == 1
+    refused = run("apply", *arguments, "--refresh", "--out", tmp_path / "m")
+    assert refused.exit_code == 2
+    assert "--refresh needs the calibrator of the policy" in refused.stderr
+
+
+def test_a_refresh_that_loses_every_guarantee_ends_with_three(tmp_path):
+    """Most calibration nodes have left, so that nothing is certified any more."""
+    source = write_parquet(tmp_path / "in")
+    asked = ("decide", source, "--positive", "dog", "--recall", "0.5", "--out", tmp_path / "o")
+    assert run(*asked).exit_code == 0
+    bundle = gnncal.read_bundle(source)
+    held = gnncal.load(tmp_path / "o" / "policy.safetensors")._calibration.keys
+    keys = gnncal.decisions.base.node_keys(bundle.node_ids, len(bundle.logits))
+    stay = ~np.isin(keys, held) | (keys == held[0])
+    today = write_npz(
+        tmp_path / "today.npz",
+        logits=bundle.logits[stay],
+        labels=None,
+        edge_index=np.empty((2, 0), np.int64),
+        **dict.fromkeys(("train_mask", "val_mask", "test_mask", "x")),
+        node_ids=bundle.node_ids[stay],
+        class_names=np.array(bundle.class_names),
+    )
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    arguments = ("apply", files[0], today, "--policy", files[1], "--refresh")
+    assert run(*arguments, "--out", tmp_path / "n").exit_code == 3
+    gated = run(*arguments, "--fail-if", "uncertified>0", "--out", tmp_path / "m")
+    assert gated.exit_code == 3
+
+
+def test_amounts_come_from_a_column(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    source = write_parquet(tmp_path / "in")
+    table = parquet.read_table(source / "nodes.parquet")
+    amounts = np.random.default_rng(0).gamma(1, 100, table.num_rows)
+    parquet.write_table(table.append_column("amount", pa.array(amounts)), source / "nodes.parquet")
+    asked = ("--positive", "dog", "--costs", "missed=amount,false_alarm=30", "--budget", "5")
+    result = run("decide", source, *asked, "--out", tmp_path / "o", "--json")
+    assert result.exit_code == 0, result.output
+    policy = gnncal.load(tmp_path / "o" / "policy.safetensors")
+    np.testing.assert_array_equal(policy.costs.missed, amounts)
+    counts = json.loads(result.stdout)["policy"]["outlook"]["counts"]
+    assert counts["review"] == 5
+    lacking = run("decide", source, "--positive", "dog", "--costs", "missed=sum,false_alarm=3")
+    assert "has no column 'sum'" in lacking.stderr
+
+
+def test_every_label_serves_twice_with_cross_fitting(tmp_path, source):
+    result = decide(source, tmp_path / "o", "--recall", "0.8", "--certify", "cross-fit")
+    assert result.exit_code == 0, result.output
+    assert "measured with cross-fitting, not proven" in " ".join(result.stdout.split())
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["n_threshold_nodes"] == summary["n_calibrator_nodes"] == 1200
+
+
+def test_nodes_to_label_certify_acting_in_their_region(tmp_path, source):
+    run("calibrate", source, "--free", "--out", tmp_path / "c")
+    calibrator = tmp_path / "c" / "calibrator.safetensors"
+    asked = ("--positive", "fraud", "--act", "0.5", "-n", "50")
+    result = run("label", source, *asked, "--calibrator", calibrator, "--json")
+    assert result.exit_code == 0, result.output
+    plan = json.loads(result.stdout)
+    assert len(plan["nodes"]) == 50
+    probs = tmp_path / "c" / "probabilities.npz"
+    same = run("label", source, *asked, "--probabilities", probs)
+    assert [int(line) for line in same.stdout.split()] == plan["nodes"]
+    neither = run("label", source, *asked)
+    assert neither.exit_code == 2
+    assert "--calibrator or --probabilities" in neither.stderr

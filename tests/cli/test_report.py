@@ -115,7 +115,7 @@ def test_without_test_labels_it_says_what_is_missing(tmp_path):
     assert "test_nodes is empty; a report needs labelled nodes" in done.stderr
 
 
-def test_new_adds_a_section_and_says_whether_the_promises_stand(bundle, tmp_path):
+def test_new_adds_a_section_and_says_whether_the_guarantees_stand(bundle, tmp_path):
     with np.load(bundle) as file:
         moved = {"logits": file["logits"] / 5, "edge_index": file["edge_index"]}
     np.savez(tmp_path / "new.npz", **moved)
@@ -125,12 +125,12 @@ def test_new_adds_a_section_and_says_whether_the_promises_stand(bundle, tmp_path
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert "The nodes have moved" in said
-    assert "The promises do not stand for the new nodes" in said
+    assert "The guarantees do not stand for the new nodes" in said
     assert 'id="new-nodes"' in page.read_text()
     found = json.loads(run(bundle, *options, "--new", bundle, "--json").stdout)["new_nodes"]
     assert found["check"]["verdict"] == "same"
     assert found["is_standing"] is True
-    assert {"kind", "target", "threshold", "n_before", "n_new"} == set(found["promises"][0])
+    assert {"name", "target", "threshold", "n_before", "n_new"} == set(found["guarantees"][0])
     assert "new_nodes" not in json.loads(run(bundle, *options, "--json").stdout)
 
 

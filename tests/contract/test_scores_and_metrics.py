@@ -3,7 +3,7 @@
 import pytest
 
 from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS
-from gnncal.decisions.conformal import SCORES
+from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS
 from gnncal.testing import METRIC_LAWS, SCORE_LAWS
 from tests.contract.cases import hold

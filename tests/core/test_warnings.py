@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import gnncal
-from gnncal.decisions import SelectiveClassifier
+from gnncal.decisions import Policy
 
 LOGITS = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = LOGITS.argmax(axis=1)
@@ -36,9 +36,7 @@ CALLS = {
     "predict_proba": lambda: gnncal.Uncalibrated().fit(LOGITS, LABELS).predict_proba(PROBS),
     "Nodes": lambda: gnncal.Nodes(PROBS),
     "report": lambda: gnncal.report(PROBS, LABELS, methods=["ts"], **SPLITS),
-    "selective": lambda: SelectiveClassifier(target_accuracy=0.99).fit(
-        PROBS, LABELS, nodes=range(20)
-    ),
+    "policy": lambda: Policy(accuracy=0.99).fit(PROBS, LABELS, nodes=range(20)),
 }
 
 

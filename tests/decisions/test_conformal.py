@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from gnncal import GnncalWarning, Graph, InputError
 from gnncal.decisions import APS, DAPS, RAPS, SNAPS, ConformalClassifier, hold_out
-from gnncal.decisions.quantile import conformal_quantile, fewest_calibration
+from gnncal.decisions.scores import conformal_quantile
+from gnncal.decisions.sets import fewest_calibration
 
 N_NODES, N_CLASSES = 200, 4
 SPLITS = 1000
@@ -179,8 +180,10 @@ class Broken(APS):
 def test_a_score_that_is_no_number_for_each_class_is_refused(made, match):
     probs, labels, _ = pool()
     with pytest.raises(InputError, match=f"the scores of Broken .*{match}"):
-        ConformalClassifier(score=Broken(made)).fit(probs, labels)
-    conformal = ConformalClassifier(score=Broken(lambda s: s)).fit(probs, labels)
+        ConformalClassifier(score=Broken(made)).fit(probs, labels, nodes=range(len(probs)))
+    conformal = ConformalClassifier(score=Broken(lambda s: s)).fit(
+        probs, labels, nodes=range(len(probs))
+    )
     conformal.score = Broken(made)
     with pytest.raises(InputError, match="the scores of Broken"):
         conformal.predict_set(probs)
@@ -203,11 +206,11 @@ def test_too_few_calibration_nodes_give_full_sets_and_a_warning():
     probs, labels, _ = pool()
     conformal = ConformalClassifier(coverage=0.9)
     with pytest.warns(GnncalWarning, match="8 calibration nodes are too few .* at least 9"):
-        conformal.fit(probs[:8], labels[:8])
+        conformal.fit(probs[:8], labels[:8], nodes=range(len(probs[:8])))
     assert conformal.predict_set(probs).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert conformal.fit(probs[:9], labels[:9]).threshold_ < np.inf
+        assert conformal.fit(probs[:9], labels[:9], nodes=range(len(probs[:9]))).threshold_ < np.inf
 
 
 def test_the_quantile_is_the_rank_of_n_plus_one():
@@ -223,7 +226,7 @@ def test_labels_outside_the_calibration_nodes_never_matter():
     nodes, hidden = np.arange(100), np.where(np.arange(N_NODES) < 100, labels, -1)
     conformal = ConformalClassifier(score="daps")
     first = conformal.fit(probs, labels, graph, nodes=nodes).threshold_
-    assert conformal.fit(probs, hidden, graph).threshold_ == first
+    assert conformal.fit(probs, hidden, graph, nodes=nodes).threshold_ == first
 
 
 def test_scikit_learn_conventions_hold():
@@ -238,7 +241,7 @@ def test_scikit_learn_conventions_hold():
     ("params", "match"),
     [
         ({"coverage": 1.0}, "coverage is 1"),
-        ({"score": "lca"}, "score is 'lca'; expected 'aps', "),
+        ({"score": "lca"}, "score is 'lca'; expected 'lac', "),
         ({"score": RAPS(k_reg=-1)}, "k_reg of RAPS is -1"),
         ({"score": RAPS(lambda_reg=np.nan)}, "lambda_reg of RAPS is nan"),
         ({"score": DAPS(diffusion=2)}, "diffusion of DAPS is 2"),
@@ -251,28 +254,28 @@ def test_scikit_learn_conventions_hold():
 def test_parameters_out_of_range_are_refused(params, match):
     probs, labels, graph = pool()
     with pytest.raises(InputError, match=match):
-        ConformalClassifier(**params).fit(probs, labels, graph)
+        ConformalClassifier(**params).fit(probs, labels, graph, nodes=range(len(probs)))
 
 
 def test_hostile_input_is_refused_with_one_sentence():
     probs, labels, graph = pool()
     daps = ConformalClassifier(score="daps")
-    with pytest.raises(InputError, match="DAPS needs a graph; pass fit"):
-        daps.fit(probs, labels)
+    with pytest.raises(InputError, match="DAPS needs a graph; pass that"):
+        daps.fit(probs, labels, nodes=range(len(probs)))
     with pytest.raises(InputError, match="the graph has 200 nodes"):
-        daps.fit(probs[:100], labels[:100], graph)
+        daps.fit(probs[:100], labels[:100], graph, nodes=range(len(probs[:100])))
     for label in (-2, 2**64 - 1, 1e300):  # only -1 means unknown
         other = labels.astype(np.uint64 if label == 2**64 - 1 else float)
         other[3] = label
         with pytest.raises(InputError, match=r"lie outside|which is no class"):
-            daps.fit(probs, other, graph)
-    daps.fit(probs, labels, graph)
-    with pytest.raises(InputError, match="DAPS needs a graph; pass predict_set"):
+            daps.fit(probs, other, graph, nodes=range(len(probs)))
+    daps.fit(probs, labels, graph, nodes=range(len(probs)))
+    with pytest.raises(InputError, match="DAPS needs a graph; pass that"):
         daps.predict_set(probs)
     with pytest.raises(InputError, match="3 columns"):
         daps.predict_set([[0.2, 0.3, 0.5]], graph)
     with pytest.raises(InputError, match="negative"):
-        daps.fit(probs - 0.5, labels, graph)
+        daps.fit(probs - 0.5, labels, graph, nodes=range(len(probs - 0.5)))
 
 
 @given(st.integers(2, 60), st.integers(0, 1000))

@@ -36,7 +36,7 @@ def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_se
     ids = {"ids": [f"node {i}" for i in range(400)]} if named else {}
     for seed in (25, 33, 154, 159):
         conformal = ConformalClassifier(coverage=0.8, nonempty=False, random_state=seed)
-        sets = one_at_a_time(conformal.fit(probs, labels), new, **ids)
+        sets = one_at_a_time(conformal.fit(probs, labels, nodes=range(len(probs))), new, **ids)
         covered = sets[np.arange(400), truth].sum()
         assert stats.binomtest(int(covered), 400, 0.8).pvalue > 1e-7
 
@@ -71,11 +71,11 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
 def test_rows_without_ids_that_were_not_fitted_get_new_numbers_in_each_call():
     probs = np.tile([0.5, 0.5], (400, 1))
     conformal = ConformalClassifier(coverage=0.7, nonempty=False)
-    conformal.fit(probs, np.arange(400) % 2)
+    conformal.fit(probs, np.arange(400) % 2, nodes=range(len(probs)))
     new = probs[:300]
     assert (conformal.predict_set(new) != conformal.predict_set(new)).any()
     still = ConformalClassifier(coverage=0.5, score=APS(randomised=False)).fit(
-        probs, probs[:, 0] > 1
+        probs, probs[:, 0] > 1, nodes=range(len(probs))
     )
     np.testing.assert_array_equal(still.predict_set(new), still.predict_set(new))
 
@@ -89,7 +89,9 @@ def test_calibration_rows_and_ids_share_no_number():
             seen.append(uniform)
             return super().scores(probs, uniform, graph)
 
-    conformal = ConformalClassifier(score=Watching()).fit(probs, np.arange(100) % 2)
+    conformal = ConformalClassifier(score=Watching()).fit(
+        probs, np.arange(100) % 2, nodes=range(len(probs))
+    )
     conformal.predict_set(probs, ids=range(100))
     assert not np.isin(*seen).any()
 
@@ -125,11 +127,11 @@ def test_numbers_are_uniform_and_those_of_neighbours_and_of_seeds_have_nothing_i
 )
 def test_ids_that_name_no_node_or_one_node_twice_are_refused(ids, match):
     probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
-    conformal = ConformalClassifier(coverage=0.5).fit(probs, [0, 0, 1])
+    conformal = ConformalClassifier(coverage=0.5).fit(probs, [0, 0, 1], nodes=range(len(probs)))
     with pytest.raises(InputError, match=match):
         conformal.predict_set(probs, ids=ids)
     with pytest.raises(InputError, match=match):
-        conformal.fit(probs, [0, 0, 1], ids=ids)
+        conformal.fit(probs, [0, 0, 1], ids=ids, nodes=range(len(probs)))
 
 
 def test_the_graph_of_a_fit_with_ids_is_not_predicted_without():

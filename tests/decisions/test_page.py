@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gnncal.decisions.certificate import fewest_nodes
-from gnncal.decisions.quantile import fewest_calibration
+from gnncal.decisions.sets import fewest_calibration
 from tests.test_bundles import write_npz
 
 PAGE = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text()

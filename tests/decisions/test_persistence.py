@@ -4,7 +4,6 @@ import json
 import os
 import struct
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from gnncal.decisions import (
     RAPS,
     SNAPS,
     ConformalClassifier,
-    SelectiveClassifier,
+    Policy,
 )
 from gnncal.files.saved_calibrators import load as load_calibrator
 from tests.test_persistence import refused, signed
@@ -32,7 +31,6 @@ PROBS = np.column_stack([P, 1 - P])
 LABELS = (GENERATOR.random(N) > P).astype(int)
 GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N, PROBS)
 NODES = np.arange(200)
-OLDER = Path(__file__).parents[1] / "older_files"
 
 
 def metadata_of(content):
@@ -40,27 +38,10 @@ def metadata_of(content):
     return json.loads(content[8 : 8 + size])["__metadata__"]
 
 
-def selective(**params):
+def policy(**params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        return SelectiveClassifier(**params).fit(PROBS, LABELS, nodes=NODES)
-
-
-@pytest.mark.parametrize("params", [{"target_accuracy": 0.8}, {}, {"confidence_level": 0.5}])
-def test_a_loaded_threshold_is_the_saved_one(tmp_path, params):
-    before, path = selective(**params), tmp_path / "s.safetensors"
-    before.save(path, class_names=["good", "bad"])
-    after = gnncal.load(path)
-    assert type(after) is SelectiveClassifier
-    assert after.get_params() == before.get_params()
-    assert repr(after.report_) == repr(before.report_)
-    for name in ("threshold_", "coverage_", "accuracy_bound_", "n_decided_", "n_classes_"):
-        np.testing.assert_equal(getattr(after, name), getattr(before, name))
-    assert after.class_names_ == ["good", "bad"]
-    np.testing.assert_array_equal(after.decide(PROBS), before.decide(PROBS))
-    again = tmp_path / "again"
-    after.save(again)
-    assert again.read_bytes() == path.read_bytes()
+        return Policy(**{"accuracy": 0.95, **params}).fit(PROBS, LABELS, nodes=NODES)
 
 
 @pytest.mark.parametrize(
@@ -85,35 +66,12 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
     assert after.get_params() == before.get_params()
     assert after.report_ == before.report_
     np.testing.assert_array_equal(after.threshold_, before.threshold_)
-    assert (after.n_graph_nodes_, after.has_ids_) == (before.n_graph_nodes_, before.has_ids_)
     sets = before.predict_set(PROBS, GRAPH, ids=ids)
     np.testing.assert_array_equal(after.predict_set(PROBS, GRAPH, ids=ids), sets)
     again, refreshed = (c.refresh(PROBS, GRAPH, ids=ids) for c in (before, after))
     assert refreshed.report_ == again.report_ == before.report_
     after.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "c").read_bytes()
-
-
-def test_sets_of_an_older_version_load_and_say_what_they_lack():
-    older = gnncal.load(OLDER / "conformal.safetensors")
-    assert (older.by_class, older.coverage, older.score) == (False, 0.8, DAPS(0.3, RAPS()))
-    fitted = ConformalClassifier(0.8, score=DAPS(0.3, RAPS())).fit(
-        PROBS, LABELS, GRAPH, nodes=NODES
-    )
-    assert older.report_ == fitted.report_
-    sets = fitted.predict_set(PROBS, GRAPH)
-    np.testing.assert_array_equal(older.predict_set(PROBS, GRAPH), sets)
-    with pytest.raises(gnncal.InputError, match="fit again with this version to refresh"):
-        older.refresh(PROBS, GRAPH)
-
-
-def test_sets_of_an_older_version_are_saved_again_and_checked_like_others(tmp_path):
-    older, path = gnncal.load(OLDER / "conformal.safetensors"), tmp_path / "c"
-    older.save(path)  # still without calibration nodes
-    assert gnncal.load(path).report_ == older.report_
-    metadata = metadata_of((OLDER / "conformal.safetensors").read_bytes())
-    few = metadata["gnncal"].replace('"n_calibration": 200', '"n_calibration": 3')
-    refused(path, signed(to_bytes({}, metadata={"gnncal": few})), "3 calibration nodes give none")
 
 
 @pytest.mark.parametrize(
@@ -142,29 +100,29 @@ def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
     class Mine(APS):
         pass
 
-    class MySelective(SelectiveClassifier):
+    class MyPolicy(Policy):
         pass
 
     with pytest.raises(NotFittedError):
-        SelectiveClassifier().save(tmp_path / "s")
+        Policy().save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="Mine is not one of gnncal's scores"):
-        ConformalClassifier(score=Mine()).fit(PROBS, LABELS).save(tmp_path / "c")
-    with pytest.raises(gnncal.InputError, match="MySelective is not one of gnncal's own"):
-        MySelective(target_accuracy=0.6).fit(PROBS, LABELS).save(tmp_path / "s")
+        ConformalClassifier(score=Mine()).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
+    with pytest.raises(gnncal.InputError, match="MyPolicy is not one of gnncal's own"):
+        MyPolicy(accuracy=0.6).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="path is None"):
-        selective().save(None)
+        policy().save(None)
     with pytest.raises(gnncal.InputError, match="3 names for 2 classes"):
-        selective().save(tmp_path / "s", class_names=["a", "b", "c"])
+        policy().save(tmp_path / "s", class_names=["a", "b", "c"])
     assert os.listdir(tmp_path) == []
 
 
-@pytest.fixture(params=["selective", "conformal"])
+@pytest.fixture(params=["policy", "conformal"])
 def edited(request, tmp_path):
     """Write a saved classifier again with its header changed and a checksum that fits."""
     path = tmp_path / "d"
     fitted = (
-        selective(target_accuracy=0.8)
-        if request.param == "selective"
+        policy(accuracy=0.8)
+        if request.param == "policy"
         else ConformalClassifier(score=RAPS()).fit(PROBS, LABELS, nodes=NODES)
     )
     fitted.save(path)
@@ -186,7 +144,7 @@ def test_damaged_headers_are_refused(edited):
         refused(*write(**{key: {"unheard": "of"}}), "damaged|class_names is|n_classes|holds|format")
         refused(*write(**{key: ...}), "damaged")
     refused(*write(decision="magic"), "which this gnncal does not know; upgrade")
-    refused(*write(decision=["selective"]), "does not know")
+    refused(*write(decision=["policy"]), "does not know")
     refused(*write(format=4), "newer than this gnncal's 3; upgrade")
     for n_classes in (1, -1, 2.0, "2"):
         refused(*write(n_classes=n_classes), "n_classes is")
@@ -195,30 +153,27 @@ def test_damaged_headers_are_refused(edited):
         for name in values:
             refused(*write(**{part: {"dict": values | {name: {"dict": {}}}}}), " is |damaged")
             rest = {key: value for key, value in values.items() if key != name}
-            refused(*write(**{part: {"dict": rest}}), "instead of|other parameters")
+            refused(*write(**{part: {"dict": rest}}), "instead of|other parameters|damaged")
         refused(*write(**{part: {"dict": values | {"fit": 1}}}), "instead of|other parameters")
 
 
 FACTS = {
-    "selective": [
-        ({"threshold": -1.0}, "threshold is -1.0"),
-        ({"threshold": float("nan")}, "threshold is nan"),
-        ({"threshold": float("inf")}, "do not certify"),
-        ({"threshold": "0.5"}, "threshold is '0.5'"),
-        ({"n_decided": 10**6}, "cannot be"),
-        ({"n_correct": 0}, "do not certify"),
-        ({"n_correct": -1}, "n_correct is -1"),
-        ({"n_decided": 0, "n_correct": 0}, "do not certify"),
-        ({"n_calibration": 0}, "n_calibration is 0"),
-        ({"best_target": 0.5}, "does not fit the target"),
-        ({"best_target": 1.5}, "best_target is 1.5"),
+    "policy": [
+        ({"positive": 1}, "do not fit together"),
+        ({"labelled_share": 2.0}, "labelled_share is 2.0"),
+        ({"labels_for_one": 0.5}, "labels_for_one is 0.5"),
+        ({"is_proven": 1}, "is_proven is 1"),
+        ({"lowest": -1.0}, "lowest is -1.0"),
+        ({"review_share": float("nan")}, "review_share is nan"),
+        ({"review_threshold": "0.5"}, "review_threshold is '0.5'"),
+        ({"calibrator": 7}, "checksum is 7"),
+        ({"score": 1}, "score is 1"),
+        ({"n_rows": 3}, "of 3 nodes"),
     ],
     "conformal": [
-        ({"threshold": float("nan")}, "threshold is nan"),
-        ({"threshold": True}, "threshold is True"),
-        ({"n_calibration": 5}, "not those of 5 nodes"),
-        ({"n_graph_nodes": 20}, "cannot be those"),
-        ({"n_graph_nodes": 1.5}, "n_graph_nodes is 1.5"),
+        ({"threshold": 0.5}, "threshold is 0.5"),
+        ({"n_rows": 20}, "of 20 nodes"),
+        ({"n_rows": 1.5}, "n_rows is 1.5"),
         ({"has_ids": 1}, "has_ids is 1"),
         ({"calibration_keys": 1}, "calibration_keys is 1"),
     ],
@@ -233,24 +188,26 @@ def test_numbers_that_no_fit_leaves_are_refused(edited):
 
 def test_scores_that_cannot_be_are_refused(edited):
     write, header, kind = edited
-    if kind == "selective":
+    if kind == "policy":
         return
     params = header["params"]["dict"]
 
-    def score(**changes):
-        plain = params["score"]["score"]["dict"] | changes
-        return write(params={"dict": params | {"score": {"score": {"dict": plain}}}})
+    def score(kind="raps", **changes):
+        plain = params["score"]["raps"]["dict"] | changes
+        return write(params={"dict": params | {"score": {kind: {"dict": plain}}}})
 
-    refused(*score(score="magic"), "there is no score 'magic'")
+    refused(*score("magic"), "there is no kind 'magic'")
     refused(*score(k_reg=-1), "k_reg of RAPS is -1")
     refused(*score(unheard=1), "damaged")
 
 
-@pytest.mark.parametrize("kind", ["selective", "conformal"])
+@pytest.mark.parametrize("kind", ["policy", "conformal"])
 def test_every_bit_flip_and_truncation_is_detected(tmp_path, kind):
     path = tmp_path / "d"
     fitted = (
-        selective() if kind == "selective" else ConformalClassifier().fit(PROBS[:40], LABELS[:40])
+        policy()
+        if kind == "policy"
+        else ConformalClassifier().fit(PROBS[:40], LABELS[:40], nodes=NODES[:40])
     )
     fitted.save(path, class_names=["a", "ç"])
     whole = path.read_bytes()
@@ -265,6 +222,6 @@ def test_every_bit_flip_and_truncation_is_detected(tmp_path, kind):
 
 
 def test_a_threshold_is_not_taken_for_a_calibrator(tmp_path):
-    selective().save(tmp_path / "s")
-    with pytest.raises(gnncal.InputError, match="holds a 'selective' for decisions, not a calibr"):
+    policy().save(tmp_path / "s")
+    with pytest.raises(gnncal.InputError, match="holds a 'policy' for decisions, not a calibr"):
         load_calibrator(tmp_path / "s")

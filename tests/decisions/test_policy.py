@@ -1,301 +1,341 @@
-"""A policy does what it says, says what to expect, and is the same when it is loaded."""
+"""One policy: guarantees hold together, thresholds are safe, budgets last, files agree."""
 
-import json
-import struct
 import warnings
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as tensors_of
-from safetensors.numpy import save as to_bytes
-from scipy.special import expit, logit
+from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import ClassPolicy, Costs, class_curve, judge_policy
-from gnncal.decisions.budget import hits_among_most_suspicious, most_suspicious
-from gnncal.decisions.costs import cheapest_actions
-from tests.test_persistence import refused, signed
+from gnncal import GnncalWarning, InputError
+from gnncal.decisions import Costs, Guarantee, Policy, cross_fit, hold_out, nodes_to_label
+from gnncal.decisions.policy import misfit
 
-GENERATOR = np.random.default_rng(0)
-N = 4000
-P = GENERATOR.beta(0.3, 2, size=N)
-PROBS = np.column_stack([1 - P, P])
-LABELS = (GENERATOR.random(N) < P).astype(int)
-NODES = np.arange(1500)
 NAMES = ["fine", "fraud"]
-COSTS = Costs(missed=500, false_alarm=20, review=3)
-EACH = Costs(missed=GENERATOR.uniform(10, 900, N), false_alarm=20, review=3)
-KINDS = {
-    "promises": {"act": 0.6, "clear": 0.97, "catch": 0.9},
-    "act": {"act": 0.6},
-    "catch": {"catch": 0.9},
-    "costs": {"costs": COSTS},
-    "costs of each node": {"costs": EACH},
-    "budget": {"budget": 200},
-    "act and budget": {"act": 0.6, "budget": 100},
-}
 
 
-def fitted(**params):
+def world(n, *, rate=0.1, apart=3.0, seed=0):
+    """Probabilities that are exactly right, and labels."""
+    generator = np.random.default_rng(seed)
+    labels = (generator.random(n) < rate).astype(int)
+    z = generator.normal(size=n) + apart * labels
+    p = 1 / (1 + np.exp(-(apart * z - apart**2 / 2 + np.log(rate / (1 - rate)))))
+    return np.column_stack([1 - p, p]), labels
+
+
+PROBS, LABELS = world(3000)
+NODES = np.arange(600)
+
+
+def fitted(*, probs=PROBS, labels=LABELS, nodes=NODES, **wishes):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        return ClassPolicy("fraud", **params).fit(PROBS, LABELS, nodes=NODES, class_names=NAMES)
+        warnings.simplefilter("ignore", GnncalWarning)
+        given = {} if "accuracy" in wishes else {"positive": 1}
+        return Policy(**given, **wishes).fit(probs, labels, nodes=nodes)
 
 
-def test_actions_follow_the_thresholds():
-    policy = fitted(**KINDS["promises"])
-    actions = policy.decide(PROBS)
-    np.testing.assert_array_equal(actions == "act", policy.act_threshold_ <= P)
-    np.testing.assert_array_equal(actions == "clear", policy.clear_threshold_ >= P)
-    counts = {name: int((actions[1500:] == name).sum()) for name in ("act", "clear", "review")}
-    outlook = policy.outlook_
-    assert counts == {
-        "act": outlook.n_act,
-        "clear": outlook.n_clear,
-        "review": outlook.n_review,
-    }
-    assert min(counts.values()) > 0
-    assert f"the rest, {counts['review']:,} of 2,500 nodes, goes to people" in str(policy)
-    assert "Act on P(fraud) of at least" in str(policy)
-
-
-def test_with_catch_alone_what_need_not_be_caught_is_cleared():
-    policy = fitted(catch=0.9)
-    threshold = policy.promises_["catch"].threshold
-    np.testing.assert_array_equal(policy.decide(PROBS) == "clear", threshold > P)
-
-
-def test_labels_outside_the_calibration_nodes_are_never_looked_at():
-    hidden = LABELS.copy()
-    hidden[1500:] = -1
-    policy = ClassPolicy(1, clear=0.97).fit(PROBS, hidden, nodes=NODES)
-    assert policy.clear_threshold_ == fitted(clear=0.97).clear_threshold_
-    assert ClassPolicy(1, clear=0.97).fit(PROBS, hidden).clear_threshold_ == policy.clear_threshold_
-
-
-def test_the_class_may_be_any_of_several():
-    probs = np.column_stack([P / 2, 1 - P, P / 2])
-    policy = ClassPolicy("b", clear=0.6, catch=0.5)
-    policy.fit(probs, np.where(LABELS == 1, 2, 1), nodes=NODES, class_names=["a", "b", "c"])
-    assert policy.positive_ == 1
-    assert (policy.decide(probs)[P < 0.001] == "review").all()
-
-
-def test_the_cheapest_action_is_taken():
-    p = np.array([0.0, 0.005, 0.01, 0.5, 0.84, 0.86, 1.0])
-    actions = COSTS.cheapest(p)
-    assert actions.tolist() == ["clear"] * 2 + ["review"] * 3 + ["act"] * 2
-    assert fitted(costs=COSTS).act_threshold_ == pytest.approx(0.85)
-    assert fitted(costs=COSTS).clear_threshold_ == pytest.approx(0.006)
-    every = np.stack([(1 - P) * 20, P * EACH.missed, np.full(N, 3.0)])
-    chosen = cheapest_actions(EACH.checked(N), P)
-    np.testing.assert_allclose(every[chosen, np.arange(N)], every.min(axis=0))
-    assert "review" not in Costs(missed=1, false_alarm=1).cheapest(p)
-
-
-def test_costs_of_each_node_belong_to_its_row():
-    policy = fitted(costs=EACH)
-    with pytest.raises(gnncal.InputError, match="missed has 4,000 values for 10 nodes"):
-        policy.decide(PROBS[:10])
-    some = Costs(missed=EACH.missed[:10], false_alarm=20, review=3)
-    np.testing.assert_array_equal(policy.decide(PROBS[:10], costs=some), policy.decide(PROBS)[:10])
-    with pytest.raises(gnncal.InputError, match="does not decide by costs"):
-        fitted(budget=5).decide(PROBS, costs=some)
-
-
-def test_a_budget_takes_the_most_suspicious_and_equal_ones_at_random():
-    actions = fitted(budget=200).decide(PROBS[1500:])
-    assert (actions == "review").sum() == 200
-    assert P[1500:][actions == "review"].min() >= P[1500:][actions == "clear"].max()
-    tied = np.repeat([0.9, 0.5, 0.1], [10, 1000, 10])
-    chosen = most_suspicious(tied, 60)
-    assert chosen[:10].all()
-    assert 15 < np.flatnonzero(chosen[10:510]).size < 35  # not the first rows
-    y = np.zeros(1020, bool)
-    y[:110] = True
-    assert hits_among_most_suspicious(tied, y, 60) == 10 + 50 * 0.1
-    assert hits_among_most_suspicious(tied, y, 5000) == 110
-    assert (fitted(budget=9999).decide(PROBS) == "review").all()
-
-
-TRUTHS = {
-    "right": lambda p: p,
-    "class-weighted": lambda p: expit(logit(p) - 2),
-    "overconfident": lambda p: expit(0.7 * logit(p) - 0.3),
-}
-
-
-@pytest.mark.parametrize("truth", TRUTHS)
-def test_intervals_cover_what_is_found_even_where_probabilities_are_off(truth):
-    """At 90 % an interval covers at least 20 of 30 with probability .9999."""
-    generator = np.random.default_rng(6)
-    covered, errors = np.zeros(3), []
-    for _ in range(30):
-        p = generator.beta(0.3, 2, size=2000)
-        y = (generator.random(2000) < TRUTHS[truth](p)).astype(int)
+@pytest.mark.parametrize("n_draws", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["continuous", "eight levels", "float32 levels"])
+def test_guarantees_hold_together_as_often_as_stated(n_draws, kind):
+    """All three guarantees of one policy, judged on the whole pool."""
+    probs, labels = world(4000, apart=2.5)
+    if kind != "continuous":
+        steps = np.quantile(probs[:, 1], np.linspace(0, 1, 9)[1:-1])
+        level = np.searchsorted(steps, probs[:, 1])
+        p = np.array([labels[level == k].mean() for k in range(8)])[level] * 0.999 + 1e-4
         probs = np.column_stack([1 - p, p])
-        kept = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", gnncal.GnncalWarning)
-            for params in ({"budget": 80}, {"costs": COSTS}):
-                policy = ClassPolicy(**params).fit(probs[:1000], y[:1000])
-                kept += judge_policy(y[1000:], probs[1000:], policy).kept
-        assert [each.what for each in kept] == ["precision", "recall", "cost"]
-        covered += [each.is_kept for each in kept]
-        errors.append(kept[0].promised - kept[0].found)
-    assert (covered >= 20).all()
-    assert abs(np.mean(errors)) < 0.04
-
-
-def test_probabilities_far_off_are_told_where_costs_rely_on_them():
-    p = np.clip(P + 0.2, 0, 1)
-    with pytest.warns(gnncal.GnncalWarning, match="on average at the calibration nodes, but"):
-        ClassPolicy(costs=COSTS).fit(np.column_stack([1 - p, p]), LABELS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ClassPolicy(costs=COSTS).fit(PROBS, LABELS)
-
-
-def test_a_promise_that_cannot_be_certified_decides_nothing_and_says_what_could_be():
-    with pytest.warns(gnncal.GnncalWarning, match="These labels certify"):
-        policy = ClassPolicy(act=0.999).fit(PROBS, LABELS, nodes=NODES)
-    assert (policy.decide(PROBS) == "review").all()
-    assert policy.report_.certifies_nothing
-    assert policy.report_.n_uncertified == 1
-    assert not fitted(**KINDS["promises"]).report_.certifies_nothing
-    assert not fitted(budget=3).report_.certifies_nothing
-
-
-def test_promised_is_compared_with_found():
-    policy = fitted(**KINDS["promises"])
-    outcome = judge_policy(LABELS[1500:], PROBS[1500:], policy)
-    actions, y = policy.decide(PROBS[1500:]), LABELS[1500:] == 1
-    found = {each.what: each for each in outcome.kept}
-    assert found["act"].found == y[actions == "act"].mean()
-    assert found["clear"].found == 1 - y[actions == "clear"].mean()
-    assert found["catch"].found == (actions[y] != "clear").mean()
-    assert outcome.n_act_positive == y[actions == "act"].sum()
-    assert found["catch"].found_low < found["catch"].found < found["catch"].found_high
-    assert "kept" in repr(outcome)
-    priced = judge_policy(LABELS, PROBS, fitted(costs=COSTS)).kept[0]
-    actions = fitted(costs=COSTS).decide(PROBS)
-    missed, alarms = (actions == "clear") & (LABELS == 1), (actions == "act") & (LABELS == 0)
-    total = 500 * missed.sum() + 20 * alarms.sum() + 3 * (actions == "review").sum()
-    assert priced.found == total
-
-
-def test_the_curve_counts_and_weighs():
-    curve = fitted(costs=COSTS).curve()
-    p, y = P[:1500], LABELS[:1500] == 1
-    for i in (0, 20, 200):
-        above = p >= curve.threshold[i]
-        assert curve.n_acted[i] == above.sum()
-        assert curve.n_right[i] == y[above].sum()
-        odds = curve.threshold[i] / (1 - curve.threshold[i])
-        wrong = (above & ~y).sum()
-        assert curve.net_benefit[i] == pytest.approx((y[above].sum() - wrong * odds) / 1500)
-        assert curve.cost[i] == pytest.approx((20 * wrong + 500 * (y & ~above).sum()) / 1500)
-    assert curve.threshold.size == 300
-    assert fitted(costs=EACH).curve().cost is None
-    same = class_curve(LABELS, PROBS, "fraud", nodes=NODES, costs=EACH, class_names=NAMES)
-    assert same.cost.shape == (300,)
-    np.testing.assert_array_equal(same.recall, curve.recall)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_loaded_policy_is_the_saved_one(tmp_path, kind):
-    before, path = fitted(**KINDS[kind]), tmp_path / "p.safetensors"
-    before.save(path)
-    after = gnncal.load(path)
-    assert type(after) is ClassPolicy
-    assert after.class_names_ == NAMES
-    assert after.report_ == before.report_ or "costs of" in kind  # NaN thresholds differ
-    assert repr(after.report_) == repr(before.report_)
-    np.testing.assert_array_equal(after.decide(PROBS), before.decide(PROBS))
-    assert after.outlook(PROBS) == before.outlook(PROBS)
-    assert not hasattr(after, "outlook_")
-    assert str(after)
-    again = tmp_path / "again"
-    after.save(again)
-    assert again.read_bytes() == path.read_bytes()
-
-
-def test_a_policy_can_be_cloned_and_is_shown_before_it_is_fitted():
-    policy = clone(ClassPolicy("fraud", act=0.9))
-    assert policy.get_params()["act"] == 0.9
-    assert str(policy) == "ClassPolicy(act=0.9, positive='fraud')"
-    with pytest.raises(NotFittedError):
-        policy.decide(PROBS)
+    asked = probs.astype(np.float32) if "float32" in kind else probs
+    generator, missed = np.random.default_rng(0), 0
+    for _ in range(n_draws):
+        nodes = generator.choice(4000, 400, replace=False)
+        policy = fitted(probs=probs, labels=labels, nodes=nodes, act=0.6, clear=0.95, recall=0.8)
+        missed += not all(kept.is_kept for kept in policy.judge(labels, asked).kept)
+    assert missed <= stats.binom.ppf(0.9999, n_draws, 0.1)
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({}, "nothing is asked for"),
-        ({"act": 1.5}, "act is 1.5"),
-        ({"catch": "0.9"}, "catch is '0.9'"),
-        ({"budget": 0}, "budget is 0"),
-        ({"budget": 10, "clear": 0.9}, "a budget clears what nobody has time for"),
-        ({"costs": COSTS, "act": 0.9}, "nothing is left for act"),
-        ({"costs": COSTS, "budget": 9}, "nothing is left for budget"),
-        ({"costs": {"missed": 1}}, "expected costs such as"),
-        ({"costs": Costs(-1, 2)}, "missed has values that are negative"),
-        ({"costs": Costs(1, [1, 2])}, "false_alarm has 2 values for 4,000"),
-        ({"costs": Costs(1, "2")}, "false_alarm is '2'"),
-        ({"act": 0.9, "positive": "frauds"}, "did you mean 'fraud'?"),
-        ({"act": 0.9, "positive": 2}, "positive is 2"),
-        ({"act": 0.9, "positive": None}, "positive is None"),
-    ],
+    "wish", [{"recall": 0.9}, {"clear": 0.97}, {"act": 0.7}, {"accuracy": 0.9}]
 )
-def test_what_cannot_be_used_is_refused_in_a_sentence(params, message):
-    with pytest.raises(gnncal.InputError, match=message.replace("?", r"\?")):
-        ClassPolicy(**{"positive": 1, **params}).fit(PROBS, LABELS, class_names=NAMES)
+def test_float32_probabilities_get_the_decisions_of_float64_ones(wish):
+    p = np.round(PROBS[:, 1] * 8) / 8 * 0.87 + 0.0613  # ties, at values float32 does not have
+    probs = np.column_stack([1 - p, p])
+    policy = fitted(probs=probs, **wish)
+    np.testing.assert_array_equal(policy.decide(probs.astype(np.float32)), policy.decide(probs))
+    nearly = np.nextafter(probs.astype(np.float32), 0)  # a rounding away
+    np.testing.assert_array_equal(policy.decide(nearly), policy.decide(probs))
 
 
-def test_arrays_that_do_not_fit_are_refused():
-    policy = fitted(catch=0.9)
-    for bad in (np.full((3, 3), 1 / 3), P, None):
-        with pytest.raises(gnncal.InputError):
-            policy.decide(bad)
-    with pytest.raises(gnncal.InputError, match="decision_nodes is empty"):
-        ClassPolicy(catch=0.9).fit(PROBS, LABELS, decision_nodes=[])
-    with pytest.raises(gnncal.InputError, match="labels has 3 entries"):
-        ClassPolicy(costs=COSTS).fit(PROBS, LABELS, predictions=[1, 2, 3])
+def test_nothing_is_acted_on_and_cleared_and_what_needs_recall_is_not_cleared():
+    policy = fitted(act=0.6, clear=0.9, recall=0.99)
+    assert policy.clear_threshold_ < policy.act_threshold_
+    certified = policy.guarantees_["recall"]
+    assert certified.threshold == policy.clear_threshold_
+    assert certified.n_right / certified.n_counted >= 0.99
 
 
-FACTS = [
-    ({"positive": 2}, {}, "positive is 2"),
-    ({"positive": "1"}, {}, "positive is '1'"),
-    ({}, {"fit.p": np.full(1500, 2.0)}, "p has entries"),
-    ({}, {"fit.p": np.ones(3)}, "expected"),
-    ({}, {"fit.calibration_labels": np.full(1500, 2)}, "calibration_labels has entries"),
-    ({}, {"fit.calibration_keys": np.zeros(1500, np.uint64)}, "calibration_keys are not those"),
-    ({"n_rows": 3}, {}, "1500 of 3 nodes cannot be"),
-    ({"has_ids": "no"}, {}, "has_ids is 'no'"),
-    ({}, {"fit.p": np.full(1500, np.nan)}, "p has entries"),
+def test_a_false_positive_rate_limits_acting():
+    free, limited = fitted(act=0.5), fitted(act=0.5, false_positive_rate=0.02)
+    assert limited.act_threshold_ > free.act_threshold_
+    (_, rate) = limited.judge(LABELS[600:], PROBS[600:]).kept
+    assert rate.asked == pytest.approx(0.98)
+    alone = fitted(false_positive_rate=0.05)
+    share = (alone.decide(PROBS[LABELS == 0]) == "act").mean()
+    assert 0.01 < share <= 0.05
+
+
+def test_a_guarantee_of_ones_own_is_certified_like_the_named_ones():
+    own = Guarantee("innocent", 0.97, "clear", ("fine",))
+    kwargs = {"nodes": NODES, "class_names": NAMES}
+    mine = Policy(positive="fraud", also=(own,)).fit(PROBS, LABELS, **kwargs)
+    named = Policy(positive="fraud", clear=0.97).fit(PROBS, LABELS, **kwargs)
+    assert mine.clear_threshold_ == named.clear_threshold_
+    assert "at least 97 % are innocent" in mine.report_.sentence
+
+
+@pytest.mark.parametrize("name", ["act", "clear", "recall", "accuracy"])
+def test_asking_for_less_never_decides_fewer_nodes(name):
+    targets = np.linspace(0.5, 0.995, 25).tolist()
+    review = [fitted(**{name: t}).outlook_.counts["review"] for t in targets]
+    assert (np.diff(review) >= 0).all()
+
+
+def test_a_hopeless_guarantee_gives_its_share_to_the_others():
+    probs, labels = world(3000, rate=0.03, apart=4.0, seed=1)
+    alone = fitted(probs=probs, labels=labels, clear=0.995, nodes=np.arange(700))
+    both = fitted(probs=probs, labels=labels, clear=0.995, act=0.999, nodes=np.arange(700))
+    assert not both.guarantees_["act"].is_certified
+    assert both.clear_threshold_ == alone.clear_threshold_
+    assert both.guarantees_["clear"].confidence_level == pytest.approx(0.9)
+
+
+def test_calibration_nodes_must_be_named_and_not_those_of_the_calibrator():
+    with pytest.raises(TypeError, match="nodes"):
+        Policy(accuracy=0.9).fit(PROBS, LABELS)
+    logits = np.log(PROBS)
+    calibrator = gnncal.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(300))
+    with pytest.raises(InputError, match="100 of 200 calibration nodes were used to fit"):
+        Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=np.arange(200, 400), calibrator=calibrator)
+    policy = Policy(accuracy=0.9).fit(
+        PROBS, LABELS, nodes=np.arange(300, 600), calibrator=calibrator
+    )
+    assert policy.calibrator_ is not None
+
+
+def test_labels_needed_counts_the_nodes_of_the_calibrator():
+    logits = np.log(PROBS)
+    calibrator = gnncal.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(2000, 2100))
+    with pytest.warns(GnncalWarning, match="labelled nodes certify the target in 4 of 5 draws"):
+        with_it = Policy(positive=1, act=0.97).fit(
+            PROBS, LABELS, nodes=np.arange(100), calibrator=calibrator
+        )
+    without = fitted(act=0.97, nodes=np.arange(100))
+    needed = with_it.guarantees_["act"].labels_needed
+    assert needed == pytest.approx(2 * without.guarantees_["act"].labels_needed, rel=0.1)
+
+
+def test_where_a_quarter_is_labelled_the_rest_is_spoken_of():
+    few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, nodes=np.arange(1500))
+    assert "of the nodes are labelled" not in few.report_.sentence
+    assert "50 % of the nodes are labelled" in many.report_.sentence
+
+
+@pytest.mark.parametrize("amounts", [False, True])
+def test_a_budget_lasts_over_all_batches(amounts):
+    """Nodes that come in hourly batches are reviewed as often as in one call."""
+    wish = {"budget": 100}
+    if amounts:
+        wish["costs"] = Costs(missed=np.random.default_rng(0).gamma(1, 100, 3000), false_alarm=9)
+    policy = fitted(**wish)
+    rest, n = np.arange(600, 3000), 0
+    for batch in np.array_split(rest, 24):
+        costs = policy.costs._checked(3000)._of(batch) if amounts else None
+        n += (policy.decide(PROBS[batch], costs=costs) == "review").sum()
+    assert n == 100
+
+
+def test_a_share_is_a_budget_and_ties_at_its_end_are_drawn():
+    assert fitted(budget=0.05).outlook_.counts["review"] == 120
+    p = np.where(PROBS[:, 1] > 0.5, 0.8, 0.1)
+    tied = fitted(probs=np.column_stack([1 - p, p]), budget=50)
+    assert tied.outlook_.counts["review"] == 50
+
+
+def test_a_budget_with_costs_reviews_what_saves_most():
+    amounts = np.random.default_rng(0).gamma(1, 100, 3000)
+    policy = fitted(costs=Costs(missed=amounts, false_alarm=50, review=1), budget=80)
+    rest = np.arange(600, 3000)
+    actions = policy.decide(PROBS[rest], costs=policy.costs._checked(3000)._of(rest))
+    p = PROBS[rest, 1]
+    saving = np.minimum(p * amounts[rest], (1 - p) * 50)
+    reviewed = actions == "review"
+    assert reviewed.sum() == 80
+    assert saving[reviewed].min() >= saving[~reviewed].max() - 1e-3
+
+
+@pytest.mark.parametrize("value", [1e200, -1.0, np.nan, "x"])
+def test_costs_that_cannot_be_summed_are_refused_with_one_sentence(value):
+    with pytest.raises(InputError, match="the cost missed"):
+        fitted(costs=Costs(missed=value, false_alarm=1))
+
+
+def test_expected_and_found_costs_agree_and_the_cheapest_actions_are_cheap():
+    probs, labels = world(3000, seed=3)
+    policy = fitted(probs=probs, labels=labels, costs=Costs(missed=50, false_alarm=20, review=3))
+    outcome = policy.judge(labels[600:], probs[600:])
+    assert outcome.kept[0].what == "cost"
+    assert outcome.kept[0].is_kept
+    amounts = policy.outlook_.amounts
+    assert amounts["cost"].expected < amounts["cost of doing nothing"].expected
+
+
+def test_probabilities_that_do_not_fit_the_labels_are_said():
+    p = PROBS[:, 1] ** 2
+    with pytest.warns(GnncalWarning, match="does not fit the labels"):
+        Policy(positive=1, budget=50).fit(np.column_stack([1 - p, p]), LABELS, nodes=NODES)
+
+
+def test_the_test_of_fit_is_exact_where_probabilities_are_right():
+    generator = np.random.default_rng(0)
+    p = generator.beta(0.5, 2, size=400)
+    values = [misfit(p, generator.random(400) < p) for _ in range(400)]
+    assert stats.kstest(values, "uniform").pvalue > 1e-3
+
+
+def test_selecting_on_average_keeps_the_expected_share_and_acts_on_more():
+    probs, labels = world(60_000, apart=2.5)
+    generator, wrong, n_acted, n_selected = np.random.default_rng(0), [], 0, 0
+    for _ in range(40):
+        nodes = generator.choice(60_000, 850, replace=False)
+        policy = fitted(probs=probs[nodes], labels=labels[nodes], nodes=np.arange(250), act=0.8)
+        chosen = policy.select(probs[nodes[250:]])
+        truth = labels[nodes[250:]]
+        wrong.append(1 - truth[chosen].mean() if chosen.any() else 0.0)
+        n_selected += chosen.sum()
+        n_acted += (policy.decide(probs[nodes[250:]]) == "act").sum()
+    assert np.mean(wrong) < 0.2 + 3 * np.std(wrong) / np.sqrt(40)
+    assert n_selected > n_acted
+
+
+def test_labels_from_the_region_certify_with_fewer_of_them():
+    probs, labels = world(20_000, apart=2.5)
+    plan = nodes_to_label(probs, 1, act=0.8, n=200)
+    assert (probs[plan.nodes, 1] >= plan.region - 1e-6).all()
+    near = Policy(positive=1, act=0.8).fit(probs, labels, nodes=plan.nodes, region=plan.region)
+    assert near.guarantees_["act"].is_certified
+    assert near.act_threshold_ >= plan.region
+    far = fitted(probs=probs, labels=labels, act=0.8, nodes=np.arange(200))
+    assert (far.decide(probs) == "act").sum() < (near.decide(probs) == "act").sum()
+    with pytest.raises(InputError, match="lie below the region"):
+        Policy(positive=1, act=0.8).fit(probs, labels, nodes=np.arange(50), region=plan.region)
+
+
+def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
+    task = gnncal.example()
+    seen = []
+
+    class Recording(gnncal.TemperatureScaling):
+        def _fit(self, nodes):
+            seen.append(set(nodes.calibration_nodes.tolist()))
+            super()._fit(nodes)
+
+    arrays = task.logits, task.labels, task.graph
+    probs, cross_fitted = cross_fit(Recording(), *arrays, nodes=task.nodes)
+    assert sorted(map(len, seen)) == [400] * 5 + [500]
+    differs = np.flatnonzero((probs != cross_fitted).any(axis=1))
+    assert set(differs.tolist()) <= set(task.nodes.tolist())
+    policy = Policy(accuracy=0.97).fit(
+        probs, task.labels, nodes=task.nodes, cross_fitted=cross_fitted
+    )
+    assert "measured with cross-fitting, not proven" in policy.report_.sentence
+    with pytest.raises(InputError, match="cannot be refreshed"):
+        policy.refresh(probs)
+
+
+def test_weights_are_refused_with_the_reason():
+    with pytest.raises(InputError, match="labels are final"):
+        Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=NODES, sample_weight=np.ones(3000))
+
+
+WISHES = [
+    {"accuracy": 0.9},
+    {"act": 0.6, "clear": 0.95, "recall": 0.8},
+    {"false_positive_rate": 0.05},
+    {"budget": 40},
+    {"act": 0.6, "budget": 0.02},
+    {"costs": Costs(missed=5, false_alarm=1, review=0.3)},
+    {"costs": Costs(missed=5, false_alarm=1), "budget": 9},
+    {"act": 0.9999},
+    {"also": (Guarantee("innocent", 0.97, "clear", (0,)),)},
 ]
 
 
-@pytest.mark.parametrize(("changes", "arrays", "message"), FACTS)
-def test_numbers_that_no_fit_leaves_are_refused(tmp_path, changes, arrays, message):
-    path = tmp_path / "p"
-    fitted(catch=0.9).save(path)
-    whole = path.read_bytes()
-    (size,) = struct.unpack("<Q", whole[:8])
-    header = json.loads(json.loads(whole[8 : 8 + size])["__metadata__"]["gnncal"])
-    header["fit"]["dict"] |= changes
-    content = to_bytes(tensors_of(whole) | arrays, metadata={"gnncal": json.dumps(header)})
-    refused(path, signed(content), message)
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_a_loaded_policy_is_the_saved_one(tmp_path, wish):
+    before = fitted(**wish)
+    before.save(tmp_path / "p", class_names=NAMES)
+    after = gnncal.load(tmp_path / "p")
+    np.testing.assert_array_equal(after.decide(PROBS), before.decide(PROBS))
+    np.testing.assert_equal(
+        {name: vars(each) for name, each in after.guarantees_.items()},
+        {name: vars(each) for name, each in before.guarantees_.items()},
+    )
+    after.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "p").read_bytes()
+    refreshed = after.refresh(PROBS)
+    np.testing.assert_array_equal(refreshed.decide(PROBS), before.decide(PROBS))
 
 
-def test_probabilities_of_exactly_zero_or_one_are_worth_what_their_labels_say():
-    generator = np.random.default_rng(7)
-    p = np.repeat([0.0, 1.0], [4500, 500])
-    y = (generator.random(5000) < np.where(p == 1, 0.7, 0.02)).astype(int)
-    nodes = generator.choice(5000, size=1500, replace=False)
-    policy = ClassPolicy(budget=200).fit(np.column_stack([1 - p, p]), y, nodes=nodes)
-    precision = policy.outlook_.budget.precision
-    assert precision.low < 0.7 < precision.high
-    assert precision.high - precision.low < 0.25
+def test_a_fit_is_the_same_whatever_labels_lie_outside_its_nodes():
+    changed = LABELS.copy()
+    changed[600:] = 1 - changed[600:]
+    assert fitted(act=0.6).report_ == fitted(act=0.6, labels=changed).report_
+
+
+def test_scikit_learn_conventions_hold():
+    policy = Policy(positive="fraud", act=0.9)
+    assert clone(policy).get_params() == policy.get_params()
+    with pytest.raises(NotFittedError):
+        policy.decide(PROBS)
+    assert "act=0.9" in str(policy)
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, "nothing is asked for"),
+        ({"positive": 1}, "nothing is asked for"),
+        ({"act": 0.9}, "act is about one class; name it with positive="),
+        ({"accuracy": 0.9, "positive": 1, "act": 0.9}, "make a policy for each"),
+        ({"accuracy": 1.2}, "accuracy is 1.2"),
+        ({"positive": 1, "budget": 9, "recall": 0.9}, "a budget clears"),
+        ({"positive": 1, "costs": Costs(1, 1), "act": 0.9}, "nothing is left for act"),
+        ({"positive": 2, "act": 0.9}, "positive is 2"),
+        ({"positive": "frauds", "act": 0.9}, "did you mean 'fraud'"),
+        ({"positive": 1, "act": 0.9, "also": (Guarantee("act", 0.9, "act", (1,)),)}, "one name"),
+        ({"positive": 1, "also": (Guarantee("x", 0.9, "act", (0, 1)),)}, "names every class"),
+    ],
+)
+def test_wishes_that_do_not_go_together_are_refused_with_one_sentence(wish, message):
+    with pytest.raises(InputError, match=message):
+        Policy(**wish).fit(PROBS, LABELS, nodes=NODES, class_names=NAMES)
+
+
+def test_the_demo_sends_few_images_to_review():
+    task = gnncal.example()
+    fit_nodes, held = hold_out(task.nodes, labels=task.labels)
+    result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes, positive=8)
+    policy = Policy(positive=8, act=0.8, clear=0.98).fit(
+        *(result.probabilities, task.labels),
+        nodes=held,
+        decision_nodes=task.test_nodes,
+        calibrator=result.calibrator,
+    )
+    assert policy.outlook_.counts["review"] < 60
+    assert all(
+        k.is_kept
+        for k in policy.judge(
+            task.labels[task.test_nodes], result.probabilities[task.test_nodes]
+        ).kept
+    )

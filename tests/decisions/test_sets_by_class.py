@@ -7,7 +7,7 @@ import pytest
 
 from gnncal import GnncalWarning, InputError
 from gnncal.decisions import APS, LAC, RAPS, ConformalClassifier
-from gnncal.decisions.quantile import conformal_rank
+from gnncal.decisions.scores import conformal_rank
 
 SPLITS = 1000
 COVERAGE = 0.9
@@ -114,31 +114,32 @@ def test_a_class_with_too_few_calibration_nodes_is_in_every_set_and_is_named():
     with pytest.warns(
         GnncalWarning, match=r"3 classes, which have .*: fraud \(8\), spam \(4\), ot"
     ):
-        conformal.fit(probs, labels, class_names=names)
+        conformal.fit(probs, labels, class_names=names, nodes=range(len(probs)))
     sets = conformal.predict_set(probs)
     assert sets[:, 1:].all()
     assert not sets[:, 0].all()
     np.testing.assert_array_equal(np.isinf(conformal.threshold_), [False, True, True, True])
     report = conformal.report_
-    assert report.n_by_class == (88, 8, 4, 0)
-    assert report.low_by_class[1:] == report.high_by_class[1:] == (1.0, 1.0, 1.0)
+    assert report.counts == (88, 8, 4, 0)
+    assert report.lows[1:] == report.highs[1:] == (1.0, 1.0, 1.0)
     assert "at least 9 nodes of a class" in report.sentence
     assert "legitimate" in repr(report)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        conformal.fit(probs[:96], np.arange(96) % 4)
+        conformal.fit(probs[:96], np.arange(96) % 4, nodes=range(len(probs[:96])))
     assert "class 0" in repr(conformal.report_)
     assert not hasattr(conformal, "class_names_")
 
 
 def test_the_limits_of_a_class_are_those_of_as_many_nodes():
     probs, labels = rare_pool(300, 40)
-    report = ConformalClassifier(0.9, by_class=True).fit(probs, labels).report_
-    alone = ConformalClassifier(0.9).fit(probs[:40], labels[:40]).report_
-    assert (report.low_by_class[1], report.high_by_class[1]) == (
-        alone.coverage_low,
-        alone.coverage_high,
+    report = (
+        ConformalClassifier(0.9, by_class=True).fit(probs, labels, nodes=range(len(probs))).report_
     )
+    alone = (
+        ConformalClassifier(0.9).fit(probs[:40], labels[:40], nodes=range(len(probs[:40]))).report_
+    )
+    assert (report.lows[1], report.highs[1]) == (*alone.lows, *alone.highs)
 
 
 def test_lac_scores_of_float32_probabilities_tell_the_smallest_apart():
@@ -150,6 +151,6 @@ def test_lac_scores_of_float32_probabilities_tell_the_smallest_apart():
 def test_coverage_may_be_given_by_position():
     assert ConformalClassifier(0.8).coverage == 0.8
     with pytest.raises(InputError, match="by_class is 1"):
-        ConformalClassifier(0.8, by_class=1).fit(*rare_pool(40, 20))
+        ConformalClassifier(0.8, by_class=1).fit(*rare_pool(40, 20), nodes=range(40))
     with pytest.raises(InputError, match="1 names for 2 classes"):
-        ConformalClassifier(0.8).fit(*rare_pool(40, 20), class_names=["a"])
+        ConformalClassifier(0.8).fit(*rare_pool(40, 20), class_names=["a"], nodes=range(40))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from gnncal import Graph, InputError
-from gnncal.decisions import APS, LAC, SNAPS, ConformalClassifier, similar_nodes
+from gnncal.decisions import APS, LAC, SNAPS, ConformalClassifier
+from gnncal.decisions import scores as similar_nodes
 from tests.decisions.test_conformal import pool
 
 NO_EDGES = np.zeros((2, 0), dtype=int)
@@ -150,13 +151,15 @@ def test_what_cannot_be_used_is_refused_with_one_sentence():
     without = Graph(graph.edge_index, graph.n_nodes)
     snaps = ConformalClassifier(score="snaps")
     with pytest.raises(InputError, match="SNAPS needs the features of the nodes; pass Graph"):
-        snaps.fit(probs, labels, without)
-    with pytest.raises(InputError, match="SNAPS needs a graph; pass fit"):
-        snaps.fit(probs, labels)
+        snaps.fit(probs, labels, without, nodes=range(len(probs)))
+    with pytest.raises(InputError, match="SNAPS needs a graph; pass that"):
+        snaps.fit(probs, labels, nodes=range(len(probs)))
     with pytest.raises(InputError, match=r"sum to 1\.1; expected at most 1"):
-        ConformalClassifier(score=SNAPS(0.6, 0.5)).fit(probs, labels, graph)
+        ConformalClassifier(score=SNAPS(0.6, 0.5)).fit(
+            probs, labels, graph, nodes=range(len(probs))
+        )
     with pytest.raises(InputError, match="k of SNAPS is 0"):
-        ConformalClassifier(score=SNAPS(k=0)).fit(probs, labels, graph)
+        ConformalClassifier(score=SNAPS(k=0)).fit(probs, labels, graph, nodes=range(len(probs)))
     with pytest.raises(InputError, match="base of SNAPS"):
         SNAPS(base=SNAPS()).check()
     with pytest.raises(InputError, match="coverage is 2"):

@@ -9,7 +9,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
-from gnncal.decisions.conformal import SCORES
+from gnncal.decisions.scores import SCORES
 from gnncal.homophily import ESTIMATORS
 from gnncal.lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
@@ -75,7 +75,7 @@ def test_the_reference_has_every_public_name():
     listed = set(re.findall(r"^   (\w+)$", text, flags=re.M))
     for module in reference.public_modules():
         assert set(reference.public_names(module)) <= listed
-    assert {"HoTS", "calibrate", "expected_calibration_error", "SelectiveClassifier"} <= listed
+    assert {"HoTS", "calibrate", "expected_calibration_error", "Policy"} <= listed
 
 
 def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):

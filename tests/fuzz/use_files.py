@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
-from gnncal.decisions import DAPS, RAPS, ConformalClassifier, SelectiveClassifier
+from gnncal.decisions import DAPS, RAPS, ConformalClassifier, Costs, Policy
 from gnncal.homophily import Predictor
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 
@@ -93,8 +93,9 @@ def saved_decisions(folder):
     arrays, graph, path = example(), graph_of(example()), folder / "saved"
     probs = gnncal.softmax(arrays["logits"])
     made = {
-        "selective": SelectiveClassifier(target_accuracy=0.3, confidence_level=0.5),
-        "none certified": SelectiveClassifier(),
+        "accuracy": Policy(accuracy=0.3, confidence_level=0.5),
+        "none certified": Policy(positive=1, act=0.99),
+        "costs": Policy(positive=1, costs=Costs(5, 1), budget=3),
         "aps": ConformalClassifier(coverage=0.6),
         "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
         "daps": ConformalClassifier(coverage=0.6, score=DAPS(0.3, RAPS())),
@@ -111,7 +112,7 @@ def use_saved(path, arrays, graph):
     probs = gnncal.softmax(arrays["logits"])
     if isinstance(fitted, gnncal.Calibrator):
         check(fitted.predict_proba(arrays["logits"], graph))
-    elif isinstance(fitted, SelectiveClassifier):
+    elif isinstance(fitted, Policy):
         assert fitted.decide(probs).shape == (N,)
         assert fitted.report_.sentence
     else:

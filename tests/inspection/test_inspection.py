@@ -5,7 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.core.errors import InputError
-from gnncal.decisions import hold_out, selective_curve
+from gnncal.decisions import Policy, hold_out
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.inspection.explanation import explain
 from gnncal.inspection.inspection import inspect
@@ -81,8 +81,13 @@ def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
     halved = {**splits, "nodes": fit_nodes}
     probs = gnncal.calibrate(logits, labels, graph, **halved, method="ts").probabilities
     selective = inspection.methods["ts"].selective
-    curve = selective_curve(probs, labels, selective.target, nodes=held_out)
-    assert np.array_equal(selective.threshold, curve.threshold)
+    for i in (0, 30):
+        policy = Policy(accuracy=selective.target[i])
+        others = np.setdiff1d(
+            np.arange(len(labels)), [*splits["nodes"], *splits.get("train_nodes", [])]
+        )
+        policy.fit(probs, labels, nodes=held_out, decision_nodes=others)
+        assert policy.act_threshold_ == selective.threshold[i]
     probs = probs[test]
     for i in (0, 10, 25):
         decided = probs.max(axis=1) >= selective.threshold[i]

@@ -58,14 +58,14 @@ def test_rate_and_mean_are_those_of_the_test_nodes(findings):
     assert found.ranking.expected[-1] == pytest.approx(found.mean * found.n_nodes)
 
 
-def test_a_promise_is_kept_or_broken_by_the_test_nodes_alone(findings):
+def test_a_guarantee_is_kept_or_broken_by_the_test_nodes_alone(findings):
     _, found = findings
-    certified = [kept for kept in found.promises if kept.promise.is_certified]
-    assert {kept.promise.kind for kept in certified} == {"act", "clear", "catch"}
+    certified = [kept for kept in found.guarantees if kept.certified.is_certified]
+    assert {kept.certified.name for kept in certified} == {"act", "clear", "recall"}
     for kept in certified:
         assert kept.n_counted <= found.n_nodes
         assert 0 <= kept.share <= 1
-    caught = [kept for kept in certified if kept.promise.kind == "catch"]
+    caught = [kept for kept in certified if kept.certified.name == "recall"]
     assert all(kept.n_counted == found.n_positive for kept in caught)
 
 

@@ -327,6 +327,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.history_ = History()
         self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
+        self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
     @classmethod

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
+from gnncal.cli.gates import (
+    NOTHING_CERTIFIED,
+    FailIf,
+    check_measurable,
+    end_if_failed,
+    failures_of,
+    read_gates,
+)
 from gnncal.cli.params import CalibratorFile, Input, OutFolder, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err, staged_folder
@@ -16,7 +23,7 @@ from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
-    from gnncal.decisions import ClassPolicy
+    from gnncal.decisions import Policy
     from gnncal.files import Bundle
 
 POLICY = "policy.safetensors"
@@ -35,8 +42,8 @@ def apply(
         bool,
         typer.Option(
             "--refresh",
-            help="Certify the policy's promises again: INPUT is the graph of decide as it is "
-            "today. The nodes that certified them are found by their ids; no new label is needed.",
+            help="Certify the policy again: INPUT is the graph of decide as it is today. The nodes "
+            "that certified it are found by their ids; no new label is needed.",
         ),
     ] = False,
     fail_if: FailIf = None,
@@ -47,17 +54,22 @@ def apply(
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
     them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json,
     with --policy also decisions.npz (or .parquet), with --refresh also the refreshed
-    policy.safetensors. The exit code is 4 if a --fail-if holds.
+    policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
+    --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run
 
-    gates = read_gates(fail_if)
+    own = () if policy is None else ("uncertified",)
+    gates = read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
+    is_foreign = decided is not None and _is_of_another(decided, fitted)
+    if refresh and is_foreign:
+        raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
     with (
         staged_folder(
             folder,
@@ -70,8 +82,9 @@ def apply(
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
             bundle = with_class_names(bundle, decided)
-            positive = str(decided.positive_) if positive is None else positive
-        check_measurable(gates, bundle)
+            if positive is None and decided.positive_ is not None:
+                positive = str(decided.positive_)
+        check_measurable(gates, bundle, others=own)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
             result = run(
@@ -85,7 +98,13 @@ def apply(
             if refresh and decided is not None:
                 decided = decided.refresh(result.probabilities, ids=bundle.node_ids)
                 decided.save(staging / POLICY, class_names=bundle.class_names)
-        failures = failures_of(gates, {} if result.after is None else result.after.values)
+        n_asked = 0 if decided is None else len(decided.guarantees_)
+        n_lost = 0 if decided is None else decided.report_.n_uncertified
+        if is_foreign:
+            n_lost = n_asked
+            notes.append(FOREIGN)
+        values = {} if result.after is None else result.after.values
+        failures = failures_of(gates, {**values, "uncertified": n_lost})
         summary = write_results(
             staging,
             bundle,
@@ -94,32 +113,49 @@ def apply(
             as_parquet=source.is_dir(),
             applied_to=nodes,
             policy=decided,
+            is_foreign=is_foreign,
             also=[POLICY] if refresh else [],
         )
     print_results(folder, result, summary, as_json=json)
+    if n_asked and n_lost == n_asked:
+        raise typer.Exit(NOTHING_CERTIFIED)
     end_if_failed(failures)
 
 
-def _load_policy(path: Path) -> ClassPolicy:
-    from gnncal.decisions import ClassPolicy
+FOREIGN = (
+    "The policy was certified on the probabilities of another calibrator, so it guarantees nothing "
+    "on those of this one. Certify it again: gnncal decide INPUT --probabilities "
+    "FOLDER/probabilities.npz (or .parquet), with validation nodes that this calibrator has not "
+    "seen."
+)
+
+
+def _is_of_another(policy: Policy, fitted: Calibrator) -> bool:
+    from gnncal.files.saved_calibrators import checksum
+
+    return policy.calibrator_ is not None and policy.calibrator_ != checksum(fitted)
+
+
+def _load_policy(path: Path) -> Policy:
+    from gnncal.decisions import Policy
     from gnncal.loading import load
 
     loaded = load(path)
-    if not isinstance(loaded, ClassPolicy):
+    if not isinstance(loaded, Policy):
         raise InputError(
             f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "
-            "`gnncal decide --positive CLASS` writes it."
+            "`gnncal decide` writes it."
         )
     return loaded
 
 
-def with_class_names(bundle: Bundle, fitted: Calibrator | ClassPolicy) -> Bundle:
+def with_class_names(bundle: Bundle, fitted: Calibrator | Policy) -> Bundle:
     """Return the bundle with the calibrator's class names, which must not contradict its own."""
     names = getattr(fitted, "class_names_", None)
     if names is None or bundle.class_names == names:
         return bundle
     if bundle.class_names is not None:
-        what = "policy" if hasattr(fitted, "promises_") else "calibrator"
+        what = "policy" if hasattr(fitted, "guarantees_") else "calibrator"
         raise InputError(
             f"the {what} was fitted for the classes {', '.join(names)} but the input has "
             f"{', '.join(bundle.class_names)}; put the columns of logits in the same order."

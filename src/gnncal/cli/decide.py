@@ -1,13 +1,12 @@
-"""``gnncal decide``: say which nodes may be decided automatically, and give sets of classes."""
+"""``gnncal decide``: say which nodes may be decided automatically, with a guarantee."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.decision_results import Decisions, gate_values, print_decisions, write_files
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
     FailIf,
@@ -16,7 +15,6 @@ from gnncal.cli.gates import (
     failures_of,
     read_gates,
 )
-from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
@@ -29,116 +27,129 @@ from gnncal.cli.params import (
 from gnncal.cli.policies import (
     Act,
     Budget,
-    Catch,
     Clear,
     CostsOption,
+    FalsePositiveRate,
     Positive,
+    Recall,
     asked_policy,
+    cross_fitted_probabilities,
     fit_policy,
+    held_out_probabilities,
+    policy_lines,
+    policy_summary,
+    read_probabilities,
+    to_decide,
+    verdict_of,
 )
-from gnncal.cli.results import collected_notes, terminal_advice
-from gnncal.cli.terminal import err, staged_folder
-from gnncal.core.constraints import Constraint, choice, number, whole_number
+from gnncal.cli.results import collected_notes
+from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder, to_json
+from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gnncal.calibrators.base import Calibrator
-    from gnncal.core.arrays import FloatArray, IntArray
+    from gnncal.cli.gates import Gate
+    from gnncal.core.arrays import FloatArray
+    from gnncal.decisions import Policy
     from gnncal.files import Bundle
 
-DEFAULT_TARGET = 0.95
+DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
     "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
-    "and keeps nodes for the threshold."
+    "and keeps nodes for the thresholds."
 )
+HeldOut = Annotated[
+    float, typer.Option("--hold-out", help="Share of the validation nodes kept to certify.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of the nodes held out.")]
+Probabilities = Annotated[
+    Path | None,
+    typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
+]
 
 
 def decide(
     source: Input,
     folder: OutFolder = Path("decided"),
-    target: Annotated[
+    accuracy: Annotated[
         float | None,
         typer.Option(
-            help="Share of the automatic decisions that must be right.",
-            show_default=str(DEFAULT_TARGET),
+            help="Share of the automatic decisions that must be right, for all classes together.",
+            show_default=str(DEFAULT_ACCURACY),
         ),
     ] = None,
     confidence_level: Annotated[
-        float, typer.Option(help="Probability with which the guarantee holds.")
+        float, typer.Option(help="Probability with which the guarantees hold together.")
     ] = 0.9,
-    sets: Annotated[
-        str | None,
-        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
-    ] = None,
-    coverage: Annotated[
-        float, typer.Option(help="Share of the sets that must have the true class.")
-    ] = 0.9,
-    by_class: Annotated[
-        bool, typer.Option("--by-class", help="Promise that share for the nodes of each class.")
-    ] = False,
     keep_predictions: KeepPredictions = None,
     method: Method = None,
     param: Parameters = None,
-    held_out: Annotated[
-        float,
+    certify: Annotated[
+        str,
         typer.Option(
-            "--hold-out", help="Share of the validation nodes kept for the threshold and the sets."
+            help="split: some validation nodes fit, the others certify (proven). cross-fit: all "
+            "of them do both (measured, not proven)."
         ),
-    ] = 0.5,
-    seed: Annotated[int, typer.Option(help="Seed for the nodes held out and for the sets.")] = 0,
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
-    ] = None,
+    ] = "split",
+    held_out: HeldOut = 0.5,
+    seed: Seed = 0,
+    probabilities: Probabilities = None,
     positive: Positive = None,
     act: Act = None,
     clear: Clear = None,
-    catch: Catch = None,
+    recall: Recall = None,
+    false_positive_rate: FalsePositiveRate = None,
     costs: CostsOption = None,
     budget: Budget = None,
+    region: Annotated[
+        float | None,
+        typer.Option(help="Region of `gnncal label`, from which the validation nodes were drawn."),
+    ] = None,
     fail_if: FailIf = None,
     json: SummaryAsJson = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
 
-    With --positive, decide about one class instead: act, clear, or leave the node to a person, as
-    --act, --clear, --catch, --costs or --budget ask for.
+    With --positive, decide about one class instead: act, clear or review, as --act, --clear,
+    --recall, --false-positive-rate, --costs or --budget ask for.
 
-    The calibrator is fitted on one part of the validation nodes, the confidence threshold on the
-    rest, because a calibrator looks better than it is on the nodes it was fitted on. The folder
-    gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
-    selective.safetensors or policy.safetensors (the threshold or the policy, for gnncal.load),
-    conformal.safetensors (the sets, if any) and summary.json.
+    The calibrator is fitted on one part of the validation nodes and the thresholds on the rest,
+    because a calibrator looks better than it is on the nodes it was fitted on. The folder gets
+    decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors, policy.safetensors
+    (for gnncal apply and gnncal.load) and summary.json.
 
-    The exit code is 3 if a promise was asked for and nothing can be certified, 4 if a --fail-if
-    holds. It may name uncertified (how many promises are not certified) and review (the share of
-    nodes that goes to people) beside metrics.
+    The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
+    holds. It may name uncertified (how many guarantees are not certified) and review (the share of
+    nodes to review) beside metrics.
     """
-    from gnncal.decisions import ConformalClassifier, SelectiveClassifier
-    from gnncal.files import DECISION_FILES, read_bundle
+    from gnncal.files import DECISION_FILES, read_bundle, write_decisions
 
-    _check_options(target, confidence_level, sets, coverage, held_out, seed)
-    if by_class and sets is None:
-        raise InputError(
-            "--by-class is about sets of classes; pass --sets too, such as --sets lac."
-        )
-    policy = asked_policy(positive, act, clear, catch, costs, budget, confidence_level)
-    if policy is not None and target is not None:
-        raise InputError("--target is about all classes; with --positive say --act or --clear.")
+    check_split(held_out, seed)
+    choice("split", "cross-fit").check("--certify", certify)
+    wishes = {
+        "accuracy": accuracy,
+        "act": act,
+        "clear": clear,
+        "recall": recall,
+        "false_positive_rate": false_positive_rate,
+    }
+    if positive is not None and accuracy is not None:
+        raise InputError("--accuracy is about all classes; with --positive say --act or --clear.")
+    asked = any(each is not None for each in (*wishes.values(), costs, budget, positive))
+    if not asked:
+        wishes["accuracy"] = DEFAULT_ACCURACY
+    policy = asked_policy(source, wishes, positive, costs, budget, confidence_level)
     gates = read_gates(fail_if, others=OWN_GATES)
-    if probabilities is not None and (method or param or keep_predictions is not None):
-        raise InputError(
-            "--probabilities are calibrated already; leave --method and --param out, and "
-            "--keep-predictions and --free."
-        )
-    calibrator = advice = None
-    if probabilities is None:
-        calibrator = chosen_calibrator(
-            method, keep_predictions, param, one_class=policy is not None
-        )
-    _check_folder(folder)
+    calibrator = fitted_calibrator(
+        probabilities, method, keep_predictions, param, one_class=positive is not None
+    )
+    check_folder(folder)
+    advice, given = None, {}
     with (
         staged_folder(
             folder,
@@ -151,103 +162,138 @@ def decide(
         bundle = read_bundle(source)
         check_measurable(gates, bundle, others=OWN_GATES)
         with collected_notes() as notes:
-            if probabilities is not None:
-                probs, nodes = _read(probabilities, bundle), bundle.nodes
-            elif calibrator is not None:
-                probs, nodes, advice = _calibrate(calibrator, bundle, held_out, seed)
-            selective = conformal = members = None
-            if policy is not None:
-                fit_policy(policy, bundle, probs, nodes)
+            nodes = bundle.nodes
+            if calibrator is None:
+                assert probabilities is not None
+                probs = read_probabilities(probabilities, bundle)
+            elif certify == "split":
+                probs, nodes, advice = held_out_probabilities(calibrator, bundle, held_out, seed)
             else:
-                selective = SelectiveClassifier(
-                    DEFAULT_TARGET if target is None else target, confidence_level=confidence_level
-                ).fit(probs, bundle.labels, nodes=nodes)
-            if sets is not None:
-                conformal = ConformalClassifier(
-                    coverage, score=sets, by_class=by_class, random_state=seed
-                )
-                ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-                conformal.fit(
-                    *(probs, bundle.labels, bundle.graph),
-                    nodes=nodes,
-                    ids=ids,
-                    class_names=bundle.class_names,
-                )
-                members = conformal.predict_set(probs, bundle.graph, ids=ids)
-        if probabilities is not None:
-            notes.append(FOREIGN)
-        if advice is not None:
-            notes.append(advice)
-        decisions = Decisions(calibrator, probs, nodes, selective, policy, conformal, members)
-        failures = failures_of(gates, gate_values(gates, bundle, decisions))
-        summary = write_files(staging, bundle, decisions, notes, as_parquet=source.is_dir())
-    print_decisions(folder, summary, as_json=json)
-    if decisions.certifies_nothing:
+                probs, cross_fitted, advice = cross_fitted_probabilities(calibrator, bundle, seed)
+                given["cross_fitted"] = cross_fitted
+            fit_policy(policy, bundle, probs, nodes, calibrator=calibrator, region=region, **given)
+        notes += [FOREIGN] if calibrator is None else []
+        notes += [] if advice is None else [advice]
+        verdict = verdict_of(policy, bundle, probs)
+        failures = failures_of(gates, gate_values(gates, bundle, policy, probs, verdict))
+        written = write_decisions(staging, bundle, probs, verdict, None, as_parquet=source.is_dir())
+        files = [written.name]
+        if calibrator is not None:
+            calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+            files.append("calibrator.safetensors")
+        policy.save(staging / "policy.safetensors", class_names=bundle.class_names)
+        summary = {
+            **fit_summary(bundle, calibrator, probs, nodes.size, notes),
+            **policy_summary(policy, bundle, probs),
+            "files": [*files, "policy.safetensors", "summary.json"],
+        }
+        (staging / "summary.json").write_text(to_json(summary) + "\n")
+    said = summary["policy"]["sentence"]
+    print_summary(folder, summary, [*policy_lines(summary), node_line(summary)], said, json=json)
+    if policy.report_.certifies_nothing:
         raise typer.Exit(NOTHING_CERTIFIED)
     end_if_failed(failures)
 
 
-def _check_options(
-    target: float | None,
-    confidence_level: float,
-    sets: str | None,
-    coverage: float,
-    held_out: float,
-    seed: int,
-) -> None:
-    share = number(above=0, below=1)
-    if target is not None:
-        share.check("--target", target)
-    share.check("--confidence-level", confidence_level)
-    share.check("--coverage", coverage)
-    share.check("--hold-out", held_out)
+def check_split(held_out: float, seed: int) -> None:
+    """Check the options that say how validation nodes are split."""
+    number(above=0, below=1).check("--hold-out", held_out)
     whole_number(at_least=0).check("--seed", seed)
-    if sets is not None:
-        _known_score().check("--sets", sets)
 
 
-def _known_score() -> Constraint:
-    from gnncal.decisions.conformal import SCORES
+def fitted_calibrator(
+    probabilities: Path | None,
+    method: str | None,
+    keep_predictions: bool | None,
+    param: Sequence[str] | None,
+    *,
+    one_class: bool = False,
+) -> Calibrator | None:
+    """Return the calibrator to fit; None if probabilities come from a file."""
+    if probabilities is None:
+        return chosen_calibrator(method, keep_predictions, param, one_class=one_class)
+    if method or param or keep_predictions is not None:
+        raise InputError(
+            "--probabilities are calibrated already; leave --method and --param out, and "
+            "--keep-predictions and --free."
+        )
+    return None
 
-    return choice(*SCORES)
 
-
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
     from gnncal.files import PROBABILITY_FILES
 
     for name in PROBABILITY_FILES:
         if (folder / name).exists():
             raise InputError(
-                f"{folder} has {name} of another result, and decide would overwrite its "
-                "calibrator and summary; choose another --out."
+                f"{folder} has {name} of another result, and its calibrator and summary would be "
+                "overwritten; choose another --out."
             )
 
 
-def _calibrate(
-    calibrator: Calibrator, bundle: Bundle, share: float, seed: int
-) -> tuple[FloatArray, IntArray, str | None]:
-    """Fit on a part of the validation nodes.
+def gate_values(
+    gates: Sequence[Gate], bundle: Bundle, policy: Policy, probs: FloatArray, verdict: Any
+) -> dict[str, float | None]:
+    """Return what gates may ask for: metrics of the test nodes, and what is said of decisions."""
+    from gnncal.metrics.outcomes import Outcomes
+    from gnncal.metrics.table import METRICS
 
-    Returns the probabilities, the nodes of the rest, and what keeping predictions costs, in words.
-    """
-    from gnncal.calibrators.price import price_of_keeping
-    from gnncal.decisions import hold_out
-    from gnncal.nodes import Nodes
+    test, others = bundle.test_nodes, to_decide(bundle)
+    own: dict[str, float | None] = {
+        "uncertified": policy.report_.n_uncertified,
+        "review": float((verdict["action"][others] == "review").mean()),
+    }
+    names = {gate.name for gate in gates} - set(own)
+    if not names:
+        return own
+    degree, positive = bundle.graph.in_degree[test], policy.positive_
+    outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=positive)
+    return own | {name: METRICS[name].of(outcomes) for name in names}
 
-    fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels, share=share, random_state=seed)
-    every = Nodes(bundle.logits, bundle.graph)
-    labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
-    probs = calibrator.fit(labelled).predict_proba(every)
-    price = price_of_keeping(calibrator, labelled, probs)
-    return probs, nodes, terminal_advice(price, bundle.class_names)
+
+def fit_summary(
+    bundle: Bundle, calibrator: Calibrator | None, probs: FloatArray, n: int, notes: list[str]
+) -> dict[str, Any]:
+    """Return on which nodes what was fitted, as plain data."""
+    from gnncal import __version__
+    from gnncal.calibrators.catalogue import name_of
+
+    n_fitted = 0 if calibrator is None else sum(calibrator.fit_report_.nodes_per_class)
+    return {
+        "gnncal": __version__,
+        "method": None if calibrator is None else name_of(calibrator),
+        "params": None if calibrator is None else calibrator.get_params(deep=False),
+        "n_nodes": len(probs),
+        "n_calibrator_nodes": n_fitted,
+        "n_threshold_nodes": n,
+        "n_others": int(to_decide(bundle).sum()),
+        "class_names": bundle.class_names,
+        "notes": notes,
+    }
 
 
-def _read(path: Path, bundle: Bundle) -> FloatArray:
-    from gnncal.files import read_probabilities
+def node_line(summary: dict[str, Any]) -> str:
+    """Say on which nodes what was fitted."""
+    n = f"{summary['n_threshold_nodes']:,} validation nodes"
+    if summary["method"] is None:
+        return f"Certified on {n}."
+    return (
+        f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
+        f"validation nodes, and certified on {n}."
+    )
 
-    probs = read_probabilities(path, bundle)
-    n_classes = bundle.logits.shape[1]
-    if probs.shape[1] != n_classes:
-        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
-    return probs
+
+def print_summary(
+    folder: Path, summary: dict[str, Any], lines: list[str], said: str, *, json: bool
+) -> None:
+    """Print the notes to stderr, and the result in plain words or as JSON to stdout."""
+    for message in summary["notes"]:
+        if message not in said:
+            note(message)
+    if json:
+        print_json(summary)
+        return
+    out.print("\n\n".join(lines), soft_wrap=True)
+    out.print()
+    print_written(folder, summary["files"])

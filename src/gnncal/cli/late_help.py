@@ -15,7 +15,7 @@ NAMES_OF_SCORES = "{scores}"  # in a help text, it stands for the names
 
 
 def _scores() -> str:
-    from gnncal.decisions.conformal import SCORES
+    from gnncal.decisions.scores import SCORES
 
     return ", ".join(SCORES)
 

@@ -13,10 +13,12 @@ from gnncal.cli.check import check
 from gnncal.cli.decide import decide
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
+from gnncal.cli.label import label
 from gnncal.cli.late_help import Verb
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
+from gnncal.cli.sets import sets
 from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
@@ -31,7 +33,7 @@ app = Program(
 )
 IN_ORDER_OF_WORK = (
     *(calibrate, evaluate, report),
-    *(decide, check, watch, update),
+    *(label, decide, sets, check, watch, update),
     *(apply, export, scale, methods),
 )
 for verb in IN_ORDER_OF_WORK:

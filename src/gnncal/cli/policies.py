@@ -1,21 +1,25 @@
-"""A policy about one class on the command line: what is asked for, written and said."""
+"""A policy on the command line: what is asked for, fitted, written and said."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gnncal.cli.results import terminal_advice
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
+    from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-    from gnncal.decisions import ClassPolicy, Costs
+    from gnncal.decisions import Costs, Policy
     from gnncal.files import Bundle
 
 PANEL = "One class in view"
 N_MOST_PROBABLE = 5  # nodes that are named
+COSTS = ("missed", "false_alarm", "review")
 Positive = Annotated[
     str | None,
     typer.Option(
@@ -27,21 +31,26 @@ Positive = Annotated[
 Act = Annotated[
     float | None,
     typer.Option(
-        help="Act automatically: share of the nodes acted on that must have the class.",
+        help="Precision: share of the nodes acted on that must have the class.",
         rich_help_panel=PANEL,
     ),
 ]
 Clear = Annotated[
     float | None,
     typer.Option(
-        help="Clear automatically: share of the cleared nodes that must not have it.",
-        rich_help_panel=PANEL,
+        help="Share of the cleared nodes that must not have the class.", rich_help_panel=PANEL
     ),
 ]
-Catch = Annotated[
+Recall = Annotated[
     float | None,
     typer.Option(
         help="Share of the nodes with the class that must not be cleared.", rich_help_panel=PANEL
+    ),
+]
+FalsePositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the nodes without the class that may be acted on.", rich_help_panel=PANEL
     ),
 ]
 CostsOption = Annotated[
@@ -49,71 +58,85 @@ CostsOption = Annotated[
     typer.Option(
         "--costs",
         metavar="NAME=NUMBER,...",
-        help="What mistakes cost, such as missed=500,false_alarm=20,review=3.",
+        help="What mistakes cost, such as missed=500,false_alarm=20,review=3; in place of a "
+        "number the name of a column of INPUT, such as missed=amount.",
         rich_help_panel=PANEL,
     ),
 ]
 Budget = Annotated[
-    int | None,
-    typer.Option(help="How many nodes people can look at.", rich_help_panel=PANEL),
+    float | None,
+    typer.Option(
+        help="How many of the nodes to decide are reviewed, or which share of them (below 1).",
+        rich_help_panel=PANEL,
+    ),
 ]
-POLICY_ASSUMPTION = (
-    "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
-    "random. It does not hold for nodes that join the graph later, if the graph or the rate of the "
-    "class drifts with time, or if only special nodes were labelled."
-)
 
 
 def asked_policy(
+    source: Path,
+    wishes: dict[str, float | None],
     positive: str | None,
-    act: float | None,
-    clear: float | None,
-    catch: float | None,
     costs: str | None,
-    budget: int | None,
+    budget: float | None,
     confidence_level: float,
-) -> ClassPolicy | None:
-    """Return the policy that the options ask for; None if they are about no class."""
-    from gnncal.decisions import ClassPolicy
+) -> Policy:
+    """Return the policy that the options ask for."""
+    from gnncal.decisions import Policy
 
-    wishes = {"act": act, "clear": clear, "catch": catch, "budget": budget}
-    given = [name for name, value in {**wishes, "costs": costs}.items() if value is not None]
-    if positive is None:
-        if given:
-            raise InputError(f"--{given[0]} is about one class; name it with --positive CLASS.")
-        return None
-    if not given:
+    of_one_class = {**wishes, "accuracy": None, "costs": costs, "budget": budget}
+    given = [name for name, value in of_one_class.items() if value is not None]
+    if positive is None and given:
+        option = given[0].replace("_", "-")
+        raise InputError(f"--{option} is about one class; name it with --positive CLASS.")
+    if positive is not None and not given:
         raise InputError(
             "--positive names a class but not what to decide about it; add --act 0.95, "
-            "--clear 0.995, --catch 0.9, --costs missed=500,false_alarm=20,review=3 or --budget "
+            "--clear 0.995, --recall 0.9, --costs missed=500,false_alarm=20,review=3 or --budget "
             "200."
         )
-    priced = None if costs is None else read_costs(costs)
-    policy = ClassPolicy(positive, **wishes, costs=priced, confidence_level=confidence_level)  # type: ignore[arg-type]
+    if budget is not None and budget >= 1:
+        if budget != int(budget):
+            raise InputError(f"--budget is {budget:g}; expected a whole number, or a share.")
+        budget = int(budget)
+    policy = Policy(
+        **wishes,  # type: ignore[arg-type]
+        positive=positive,
+        costs=None if costs is None else read_costs(costs, source),
+        budget=budget,
+        confidence_level=confidence_level,
+    )
     policy.check_params()
     return policy
 
 
-def read_costs(text: str) -> Costs:
-    """Return costs from ``missed=500,false_alarm=20,review=3``."""
+def read_costs(text: str, source: Path) -> Costs:
+    """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
     from gnncal.decisions import Costs
 
     expected = "expected missed=500,false_alarm=20 and perhaps review=3"
-    parts: dict[str, float] = {}
+    parts: dict[str, Any] = {}
     for entry in text.split(","):
         name, _, value = (part.strip() for part in entry.partition("="))
         name = name.replace("-", "_")
-        if name not in ("missed", "false_alarm", "review") or name in parts:
+        if name not in COSTS or name in parts or not value:
             raise InputError(f"--costs has {entry.strip()!r}; {expected}, each once.")
         try:
             parts[name] = float(value)
         except ValueError:
-            raise InputError(f"--costs has {entry.strip()!r}; {expected}, as numbers.") from None
+            parts[name] = _column(source, value)
     if not {"missed", "false_alarm"} <= set(parts):
         raise InputError(f"--costs is {text!r}; {expected}.")
     costs = Costs(**parts)
-    costs.checked(0)
+    if costs._is_same_for_all:
+        costs._checked(0)
     return costs
+
+
+def _column(source: Path, name: str) -> Any:
+    """Return a column of nodes.parquet, or an array of a .npz file, one number for each node."""
+    from gnncal.files import read_column
+
+    return read_column(source, name)
 
 
 def outside(bundle: Bundle) -> BoolArray:
@@ -131,17 +154,77 @@ def to_decide(bundle: Bundle) -> BoolArray:
     return others if others.any() else ~others
 
 
-def verdict_of(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
+def held_out_probabilities(
+    calibrator: Calibrator, bundle: Bundle, share: float, seed: int
+) -> tuple[FloatArray, IntArray, str | None]:
+    """Fit on a part of the validation nodes.
+
+    Returns the probabilities, the nodes of the rest, and what keeping predictions costs, in words.
+    """
+    from gnncal.calibrators.price import price_of_keeping
+    from gnncal.decisions import hold_out
+    from gnncal.nodes import Nodes
+
+    fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels, share=share, random_state=seed)
+    every = Nodes(bundle.logits, bundle.graph)
+    labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
+    probs = calibrator.fit(labelled).predict_proba(every)
+    price = price_of_keeping(calibrator, labelled, probs)
+    return probs, nodes, terminal_advice(price, bundle.class_names)
+
+
+def cross_fitted_probabilities(
+    calibrator: Calibrator, bundle: Bundle, seed: int
+) -> tuple[FloatArray, FloatArray, str | None]:
+    """Fit on all validation nodes, and score each by a fit that has not seen it."""
+    from gnncal.calibrators.price import price_of_keeping
+    from gnncal.decisions.labelled import cross_fit_nodes
+    from gnncal.nodes import Nodes
+
+    every = Nodes(bundle.logits, bundle.graph)
+    record = every.with_labels(bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)
+    probs, cross_fitted = cross_fit_nodes(
+        calibrator, every, bundle.labels, record, random_state=seed
+    )
+    price = price_of_keeping(calibrator, record, probs)
+    return probs, cross_fitted, terminal_advice(price, bundle.class_names)
+
+
+def read_probabilities(path: Path, bundle: Bundle) -> FloatArray:
+    """Return probabilities made elsewhere, of as many classes as the logits."""
+    from gnncal.files import read_probabilities
+
+    probs = read_probabilities(path, bundle)
+    n_classes = bundle.logits.shape[1]
+    if probs.shape[1] != n_classes:
+        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
+    return probs
+
+
+def verdict_of(policy: Policy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
     """Return the columns that say what a policy decides; no text where it does not decide."""
     import numpy as np
 
     nodes = to_decide(bundle)
     actions = np.full(len(probs), "", dtype="<U6")
-    actions[nodes] = policy.decide(probs[nodes])
+    actions[nodes] = policy.decide(probs[nodes], costs=costs_of(policy, nodes))
+    if policy.positive_ is None:
+        return {"action": actions}
     return {"probability": probs[:, policy.positive_], "action": actions}
 
 
-def fit_policy(policy: ClassPolicy, bundle: Bundle, probs: FloatArray, nodes: IntArray) -> None:
+def costs_of(policy: Policy, nodes: Any) -> Costs | None:
+    """Return the policy's costs of these nodes, if they differ from node to node."""
+    import numpy as np
+
+    if policy.costs is None or policy.costs._is_same_for_all:
+        return None
+    return policy.costs._checked(len(nodes))._of(np.flatnonzero(nodes))
+
+
+def fit_policy(
+    policy: Policy, bundle: Bundle, probs: FloatArray, nodes: IntArray, **given: Any
+) -> None:
     """Fit a policy on some of the validation nodes, for the nodes outside training and them."""
     policy.fit(
         probs,
@@ -151,38 +234,51 @@ def fit_policy(policy: ClassPolicy, bundle: Bundle, probs: FloatArray, nodes: In
         decision_nodes=to_decide(bundle),
         predictions=bundle.logits.argmax(axis=1),
         ids=bundle.node_ids,  # so that `apply --refresh` finds these nodes again
+        **given,
     )
 
 
-def policy_summary(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
-    """Return what a policy says about the nodes of a bundle, as plain data."""
-    from gnncal.decisions import judge_policy
+def policy_summary(
+    policy: Policy, bundle: Bundle, probs: FloatArray, *, is_foreign: bool = False
+) -> dict[str, Any]:
+    """Return what a policy says about the nodes of a bundle, as plain data.
 
+    With the probabilities of another calibrator, ``is_foreign``, it guarantees nothing.
+    """
     predictions, others = bundle.logits.argmax(axis=1), to_decide(bundle)
-    outlook = policy.outlook(probs[others], predictions=predictions[others])
-    certified = len(policy.promises_) > policy.report_.n_uncertified
+    outlook = policy.outlook(
+        probs[others], costs=costs_of(policy, others), predictions=predictions[others]
+    )
+    report = policy.report_
     summary: dict[str, Any] = {
-        "policy": {
-            **asdict(policy.report_),
-            "positive": policy.positive_,
-            "n_uncertified": policy.report_.n_uncertified,
-            "sentence": policy.in_words(outlook),
-            "outlook": asdict(outlook),
-            "assumption": POLICY_ASSUMPTION if certified else None,
-            "most_probable": _most_probable(policy, bundle, probs),
-        }
+        **asdict(report),
+        "positive": policy.positive_,
+        "calibrator": policy.calibrator_,
+        "is_foreign": is_foreign,
+        "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
+        "sentence": outlook.sentence if is_foreign else policy.in_words(outlook),
+        "assumption": None if is_foreign else report.assumption,
+        "outlook": asdict(outlook),
     }
+    if policy.positive_ is not None:
+        summary["most_probable"] = _most_probable(policy, bundle, probs)
     test = bundle.test_nodes
     if test.size:
-        outcome = judge_policy(
-            bundle.labels[test], probs[test], policy, predictions=predictions[test]
+        is_test = outside(bundle)
+        is_test[:] = False
+        is_test[test] = True
+        outcome = policy.judge(
+            bundle.labels[is_test],
+            probs[is_test],
+            costs=costs_of(policy, is_test),
+            predictions=predictions[is_test],
         )
         kept = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.kept]
-        summary["policy"]["test"] = {**asdict(outcome), "kept": kept}
-    return summary
+        summary["test"] = {**asdict(outcome), "kept": kept, "sentence": outcome.sentence}
+    return {"policy": summary}
 
 
-def _most_probable(policy: ClassPolicy, bundle: Bundle, probs: FloatArray) -> list[dict[str, Any]]:
+def _most_probable(policy: Policy, bundle: Bundle, probs: FloatArray) -> list[dict[str, Any]]:
     """Return the nodes to decide about that most probably have the class, with their actions."""
     import numpy as np
 
@@ -205,36 +301,12 @@ def policy_lines(summary: dict[str, Any]) -> list[str]:
     lines = [policy["sentence"]]
     if policy["assumption"] is not None:
         lines.append(policy["assumption"])
-    listed = ", ".join(
-        f"{node['id']} ({100 * node['probability']:.0f} %, {node['action']})"
-        for node in policy["most_probable"]
-    )
-    lines.append(f"Most suspicious: {listed}. The file of decisions has every node.")
-    test = policy.get("test")
-    if test is None:
-        return lines
-    parts = [
-        f"{test[f'n_{name}']:,} {done}, {test[f'n_{name}_positive']:,} of them positive"
-        for name, done in (("act", "acted on"), ("clear", "cleared"), ("review", "for people"))
-        if test[f"n_{name}"]
-    ]
-    found = [_found(each) for each in test["kept"]]
-    lines.append(
-        f"On the {test['n_nodes']:,} labelled test nodes, {test['n_positive']:,} of them positive: "
-        f"{'; '.join(parts)}.{' Promised and found: ' if found else ''}{'; '.join(found)}"
-        f"{'.' if found else ''}"
-    )
-    return lines
-
-
-def _found(kept: dict[str, Any]) -> str:
-    if kept["what"] == "cost":
-        found = f"{kept['found']:,.0f} (expected {kept['low']:,.0f} to {kept['high']:,.0f})"
-    elif kept["what"] in ("precision", "recall"):
-        found = (
-            f"{100 * kept['found']:.1f} % (expected {100 * kept['low']:.1f} to "
-            f"{100 * kept['high']:.1f} %)"
+    if "most_probable" in policy:
+        listed = ", ".join(
+            f"{node['id']} ({100 * node['probability']:.0f} %, {node['action']})"
+            for node in policy["most_probable"]
         )
-    else:
-        found = f"{100 * kept['found']:.1f} % (promised {100 * kept['promised']:g} %)"
-    return f"{kept['what']} {found}"
+        lines.append(f"Most probable: {listed}. The file of decisions has every node.")
+    if "test" in policy:
+        lines.append(policy["test"]["sentence"])
+    return lines

@@ -54,7 +54,7 @@ def report(
         typer.Option(
             metavar="NEW",
             help="Input with other nodes, no labels needed: adds a section on what moved and "
-            "whether the promises still stand.",
+            "whether the guarantees still stand.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,

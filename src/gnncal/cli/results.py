@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
     from gnncal.calibrators.price import Price
-    from gnncal.decisions import ClassPolicy
+    from gnncal.decisions import Policy
     from gnncal.files import Bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
@@ -37,7 +36,8 @@ def write_results(
     *,
     as_parquet: bool,
     applied_to: Nodes | None = None,
-    policy: ClassPolicy | None = None,
+    policy: Policy | None = None,
+    is_foreign: bool = False,
     also: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write probabilities, perhaps what a policy decides, and summary; return the summary.
@@ -46,6 +46,7 @@ def write_results(
     ``also`` names files that the caller has written.
     """
     from gnncal.calibrators.base import HasTemperature
+    from gnncal.cli.policies import policy_summary, verdict_of
     from gnncal.files import write_decisions, write_probabilities
 
     calibrator = result.calibrator
@@ -64,7 +65,7 @@ def write_results(
         files.append("calibrator.safetensors")
     decided: dict[str, Any] = {}
     if policy is not None:
-        decided = policy_summary(policy, bundle, probs)
+        decided = policy_summary(policy, bundle, probs, is_foreign=is_foreign)
         columns = verdict_of(policy, bundle, probs)
         files.append(
             write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
@@ -122,6 +123,8 @@ def print_results(
     out.print(replace(result, price=None), soft_wrap=True)
     out.print()
     if "policy" in summary:
+        from gnncal.cli.policies import policy_lines
+
         out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
     if summary["advice"] is not None:  # in words of the command line
         out.print(f"{summary['advice']}\n", soft_wrap=True)

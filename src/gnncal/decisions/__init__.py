@@ -1,25 +1,11 @@
 """Decisions: which nodes may be decided automatically, and which classes a node may have."""
 
-from gnncal.decisions.aps import APS
-from gnncal.decisions.budget import BudgetOutlook
-from gnncal.decisions.class_curve import ClassCurve, class_curve
-from gnncal.decisions.conformal import ConformalClassifier
-from gnncal.decisions.costs import Amount, CostOutlook, Costs
-from gnncal.decisions.curve import SelectiveCurve, selective_curve
-from gnncal.decisions.daps import DAPS
-from gnncal.decisions.judging import DecisionOutcome, SetOutcome, judge_decisions, judge_sets
-from gnncal.decisions.lac import LAC
-from gnncal.decisions.policy import ClassPolicy
-from gnncal.decisions.policy_judging import Kept, PolicyOutcome, judge_policy
-from gnncal.decisions.policy_report import Outlook, PolicyReport
-from gnncal.decisions.promises import Promise
-from gnncal.decisions.raps import RAPS
-from gnncal.decisions.reliability import MonotoneReliability
-from gnncal.decisions.scores import ConformalScore
-from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
-from gnncal.decisions.set_report import ClassConformalReport, ConformalReport
-from gnncal.decisions.snaps import SNAPS
-from gnncal.decisions.splitting import hold_out
+from gnncal.decisions.costs import Costs
+from gnncal.decisions.guarantees import Guarantee
+from gnncal.decisions.labelled import cross_fit, hold_out, nodes_to_label
+from gnncal.decisions.policy import Policy
+from gnncal.decisions.scores import APS, DAPS, LAC, RAPS, SNAPS, ConformalScore
+from gnncal.decisions.sets import ConformalClassifier
 
 __all__ = [
     "APS",
@@ -27,31 +13,12 @@ __all__ = [
     "LAC",
     "RAPS",
     "SNAPS",
-    "Amount",
-    "BudgetOutlook",
-    "ClassConformalReport",
-    "ClassCurve",
-    "ClassPolicy",
     "ConformalClassifier",
-    "ConformalReport",
     "ConformalScore",
-    "CostOutlook",
     "Costs",
-    "DecisionOutcome",
-    "Kept",
-    "MonotoneReliability",
-    "Outlook",
-    "PolicyOutcome",
-    "PolicyReport",
-    "Promise",
-    "SelectiveClassifier",
-    "SelectiveCurve",
-    "SelectiveReport",
-    "SetOutcome",
-    "class_curve",
+    "Guarantee",
+    "Policy",
+    "cross_fit",
     "hold_out",
-    "judge_decisions",
-    "judge_policy",
-    "judge_sets",
-    "selective_curve",
+    "nodes_to_label",
 ]

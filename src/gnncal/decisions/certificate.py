@@ -1,190 +1,286 @@
-r"""The threshold above which accuracy is certified, by fixed-sequence testing.
+r"""The threshold beyond which a share of right decisions is certified, by fixed-sequence testing.
 
-Write :math:`\tau` for the target accuracy and :math:`\delta` for one minus the confidence level.
-The calibration nodes are sorted by confidence. For planned numbers of nodes
-:math:`r_1 < r_2 < \dots`, which depend on no label, the r most confident nodes are tested in turn.
-With E mistakes among them, the threshold at the r-th node passes if
-:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. The first that fails ends the sequence, and
-the last that passed is the answer. Nothing is lost to the number of tests.
+Write :math:`\tau` for the target and :math:`\delta` for one minus the confidence level. The
+calibration nodes are sorted by a score. The first r of them, with E mistakes, pass if
+:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. Every r from a start s on is tested in turn;
+the first that fails ends the sequence, and all that passed before are certified at once. Equal
+scores end together.
 
-Why the answer is valid although the thresholds are confidences of the calibration nodes
-themselves. Let :math:`G(u)` be the chance of "right" minus :math:`\tau` times the chance of
-"decided", both for the threshold that decides a share u of all nodes. A threshold is bad where
-:math:`G(u) < 0`. Bad shares form intervals at whose ends G is 0, so that between two ends a node
-is right with probability :math:`\tau` exactly. Given how many calibration nodes lie between the
-ends, it is fixed which planned test is the first at a bad threshold. The nodes before its
-interval are right with probability :math:`\tau`, independently. Within the interval right nodes
-come later than wrong ones (that is what :math:`G < 0` says), so the first j of them have at most
-as many right ones as j draws with probability :math:`\tau`. Hence the first bad test passes with
-probability at most :math:`\delta`, and a bad threshold is never reached without passing it.
+**Valid.** Let :math:`G(u)` be the chance of "right" minus :math:`\tau` times the chance of
+"decided" for the threshold that decides a share u of all nodes. A threshold is bad where
+:math:`G(u) < 0`. Bad shares form intervals at whose ends G is 0. Given how many calibration nodes
+lie between the ends, right nodes come later than uniform ones there and wrong nodes earlier. So at
+every bad threshold the mistakes among the first r nodes are at least those of r independent draws
+that are wrong with probability :math:`1 - \tau`. Which test is the first at a bad threshold is
+fixed by the same counts, so it passes with probability at most :math:`\delta`, and no bad threshold
+is reached without passing it. The argument holds at the r-th score and just before the next one;
+thresholds are put between the two. It does not cover ties; tests compute the chance of a violation
+exactly for two or three scores.
 
-Nodes of equal confidence cannot be separated, so a planned number is rounded up to the end of its
-tie. The argument then no longer covers every case; the tests compute the chance of a violation
-exactly for distributions with two or three confidences, and it stays below :math:`\delta`.
+**The start** depends on no label. Some hundred worlds are drawn in which the probabilities of the
+nodes are wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\,
+p + b \zeta`. The value of a start is the mean number of nodes that the sequence decides.
 
-References: Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test" (2021), for the sequence of
-tests; Geifman and El-Yaniv, "Selective classification for deep neural networks" (NeurIPS 2017),
-for the task.
+**Nested.** Whoever asks for less must not get less. Targets are divided into ranges with one start
+each, :math:`\max(s, m(\tau))` with the fewest nodes m that can pass. Within a range the sequence of
+a lower target passes wherever that of a higher one does: it allows more mistakes, and a start at
+:math:`m(\tau)` allows none. Across ranges it is demanded: a target counts as certified only where
+the upper end of every lower range is. Each range is as wide as its start is nearly the best, and
+neighbouring starts are nearly the best at the target between them, so this costs little.
+
+References: Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test" (2021); Geifman, El-Yaniv,
+"Selective classification for deep neural networks" (NeurIPS 2017).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, log, log1p
+from math import ceil, floor, log, log1p, log10
 
 import numpy as np
 from scipy import special
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.decisions.outcomes import RankedNodes
-from gnncal.metrics.proportions import lower_limit
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 
-START = 3.0  # times the square root of n, or of how many of them may be right, if these are few:
-# the first test has at least so many nodes. Fewer would fail more often by bad luck and end the
-# sequence; more would leave small coverages out of reach.
-SINGLE_STEPS = 100  # allowed mistakes that are planned one by one
+SLOPE, SHIFT = 0.5, 0.8  # how wrong the probabilities of a world are: a and b above
+N_WORLDS = 200
+GIVE = 0.01  # a start is nearly the best if it decides at most this share less
+TARGETS = 1.0 - np.append(
+    np.append(0.999, np.arange(0.95, 0.52, -0.05)), 0.5 / 1.15 ** np.arange(50)
+)  # (n_targets,) rising; those at which starts are compared
+SURE = 1e-9  # probabilities are kept so far from 0 and 1
+EVERY_RANK = 2_000  # up to here each rank is tested, beyond every 0.05 %
+EVERY_START = 60  # and up to here each rank may be a start, beyond every 2 %
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
-TARGET_DIGITS = 3
-TARGET_STEP = 10.0**-TARGET_DIGITS
-STEP_RATIO = 1.01  # from one planned number of allowed mistakes to the next, beyond those
+STEP = 1e-3  # of targets that are advised
+GOOD_CHANCE = 0.8  # with which the advised number of labels certifies
+HOPELESS = 0.02  # chance of a certificate below which a guarantee gives its share of delta away
+MOST_LABELS = 10_000_000  # advice beyond this would help nobody
+
+Starts = tuple[tuple[float, int], ...]  # (targets below this, start), from high targets to low
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """The lowest certified threshold, and the calibration nodes that reach it."""
+class RankedNodes:
+    """Calibration nodes from the highest score to the lowest."""
 
-    threshold: float  # infinite if none is certified
-    n_decided: int
-    n_correct: int
+    score: FloatArray  # (n,) falling
+    mistakes: IntArray  # (n,) wrong ones among the first 1, 2, ..., n nodes
+    end: IntArray  # (n,) how many nodes have at least this score
+
+    @classmethod
+    def of(cls, score: FloatArray, right: BoolArray) -> RankedNodes:
+        """Sort nodes by score; those of equal score end together."""
+        order = np.argsort(-score, kind="stable")
+        ranked = score[order]
+        end = np.searchsorted(-ranked, -ranked, side="right")
+        return cls(ranked, np.cumsum(~right[order]), end)
+
+    def ends(self) -> IntArray:
+        """Return the numbers of nodes that are tested, rising, never inside a tie."""
+        return np.unique(self.end[_ranks(self.end.size, EVERY_RANK, 0.0005) - 1])
 
 
-def certify(ranked: RankedNodes, target: float, confidence_level: float) -> Certificate:
-    """Find the lowest threshold in the fixed sequence that is certified for this target."""
-    return lowest(ranked, certified_ends(ranked, target, confidence_level))
+def certified_ranks(
+    ranked: RankedNodes, starts: Starts, target: float, delta: float
+) -> tuple[int, int]:
+    """Return the first and the last number of nodes that are certified; (0, 0) if none is."""
+    ends, last = ranked.ends(), ranked.end.size
+    for above, start in reversed(starts):  # from low targets to high
+        asked = min(target, above)
+        first, passed = _sequence(ranked, ends, start, asked, delta)
+        last = min(last, passed)
+        if last < first:
+            return 0, 0
+        if target < above:
+            return first, last
+    return 0, 0  # no range reaches the target: by the probabilities it is hopeless
 
 
-def lowest(ranked: RankedNodes, ends: IntArray, *, above: float = -np.inf) -> Certificate:
-    """Return the lowest of certified thresholds, or the lowest that lies above some value.
+def _sequence(
+    ranked: RankedNodes, ends: IntArray, start: int, target: float, delta: float
+) -> tuple[int, int]:
+    """Return the first test from the start on, and the last that passes before one fails."""
+    ends = ends[ends >= max(start, fewest_nodes(target, delta))]
+    failed = ranked.mistakes[ends - 1] > allowed_mistakes(ends, target, delta)
+    n_passed = int(np.argmax(np.append(failed, True)))
+    return (int(ends[0]), int(ends[n_passed - 1])) if n_passed else (1, 0)
 
-    With the probability of the confidence level all thresholds that pass are good at once, so
-    whatever else asks for one above some value may choose among them.
+
+def plan_starts(
+    chance: FloatArray, n: int, delta: float, *, most: tuple[float, float] | None = None
+) -> Starts:
+    """Return the start of every target, chosen by probabilities alone.
+
+    ``chance`` (n_pool,) says how likely a decision about each node of the pool is right, in order
+    of the score. ``most`` is the target and the delta of a guarantee that also limits how many
+    wrong decisions there may be, as recall limits clearing.
     """
-    ends = ends[ranked.confidence[ends - 1] > above]
-    if ends.size == 0:
-        return Certificate(np.inf, 0, 0)
-    n_decided = int(ends[-1])
-    wrong = int(ranked.mistakes[n_decided - 1])
-    return Certificate(float(ranked.confidence[n_decided - 1]), n_decided, n_decided - wrong)
+    return _planned(chance.astype(np.float64).tobytes(), n, delta, most)
 
 
-def certified_ends(
-    ranked: RankedNodes, target: float, confidence_level: float, share: float = 1.0
-) -> IntArray:
-    """Return the numbers of nodes whose test passes, before the first test that fails.
+@lru_cache(maxsize=64)  # the same for every target that is asked for
+def _planned(chance: bytes, n: int, delta: float, most: tuple[float, float] | None) -> Starts:
+    ranks, mistakes = simulated_mistakes(np.frombuffer(chance), n, SLOPE, SHIFT)
+    limit = np.full(len(mistakes), n)
+    if most is not None:
+        allowed = np.array([allowed_misses(k, *most) for k in mistakes[:, -1]])
+        within = mistakes <= allowed[:, None]
+        limit = np.where(within.any(axis=1), ranks[within.sum(axis=1) - 1], 0)
+    values = np.array([_values(ranks, mistakes, limit, t, delta) for t in TARGETS.tolist()])
+    best = values.max(axis=1)
+    near = (values >= (1 - GIVE) * best[:, None]) & (best[:, None] > 0)
+    hopeful = np.flatnonzero(best > 0)
+    starts: list[tuple[float, int]] = []
+    at, above = int(hopeful[-1]) if hopeful.size else -1, np.inf
+    while at >= 0:
+        stays = np.logical_and.accumulate(near[at::-1], axis=0).sum(axis=0)
+        longest = int(stays.max())
+        starts.append((above, int(ranks[np.flatnonzero(stays == longest)[-1]])))
+        lowest = at - longest + 1
+        if lowest == 0:
+            break
+        at = lowest if lowest < at else at - 1
+        above = float(TARGETS[at])
+    return tuple(starts)
 
-    ``share`` is that of the nodes which a decision could be right about, known without labels.
-    """
-    ends = tested_ends(ranked, target, confidence_level, share)
-    passed = p_values(ends, ranked.mistakes[ends - 1], target) <= 1.0 - confidence_level
-    return ends[: int(np.argmin(np.append(passed, False)))]
+
+def _values(
+    ranks: IntArray, mistakes: IntArray, limit: IntArray, target: float, delta: float
+) -> FloatArray:
+    """Return the mean number of decided nodes for each start, (n_ranks,)."""
+    earliest = int(np.searchsorted(ranks, fewest_nodes(target, delta)))
+    if earliest == ranks.size:
+        return np.zeros(ranks.size)
+    passes = (mistakes <= allowed_mistakes(ranks, target, delta)) & (ranks <= limit[:, None])
+    index = np.arange(ranks.size)
+    fails = np.where(passes, ranks.size, index)
+    first_failure = np.minimum.accumulate(fails[:, ::-1], axis=1)[:, ::-1]
+    decided = np.where(passes, ranks[first_failure - 1], 0).mean(axis=0)
+    values: FloatArray = decided[np.maximum(index, earliest)]
+    return values
 
 
-def is_certified(certificate: Certificate, target: float, confidence_level: float) -> bool:
-    """Return whether so many right decisions certify the target, at a threshold by itself."""
-    n, mistakes = (
-        np.array(certificate.n_decided),
-        np.array(certificate.n_decided - certificate.n_correct),
-    )
-    return bool(p_values(n, mistakes, target) <= 1.0 - confidence_level)
+def simulated_mistakes(
+    chance: FloatArray, n: int, slope: float, shift: float, *, coarse: int = 1
+) -> tuple[IntArray, IntArray]:
+    """Return ranks (m,) and the mistakes up to each of them in drawn worlds, (n_worlds, m)."""
+    generator = np.random.default_rng(0)
+    ranks, n_worlds = _ranks(n, EVERY_START // coarse, 0.02 * coarse), N_WORLDS // coarse
+    place = ranks * (chance.size / n)
+    upto = np.interp(place, np.arange(chance.size + 1), np.append(0.0, np.cumsum(chance)))
+    mean = np.diff(upto, prepend=0.0) / np.diff(place, prepend=0.0)
+    odds = special.logit(np.clip(mean, SURE, 1 - SURE))
+    stretch = np.exp(slope * generator.standard_normal((n_worlds, 1)))
+    q = special.expit(stretch * odds + shift * generator.standard_normal((n_worlds, 1)))
+    return ranks, np.cumsum(generator.binomial(np.diff(ranks, prepend=0), 1 - q), axis=1)
 
 
-def best_target(
-    ranked: RankedNodes, below: float, confidence_level: float, share: float = 1.0
+def chance_to_certify(
+    chance: FloatArray, n: int, target: float, delta: float, *, slope: float, shift: float
 ) -> float:
-    """Return the highest target below this one that is certified, in whole steps; 0 if none is.
-
-    A target is certified as soon as its first test passes. Which nodes that test takes depends on
-    the target, so a lower target may fail where a higher one passes, and all of them are looked at.
-    """
-    targets = np.arange(1, ceil(below / TARGET_STEP - ROUNDING)) * TARGET_STEP
-    first = first_ranks(len(ranked.end), targets, confidence_level, share)
-    ends = ranked.end[np.maximum(first, 1) - 1]
-    p = p_values(ends, ranked.mistakes[ends - 1], targets)
-    passed = targets[(first > 0) & (p <= 1.0 - confidence_level)]
-    return round(float(passed.max(initial=0.0)), TARGET_DIGITS)
+    """Return in which share of the worlds the best start certifies the target."""
+    ranks, mistakes = simulated_mistakes(chance, n, slope, shift, coarse=2)
+    values = _values(ranks, mistakes, np.full(len(mistakes), n), target, delta)
+    if values.max() == 0:
+        return 0.0
+    start = np.flatnonzero(values >= (1 - GIVE) * values.max())[-1]
+    start = max(start, int(np.searchsorted(ranks, fewest_nodes(target, delta))))
+    passed = mistakes[:, start] <= allowed_mistakes(ranks[start], target, delta)
+    return float(passed.mean())
 
 
-def first_ranks(
-    n: int, targets: FloatArray, confidence_level: float, share: float = 1.0
-) -> IntArray:
-    """Return the first of the planned ranks for each target; 0 where there is none."""
-    planned, start = _planned_mistakes(n), ceil(START * np.sqrt(share * n))
-    low, high = np.full(len(targets), -1), np.full(len(targets), len(planned))
-    while (high - low > 1).any():  # at low, fewer nodes than the start pass; at high, they fail
+def best_target(ranked: RankedNodes, starts: Starts, below: float, delta: float) -> float:
+    """Return the highest certified target below this one, in whole steps; 0 if none is."""
+    low, high = 0, ceil(below / STEP - ROUNDING)
+    while high - low > 1:  # nested: what is certified at low is certified below it
         middle = (low + high) // 2
-        p = p_values(np.full_like(middle, start - 1), planned[np.maximum(middle, 0)], targets)
-        enough = (middle < 0) | (p <= 1.0 - confidence_level)
-        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-    ranks = np.full(len(targets), n)
-    inside = high < len(planned)
-    ranks[inside] = ranks_allowing(planned[high[inside]], n, targets[inside], confidence_level)
-    hopeless = ranks_allowing(np.zeros(len(targets), np.int64), n, targets, confidence_level) > n
-    return np.where(hopeless, 0, np.minimum(ranks, n))
+        is_certified = certified_ranks(ranked, starts, middle * STEP, delta)[1] > 0
+        low, high = (middle, high) if is_certified else (low, middle)
+    return round(low * STEP, 3)
 
 
-def tested_ends(
-    ranked: RankedNodes, target: float, confidence_level: float, share: float
-) -> IntArray:
-    """Return how many of the most confident nodes each test takes, rising, never inside a tie."""
-    n = len(ranked.end)
-    return np.unique(ranked.end[planned_ranks(n, target, confidence_level, share) - 1])
+def labels_for_precision(chance: FloatArray, n: int, target: float, delta: float) -> int | None:
+    """Return how many labels certify the target with a good chance, if the probabilities are right.
 
-
-@lru_cache(maxsize=1024)  # a curve of many targets asks for the same for each method
-def planned_ranks(n: int, target: float, confidence_level: float, share: float = 1.0) -> IntArray:
-    """Return the numbers of nodes, rising, at which one more mistake becomes allowed, and n itself.
-
-    Empty if even n nodes without a mistake would not be enough.
+    ``chance`` is that of the pool in order of the score; n nodes were too few. None if no number
+    would do.
     """
-    ranks = ranks_allowing(_planned_mistakes(n), n, target, confidence_level)
-    if ranks[0] > n:
-        return np.empty(0, dtype=np.int64)
-    return np.append(ranks[(ranks >= START * np.sqrt(share * n)) & (ranks < n)], n)
+    if (np.cumsum(chance) / np.arange(1, chance.size + 1)).max() <= target:
+        return None
+    low, high = n, 2 * n
+    while not _is_enough(chance, high, target, delta):
+        low, high = high, 2 * high
+        if low > MOST_LABELS:
+            return None
+    while high > 1.05 * low:
+        middle = round((low * high) ** 0.5)
+        low, high = (low, middle) if _is_enough(chance, middle, target, delta) else (middle, high)
+    return two_digits(high)
 
 
-def ranks_allowing(
-    mistakes: IntArray, n: int, target: float | FloatArray, confidence_level: float
-) -> IntArray:
-    """Return the fewest decided nodes among which so many mistakes pass, at most n + 1."""
-    low, high = mistakes.copy(), np.full_like(mistakes, n + 1)  # fails at low, passes at high
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        passes = p_values(middle, mistakes, target) <= 1.0 - confidence_level
-        low, high = np.where(passes, low, middle), np.where(passes, middle, high)
-    return np.maximum(high, mistakes + 1)
+def _is_enough(chance: FloatArray, n: int, target: float, delta: float) -> bool:
+    return chance_to_certify(chance, n, target, delta, slope=0.0, shift=0.0) >= GOOD_CHANCE
 
 
-def fewest_nodes(target: float, confidence_level: float) -> int:
+def labels_for_share(rate: float, target: float, delta: float) -> int:
+    """Return how many labels hold enough nodes of a class with a good chance."""
+    fewest = fewest_nodes(target, delta)
+    n = fewest / rate
+    while special.bdtr(fewest - 1, ceil(n), rate) > 1 - GOOD_CHANCE:
+        n *= 1.02
+    return two_digits(n)
+
+
+def allowed_misses(n: int, target: float, delta: float) -> int:
+    """Return how many of n nodes may be on the wrong side, so that a share is; -1 if n are few."""
+    return int(allowed_mistakes(np.array([n]), target, delta)[0]) if n else -1
+
+
+def allowed_mistakes(ranks: IntArray, target: float, delta: float) -> IntArray:
+    """Return max{c : P(Bin(r, 1 - target) <= c) <= delta} for each r; -1 where there is none."""
+    ranks = np.atleast_1d(ranks)
+    if ranks.size > 1 and ranks.size == ranks[-1]:
+        return _allowed_up_to(ranks.size, target, delta)
+    return _allowed(ranks, target, delta)
+
+
+@lru_cache(maxsize=4096)  # a policy asks for the same targets again and again
+def _allowed_up_to(n: int, target: float, delta: float) -> IntArray:
+    return _allowed(np.arange(1, n + 1), target, delta)
+
+
+def _allowed(ranks: IntArray, target: float, delta: float) -> IntArray:
+    wrong, z = 1.0 - target, special.ndtri(delta)
+    guess = ranks * wrong + z * np.sqrt(ranks * wrong * target) + (z * z - 1) * (target - 0.5) / 3
+    c = np.floor(np.clip(guess - 0.5, -1, ranks - 1)).astype(np.int64)
+    while (more := (c + 1 < ranks) & (special.bdtr(c + 1.0, ranks, wrong) <= delta)).any():
+        c += more
+    while (fewer := (c >= 0) & (special.bdtr(np.maximum(c, 0.0), ranks, wrong) > delta)).any():
+        c -= fewer
+    return c
+
+
+def fewest_nodes(target: float, delta: float) -> int:
     """Return the smallest number of decided nodes, all of them right, that certifies the target."""
-    return max(ceil(log1p(-confidence_level) / log(target) - ROUNDING), 1)
+    return max(ceil(log(delta) / log(target) - ROUNDING), 1)
 
 
-def p_values(n: IntArray, mistakes: IntArray, target: float | FloatArray) -> FloatArray:
-    """P(Bin(n, 1 - target) <= mistakes): how surprising so few mistakes are at the target."""
-    return special.bdtr(mistakes.astype(np.float64), n, 1.0 - target)
+def missed_on_the_rest(labelled_share: float, delta: float) -> float:
+    """Return about how likely a guarantee about all nodes is missed on those without a label."""
+    return float(special.ndtr(special.ndtri(delta) * np.sqrt(1.0 - labelled_share)))
 
 
-def accuracy_bounds(n: IntArray, correct: IntArray, confidence_level: float) -> FloatArray:
-    """Lower Clopper-Pearson limit of the accuracy of one fixed threshold; NaN without nodes.
-
-    It is at least the target exactly where the p-value is at most 1 - confidence_level.
-    """
-    return lower_limit(correct, n, 1.0 - confidence_level)
+def two_digits(value: float) -> int:
+    """Return a number rounded up to two digits that count: 1,234 becomes 1,300."""
+    unit = 10 ** max(floor(log10(max(value, 1.0))) - 1, 0)
+    return ceil(value / unit - ROUNDING) * unit
 
 
-def _planned_mistakes(n: int) -> IntArray:
-    """0, 1, ..., 100 and then one per cent more each time, up to n."""
-    n_steps = int(np.log(max(n / SINGLE_STEPS, 1.0)) / np.log(STEP_RATIO)) + 1
-    steps = SINGLE_STEPS * STEP_RATIO ** np.arange(1, n_steps)
-    return np.unique(np.append(np.arange(SINGLE_STEPS + 1), steps.astype(np.int64)))
+def _ranks(n: int, every: int, ratio: float) -> IntArray:
+    """Return 1, 2, ..., every, and then steps of a ratio up to n."""
+    if n <= every:
+        return np.arange(1, n + 1)
+    steps = np.geomspace(every, n, ceil(log(n / every) / log1p(ratio)) + 1)
+    return np.unique(np.append(np.arange(1, every), steps.round().astype(np.int64)))

@@ -1,4 +1,16 @@
-"""What mistakes and people cost: the cheapest action for each node, and what all of them cost."""
+r"""Costs and budgets: the cheapest action of each node, and what to expect of all of them.
+
+What is expected rests on how far a probability may be from the truth. The chance q of the class
+given a probability p of it is taken to be
+
+.. math:: \mathrm{logit}\, q = \mathrm{logit}\, p + f(\mathrm{logit}\, p)
+
+with a smooth function f, which is 0 where the probabilities are right. The prior of f is a Gaussian
+process around 0: a constant, a slow and a quick part. A few sizes of f are weighed by how well each
+foretells the labels of the calibration nodes; for each the posterior is normal around its mode
+(Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
+Expected numbers of hits and costs are averages over all of this and over the luck of the draw.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +18,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit, softmax
 
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.core.errors import InputError, shown
-from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW
-from gnncal.decisions.recalibration import Cells, Recalibration
+
+ACTIONS = np.array(["act", "clear", "review", "decide"])  # codes 0 to 3
+ACT, CLEAR, REVIEW, DECIDE = range(4)
+MOST_COST = 1e15  # sums of larger ones lose the small
+EDGE = 9.0  # log-odds; f stays as it is beyond, where probabilities are surer than 1 in 8,000
+KNOTS = np.linspace(-EDGE, EDGE, 19)  # f is linear between them
+PARTS = ((1.0, np.inf), (1.0, 3.0), (0.6, 1.0))  # size and length, in log-odds, of each part of f
+SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
+JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
+EXPECTED_WRONG = 0.25  # of nodes with probability 1, as far as no label says more; of those with
+# probability 0 it is so much less as the class is rare. It counts as much as two labels.
+LOWEST = 1e-9  # of numbers that are divided by, or whose logarithm is taken
+N_DRAWS = 1000
+N_CELLS = 200  # of nodes with nearly equal probabilities, which are counted together
+MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +88,13 @@ class Costs:
 
         """
         chance = as_numpy(p).astype(np.float64)
-        return ACTIONS[cheapest_actions(self.checked(chance.size), chance)]
+        return ACTIONS[cheapest_actions(self._checked(chance.size), chance)]
 
-    def checked(self, n_nodes: int) -> Costs:
-        """Return the costs as float64, each a number or an array of this length.
-
-        Parameters
-        ----------
-        n_nodes : int
-            Number of nodes.
-
-        Returns
-        -------
-        Costs
-            The same costs; without a person's cost it is infinite.
-
-        Raises
-        ------
-        InputError
-            If a cost is no number of at least 0, or has another length.
-
-        """
-        review = np.inf if self.review is None else _checked("review", self.review, n_nodes)
+    def _checked(self, n_nodes: int) -> Costs:
+        """Return the costs as float64, each a number or an array of this length."""
+        review, is_open = np.inf, self.review is None or np.array_equal(self.review, np.inf)
+        if not is_open:
+            review = _checked("review", self.review, n_nodes)
         return Costs(
             _checked("missed", self.missed, n_nodes),
             _checked("false_alarm", self.false_alarm, n_nodes),
@@ -91,24 +102,12 @@ class Costs:
         )
 
     @property
-    def is_same_for_all(self) -> bool:
+    def _is_same_for_all(self) -> bool:
         """Whether every cost is one number for all nodes."""
         return all(np.ndim(cost) == 0 for cost in vars(self).values())
 
-    def of(self, nodes: IntArray) -> Costs:
-        """Return the costs of some of the nodes.
-
-        Parameters
-        ----------
-        nodes : ndarray of int
-            Rows.
-
-        Returns
-        -------
-        Costs
-            Numbers as they are, arrays restricted.
-
-        """
+    def _of(self, nodes: IntArray) -> Costs:
+        """Return the costs of some of the nodes."""
         parts = {
             name: value[nodes]
             for name, value in vars(self).items()
@@ -131,12 +130,12 @@ class Amount:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.decisions import ClassPolicy, Costs
+    >>> from gnncal.decisions import Costs, Policy
     >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
     >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
     >>> probs = np.column_stack([1 - p, p])
-    >>> policy = ClassPolicy(1, costs=Costs(missed=5, false_alarm=1)).fit(probs, labels)
-    >>> total = policy.outlook_.costs.policy
+    >>> policy = Policy(positive=1, costs=Costs(missed=5, false_alarm=1))
+    >>> total = policy.fit(probs, labels, nodes=range(500)).outlook_.amounts["cost"]
     >>> total.low < total.expected < total.high
     True
 
@@ -147,47 +146,17 @@ class Amount:
     high: float
 
 
-@dataclass(frozen=True)
-class CostOutlook:
-    """What a policy is expected to cost on some nodes, beside what else could be done.
-
-    Attributes
-    ----------
-    policy : Amount
-        The cheapest action for each node.
-    nothing : Amount
-        Every node is cleared.
-    review_all : Amount or None
-        A person looks at every node; None if nobody can.
-    model : Amount
-        The model as it was: act on the nodes that it predicts to be positive, clear the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import ClassPolicy, Costs
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = ClassPolicy(1, costs=Costs(missed=5, false_alarm=1)).fit(probs, labels)
-    >>> costs = policy.outlook_.costs
-    >>> costs.policy.expected < costs.model.expected < costs.nothing.expected
-    True
-
-    """
-
-    policy: Amount
-    nothing: Amount
-    review_all: Amount | None
-    model: Amount
-
-
 def cheapest_actions(costs: Costs, p: FloatArray) -> IntArray:
     """Return the code of the cheapest action; a person looks only where that is cheaper."""
+    automatic, cost = cheapest_automatic(costs, p)
+    return np.where(cost <= costs.review, automatic, REVIEW)
+
+
+def cheapest_automatic(costs: Costs, p: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the cheaper of acting and clearing, and what it is expected to cost."""
     chance = np.clip(p, 0.0, 1.0)
     act, clear = (1.0 - chance) * costs.false_alarm, chance * costs.missed
-    automatic = np.where(act < clear, ACT, CLEAR)
-    return np.where(np.minimum(act, clear) <= costs.review, automatic, REVIEW)
+    return np.where(act < clear, ACT, CLEAR), np.minimum(act, clear)
 
 
 def cost_of(costs: Costs, actions: IntArray, is_positive: Any) -> FloatArray:
@@ -201,10 +170,10 @@ def expect_costs(
     costs: Costs,
     p: FloatArray,
     actions: IntArray,
-    predicted: Any,
+    predicted: BoolArray,
     recalibration: Recalibration,
     level: float,
-) -> CostOutlook:
+) -> dict[str, Amount]:
     """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
     generator = np.random.default_rng(0)
     cells = Cells.of(p)
@@ -220,12 +189,35 @@ def expect_costs(
         return amount(mean + spread * luck, level)
 
     everyone = np.ones(p.size, dtype=np.int64)
-    return CostOutlook(
-        policy=total(actions),
-        nothing=total(CLEAR * everyone),
-        review_all=total(REVIEW * everyone) if np.isfinite(costs.review).all() else None,
-        model=total(np.where(predicted, ACT, CLEAR)),
-    )
+    totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * everyone)}
+    if np.isfinite(costs.review).all():
+        totals["cost of reviewing everyone"] = total(REVIEW * everyone)
+    return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
+
+
+def expect_budget(
+    p: FloatArray,
+    reviewed: BoolArray,
+    acted: BoolArray,
+    recalibration: Recalibration,
+    level: float,
+) -> dict[str, Amount]:
+    """Return the expected precision of the reviews, and the recall with what is acted on."""
+    generator = np.random.default_rng(0)
+    cells = Cells.of(p)
+    chances = recalibration.draws(cells.p, generator)
+
+    def hits(chosen: BoolArray) -> FloatArray:
+        """Draw the number of positives among these nodes under each map."""
+        counts = cells.sums(chosen.astype(np.float64)).astype(np.int64)
+        here = counts > 0
+        return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
+
+    reviewed_hits, n = hits(reviewed), int(reviewed.sum())
+    caught = reviewed_hits + hits(acted)
+    positives = caught + hits(~reviewed & ~acted)
+    recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
+    return {"precision": amount(reviewed_hits / max(n, 1), level), "recall": amount(recall, level)}
 
 
 def amount(draws: FloatArray, level: float) -> Amount:
@@ -258,4 +250,115 @@ def _checked(name: str, value: Any, n_nodes: int) -> Any:
         )
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError(f"the cost {name} has values that are negative or not finite.")
+    if (array > MOST_COST).any():
+        raise InputError(
+            f"the cost {name} is above {MOST_COST:g}, so that sums would lose the other costs; "
+            "pass costs in larger units."
+        )
     return array.astype(np.float64) if array.ndim else float(array)
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """The posterior of the map from a probability to the chance of the class."""
+
+    weights: FloatArray  # (n_sizes,) of the sizes of f
+    modes: FloatArray  # (n_sizes, n_knots) f at the knots
+    roots: FloatArray  # (n_sizes, n_knots, n_knots) triangular, of its covariance
+    of_zero: tuple[float, float]  # of the beta distribution of the chance at probability 0
+    of_one: tuple[float, float]  # and at 1
+
+    @classmethod
+    def of(cls, p: FloatArray, is_positive: BoolArray) -> Recalibration:
+        """Find the posterior on calibration nodes that the probabilities have not seen."""
+        is_open = (p > 0) & (p < 1)
+        odds, prior = logit(p[is_open]), _prior_covariance()
+        features, labels = _between_knots(odds), is_positive[is_open]
+        fits = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
+        modes, covariances, evidence = zip(*fits, strict=True)
+        roots = np.linalg.cholesky(np.array(covariances))
+        zeros, ones, rate = is_positive[p <= 0], is_positive[p >= 1], max(float(p.mean()), LOWEST)
+        wrong, right = 2 * EXPECTED_WRONG, 2 * (1 - EXPECTED_WRONG)
+        of_zero = (wrong + zeros.sum(), right / rate + (~zeros).sum())
+        of_one = (right + ones.sum(), wrong + (~ones).sum())
+        return cls(softmax(evidence), np.array(modes), roots, of_zero, of_one)
+
+    def draws(self, p: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """Return chances of nodes with these probabilities, (N_DRAWS, n), one map in each row."""
+        odds = logit(np.where((p > 0) & (p < 1), p, 0.5))
+        size = generator.choice(self.weights.size, size=N_DRAWS, p=self.weights)
+        normal = generator.standard_normal((N_DRAWS, KNOTS.size, 1))
+        f = self.modes[size] + (self.roots[size] @ normal)[..., 0]
+        chances = expit(odds + f @ _between_knots(odds).T)
+        chances[:, p <= 0] = generator.beta(*self.of_zero, size=(N_DRAWS, 1))
+        chances[:, p >= 1] = generator.beta(*self.of_one, size=(N_DRAWS, 1))
+        return chances
+
+
+def _laplace(
+    odds: FloatArray, features: FloatArray, is_positive: BoolArray, prior: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return mode and covariance of the posterior, and the log evidence of this prior."""
+    precision = np.linalg.inv(prior)
+
+    def loss(at: FloatArray) -> float:
+        z = odds + features @ at
+        return float(np.logaddexp(0, z).sum() - z[is_positive].sum() + at @ precision @ at / 2)
+
+    f = np.zeros(KNOTS.size)
+    value = loss(f)
+    for _ in range(MOST_STEPS):
+        chance = expit(odds + features @ f)
+        gradient = features.T @ (chance - is_positive) + precision @ f
+        hessian = (features.T * (chance * (1 - chance))) @ features + precision
+        step, size = np.linalg.solve(hessian, gradient), 1.0
+        while (new := loss(f - size * step)) > value and size > SMALLEST_STEP:
+            size /= 2
+        f, gain, value = f - size * step, value - new, new
+        if gain < TOLERANCE * (1 + abs(value)):
+            break
+    volumes = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(hessian)[1]
+    return f, np.linalg.inv(hessian), float(0.5 * volumes - value)
+
+
+def _prior_covariance() -> FloatArray:
+    apart = KNOTS[:, None] - KNOTS
+    parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
+    return np.add.reduce([*parts, JITTER * np.eye(KNOTS.size)])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Nodes in cells of nearly equal probability, so that millions cost no more than hundreds."""
+
+    p: FloatArray  # (n_cells,) mean probability
+    of_node: IntArray  # (n_nodes,) the cell of each node
+
+    @classmethod
+    def of(cls, p: FloatArray) -> Cells:
+        """Divide nodes by rank; equal probabilities never part."""
+        values, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
+        if values.size <= N_CELLS:
+            return cls(values, inverse)
+        middle = np.cumsum(counts) - counts / 2  # rank of each value
+        # Half of the cells by rank, half by log-odds: the rare sure ones get cells of their own.
+        odds = np.clip(logit(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
+        span = max(odds[-1] - odds[0], 1e-12)
+        half = N_CELLS // 2
+        key = np.floor(half * middle / p.size) + np.floor(half * (odds - odds[0]) / span)
+        apart = (np.diff(key, prepend=key[0]) > 0) | (values >= 1)
+        apart[1] |= values[0] <= 0
+        cell = np.cumsum(apart)
+        total = np.bincount(cell, weights=counts * values)
+        return cls(total / np.bincount(cell, weights=counts), cell[inverse])
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """Return the sum of the nodes' weights in each cell, (n_cells,)."""
+        sums = np.bincount(self.of_node, weights=weights, minlength=self.p.size)
+        return sums.astype(np.float64, copy=False)
+
+
+def _between_knots(odds: FloatArray) -> FloatArray:
+    """Return how much each knot counts at these log-odds, (n, n_knots)."""
+    place = (np.clip(odds, -EDGE, EDGE) + EDGE) / (KNOTS[1] - KNOTS[0])
+    return np.maximum(1.0 - np.abs(place[:, None] - np.arange(KNOTS.size)), 0.0)

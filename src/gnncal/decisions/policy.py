@@ -1,37 +1,55 @@
-"""Decisions about one class: act, clear, or leave the node to a person."""
+"""One policy: decide by a threshold, with a guarantee about what is decided."""
 
 from __future__ import annotations
 
-from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
+from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import (
-    check_class_names,
-    check_labels,
-    check_nodes,
-    check_positive,
-    class_label,
-)
-from gnncal.core.constraints import NONE, Constraint, number, whole_number
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
+from gnncal.core.checks import check_labels, check_nodes, check_positive, class_label
+from gnncal.core.constraints import FLAG, NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
-from gnncal.core.learned import Array
-from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW, Actions, by_thresholds
-from gnncal.decisions.budget import expect_budget, most_suspicious
-from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes
-from gnncal.decisions.class_curve import ClassCurve, curve_of_class
-from gnncal.decisions.costs import Costs, cheapest_actions, cost_thresholds, expect_costs
-from gnncal.decisions.outcomes import check_calibration
-from gnncal.decisions.persistence import Saved
-from gnncal.decisions.policy_report import Outlook, PolicyReport, in_words
-from gnncal.decisions.promises import Kind, Promise, make_promises
-from gnncal.decisions.recalibration import Recalibration
+from gnncal.core.graph import Graph
+from gnncal.core.learned import Array, LearnedTable
+from gnncal.decisions.base import CalibrationNodes, Decision, check_truth
+from gnncal.decisions.costs import (
+    ACT,
+    ACTIONS,
+    CLEAR,
+    DECIDE,
+    REVIEW,
+    Amount,
+    Costs,
+    Recalibration,
+    cheapest_actions,
+    cheapest_automatic,
+    cost_of,
+    cost_thresholds,
+    expect_budget,
+    expect_costs,
+)
+from gnncal.decisions.guarantees import (
+    SHARE,
+    Action,
+    Certified,
+    Guarantee,
+    accuracy,
+    certify_all,
+    in_cells,
+    of_one_class,
+    pool_of,
+)
+from gnncal.decisions.node_numbers import Keys
+from gnncal.decisions.reports import Kept, Outlook, PolicyOutcome, PolicyReport
+from gnncal.metrics.proportions import clopper_pearson
 
-SHARE = number(above=0, below=1)
-KINDS: tuple[Kind, ...] = ("act", "clear", "catch")
+TARGETS = ("act", "clear", "recall", "false_positive_rate")
+MISFIT = 0.01  # p-value below which the probabilities do not fit the labels
 IS_CLASS = Constraint(
     "the name of a class or its number",
     lambda value: isinstance(value, str | int | np.integer) and not isinstance(value, bool),
@@ -40,73 +58,94 @@ ARE_COSTS = Constraint(
     "costs such as gnncal.decisions.Costs(missed=500, false_alarm=20, review=3)",
     lambda value: isinstance(value, Costs),
 )
-FAR_OFF = 4.0  # standard deviations between the mean probability and the rate
+ARE_GUARANTEES = Constraint(
+    "a tuple of gnncal.decisions.Guarantee",
+    lambda value: (
+        isinstance(value, tuple | list) and all(isinstance(each, Guarantee) for each in value)
+    ),
+)
 
 
-class ClassPolicy(Saved):
-    """Decides about one class: act on a node, clear it, or leave it to a person.
+class Policy(Decision):
+    """Decides about nodes by thresholds, with guarantees about what is decided.
 
-    Ask for one or more **promises**, each a share:
+    ``Policy(accuracy=0.95)`` is about all classes: nodes of high confidence get their predicted
+    class (``"decide"``), of which at least this share is right; the others go to ``"review"``.
 
-    * ``act``: of the nodes that are acted on, at least this share has the class.
-    * ``clear``: of the nodes that are cleared, at least this share has not.
-    * ``catch``: of the nodes that have the class, at least this share is not cleared: it is acted
-      on or seen by a person.
+    ``Policy(positive="fraud", ...)`` is about one class: ``"act"`` on a node, ``"clear"`` it, or
+    leave it to ``"review"``. Ask for one or more guarantees:
+
+    * ``act``: of the nodes acted on, at least this share has the class (precision).
+    * ``clear``: of the nodes cleared, at least this share has not (negative predictive value).
+    * ``recall``: of the nodes that have the class, at least this share is not cleared.
+    * ``false_positive_rate``: of the nodes that have it not, at most this share is acted on.
+    * ``also``: your own, as :class:`Guarantee`.
 
     With probability at least ``confidence_level`` over the draw of the calibration nodes all of
-    them hold together, for any model. What no promise covers goes to people. With ``catch`` and
-    without ``clear``, what need not be caught is cleared. A promise that cannot be certified
-    decides no node; :attr:`report_` says what could be certified.
+    them hold together, for any model. A guarantee that cannot be certified decides no node, and
+    :attr:`report_` says what could be certified.
 
-    Or say what mistakes cost (``costs``): each node gets the action that is expected to cost
-    least. Or how many nodes people can look at (``budget``): the most suspicious ones, beside
-    those that ``act`` promises about; all others are cleared. These two promise nothing, but say
-    what to expect, with intervals that have the uncertainty of the calibration in them.
+    Or say what mistakes cost (``costs``): each node gets the action that is expected to cost least.
+    Or how many nodes can be reviewed (``budget``): those with the highest probability, or with
+    costs those that save most. These two guarantee nothing, but say what to expect.
 
     The calibration nodes must be drawn at random from the nodes that are decided, and must not
-    have been used to fit the probabilities (:func:`gnncal.decisions.hold_out`, with ``labels`` so
-    that both parts have their share of a rare class).
+    have been used to fit the probabilities (:func:`hold_out`, :func:`cross_fit`).
 
     Parameters
     ----------
-    positive : int or str, default=1
+    accuracy : float, optional
+        Share of the decisions that must be right, between 0 and 1; for all classes.
+    positive : int or str, optional
         The class in view, by its number or its name.
-    act, clear, catch : float, optional
-        Promises, between 0 and 1.
+    act, clear, recall, false_positive_rate : float, optional
+        Guarantees about the class in view, between 0 and 1.
+    also : tuple of Guarantee
+        Guarantees of your own.
     costs : Costs, optional
-        What mistakes and people cost; not together with promises or a budget.
-    budget : int, optional
-        How many nodes people look at; together with ``act`` only.
+        What mistakes and reviews cost; not together with guarantees.
+    budget : int or float, optional
+        How many of the nodes to decide are reviewed, or which share of them. It fixes a threshold,
+        so nodes may come in batches. Not together with ``clear`` or ``recall``.
     confidence_level : float, default=0.9
-        Probability with which the promises hold together, and level of all intervals.
+        Probability with which the guarantees hold together, and level of all intervals.
 
     Attributes
     ----------
-    positive_ : int
+    positive_ : int or None
         Number of the class in view.
-    promises_ : dict of str to Promise
-        What was promised, by kind.
+    guarantees_ : dict of str to Certified
+        What was asked for and what is certified, by name.
     act_threshold_, clear_threshold_ : float
-        Lowest probability that is acted on, highest that is cleared; infinite if there is none.
-        NaN where the action depends on more than the probability.
+        Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
+        infinite if there is none, NaN where the action depends on more.
+    calibrator_ : str or None
+        Checksum of the calibrator, if ``fit`` was given one.
     report_ : PolicyReport
-        All promises with what certifies them.
+        All guarantees with what certifies them, and a sentence.
     outlook_ : Outlook
         What the policy does with the nodes to decide; not saved.
+
+    References
+    ----------
+    Angelopoulos et al., "Learn then Test" (2021). ``gnncal/decisions/certificate.py`` has the test
+    and why it is valid.
 
     Examples
     --------
     Is it an 8? One half of the labelled nodes fits the calibrator, the other half the policy:
 
     >>> import gnncal
-    >>> from gnncal.decisions import ClassPolicy, hold_out
+    >>> from gnncal.decisions import Policy, hold_out
     >>> task = gnncal.example()
     >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
     >>> result = gnncal.calibrate(
     ...     task.logits, task.labels, task.graph, nodes=fit_nodes, positive=8
     ... )
-    >>> policy = ClassPolicy(8, act=0.8, clear=0.98)
-    >>> policy = policy.fit(result.probabilities, task.labels, nodes=held_out)
+    >>> policy = Policy(positive=8, act=0.8, clear=0.98)
+    >>> policy = policy.fit(
+    ...     result.probabilities, task.labels, nodes=held_out, calibrator=result.calibrator
+    ... )
     >>> actions = policy.decide(result.probabilities[task.test_nodes])
     >>> {action: int((actions == action).sum()) for action in ("act", "clear", "review")}
     {'act': 92, 'clear': 667, 'review': 338}
@@ -114,40 +153,56 @@ class ClassPolicy(Saved):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "positive": IS_CLASS,
-        **dict.fromkeys(KINDS, SHARE | NONE),
+        "accuracy": SHARE | NONE,
+        "positive": IS_CLASS | NONE,
+        **dict.fromkeys(TARGETS, SHARE | NONE),
+        "also": ARE_GUARANTEES,
         "costs": ARE_COSTS | NONE,
-        "budget": whole_number(at_least=1) | NONE,
+        "budget": whole_number(at_least=1) | SHARE | NONE,
         "confidence_level": SHARE,
     }
-    saved_facts: ClassVar[dict[str, Any]] = {
-        "positive": whole_number(at_least=0),
-        "p": Array("calibration", low=0.0, high=1.01),
-        **ROW_FACTS,
+    saved_facts: ClassVar[LearnedTable] = {
+        "positive": whole_number(at_least=0) | NONE,
+        "score": Array("calibration", low=0.0, high=1.01),
+        "predicted": Array("calibration", low=0, high="K-1", whole=True),
+        "pools": Array("guarantees cells", low=0.0, high=1.01),
+        "labelled_share": number(at_least=0, at_most=1),
+        "labels_for_one": number(at_least=1),
+        "is_proven": FLAG,
+        "lowest": number(at_least=0, at_most=1.01),
+        "review_threshold": Constraint("a number", lambda value: type(value) is float) | NONE,
+        "review_share": number(at_least=0, at_most=1),
     }
 
-    positive_: int
-    promises_: dict[Kind, Promise]
+    positive_: int | None
+    guarantees_: dict[str, Certified]
     act_threshold_: float
     clear_threshold_: float
     report_: PolicyReport
     outlook_: Outlook
+    _review_threshold: float | None
 
     def __init__(
         self,
-        positive: int | str = 1,
         *,
+        accuracy: float | None = None,
+        positive: int | str | None = None,
         act: float | None = None,
         clear: float | None = None,
-        catch: float | None = None,
+        recall: float | None = None,
+        false_positive_rate: float | None = None,
+        also: tuple[Guarantee, ...] = (),
         costs: Costs | None = None,
-        budget: int | None = None,
+        budget: float | None = None,
         confidence_level: float = 0.9,
     ) -> None:
+        self.accuracy = accuracy
         self.positive = positive
         self.act = act
         self.clear = clear
-        self.catch = catch
+        self.recall = recall
+        self.false_positive_rate = false_positive_rate
+        self.also = also
         self.costs = costs
         self.budget = budget
         self.confidence_level = confidence_level
@@ -157,13 +212,17 @@ class ClassPolicy(Saved):
         probs: Any,
         labels: Any,
         *,
-        nodes: Any = None,
+        nodes: Any,
         ids: Any = None,
         class_names: Any = None,
         decision_nodes: Any = None,
         predictions: Any = None,
+        calibrator: Any = None,
+        cross_fitted: Any = None,
+        region: float | None = None,
+        sample_weight: Any = None,
     ) -> Self:
-        """Certify the promises on calibration nodes, and say what to expect of the other nodes.
+        """Certify the guarantees on calibration nodes, and say what to expect of the others.
 
         Parameters
         ----------
@@ -171,23 +230,35 @@ class ClassPolicy(Saved):
             Probabilities; rows sum to one.
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
-        nodes : array_like, optional
-            Calibration nodes, mask or indices. Default: every node whose label is not -1.
+        nodes : array_like
+            Calibration nodes, mask or indices: drawn at random, and seen neither by the model nor
+            by its calibrator.
         ids : array_like of shape (n_nodes,), optional
             Your own name of each node, whole numbers or texts, for :meth:`refresh`. Default: the
             rows are the nodes 0..N-1.
         class_names : list of str, optional
             A name for each class, if ``positive`` is a name, and for what is printed.
         decision_nodes : array_like, optional
-            Nodes that ``outlook_`` is about, mask or indices. Default: all that are no
-            calibration nodes, or all nodes if there is no other.
+            Nodes to decide, mask or indices. Default: all that are no calibration nodes, or all
+            nodes if there is no other.
         predictions : array_like of shape (n_nodes,), optional
             Classes that the model as it was predicts, to compare costs with. Default: the most
             probable ones.
+        calibrator : Calibrator, optional
+            The calibrator that made ``probs``. The policy keeps its checksum, and refuses
+            calibration nodes that it was fitted on.
+        cross_fitted : array_like of shape (n_nodes, n_classes), optional
+            Probabilities of the calibration nodes by calibrators that have not seen them, from
+            :func:`cross_fit`. The guarantees are then measured, not proven.
+        region : float, optional
+            Lowest probability of the region from which the calibration nodes were drawn
+            (:func:`nodes_to_label`); for ``act`` alone.
+        sample_weight : array_like, optional
+            Refused: a guarantee counts nodes. See the message.
 
         Returns
         -------
-        ClassPolicy
+        Policy
             The policy itself, fitted.
 
         Raises
@@ -196,82 +267,57 @@ class ClassPolicy(Saved):
             If an array or a parameter cannot be used, or nothing is asked for.
 
         """
-        self.check_params()
-        checked, chosen, used = check_calibration(probs, labels, nodes)
+        if sample_weight is not None:
+            raise InputError(
+                "a guarantee counts nodes, and weights do not say which labels will still change; "
+                "pass as nodes those whose labels are final, such as those labelled longer ago "
+                "than a label takes, and no sample_weight."
+            )
+        given = None if cross_fitted is not None else calibrator
+        checked, _, rows = self._begin(probs, labels, nodes, ids, class_names, given)
         n_nodes, n_classes = checked.shape
-        names = check_class_names(class_names, n_classes)
-        positive = check_positive(self.positive, n_classes, names)
+        positive = None
+        if self.positive is not None:
+            names = getattr(self, "class_names_", None)
+            positive = check_positive(self.positive, n_classes, names)
+        others = _others(decision_nodes, rows, n_nodes)
+        predicted = check_labels(predictions, n_nodes) if predictions is not None else None
+        n_fitted, is_proven = 0, cross_fitted is None
+        if calibrator is not None and is_proven:
+            n_fitted = sum(calibrator.fit_report_.nodes_per_class)
+        elif calibrator is not None:
+            from gnncal.files.saved_calibrators import checksum
+
+            self.calibrator_ = checksum(calibrator)
+        self.positive_ = positive
+        self._is_proven, self._labels_for_one = is_proven, 1.0 + n_fitted / rows.size
+        self._lowest = self._check_region(region, checked, rows)
+        seen = checked if cross_fitted is None else self._checked_probs(cross_fitted)
+        self._take(checked, seen, rows, others)
         prices = self._prices(None, n_nodes)
-        others = _others(decision_nodes, chosen, n_nodes)
-        predicted = _predicted(predictions, checked, positive)
-        p = _probability(checked, positive)
-        self.n_classes_ = n_classes
-        if names is not None:
-            self.class_names_ = names
-        calibration = CalibrationNodes.of(chosen, used, n_nodes, ids)
-        self._conclude(positive, p[chosen], calibration)
+        here = None if prices is None else prices._of(others)
+        self._fit_budget(checked[others], here)
+        self._conclude()
         self.outlook_ = self._outlook(
-            p[others], None if prices is None else prices.of(others), predicted[others]
+            checked[others], here, None if predicted is None else predicted[others]
         )
         self._warn()
         return self
 
-    def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
-        """Certify the promises again, by the same calibration nodes on the graph of today.
-
-        When nodes join, the probabilities of the calibration nodes change with their neighbours.
-        The guarantee holds again for all nodes of today, if it is a matter of chance which of them
-        became calibration nodes (NodeEx).
-
-        Parameters
-        ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities of all nodes of today, made like those of ``fit``. Without ids the rows
-            of ``fit`` come first, in their order, and new nodes after them.
-        graph : Graph, optional
-            Not used; every classifier for decisions has it.
-        ids : array_like of shape (n_nodes,), optional
-            The name of each node, made like those of ``fit``. With ids, rows may come in any
-            order, and nodes may have left.
-
-        Returns
-        -------
-        ClassPolicy
-            Another policy with the thresholds of today; this one stays as it is.
-
-        Raises
-        ------
-        InputError
-            If the calibration nodes cannot be found.
-
-        References
-        ----------
-        Zargarbashi, Bojchevski, "Conformal inductive graph neural networks" (ICLR 2024).
-
-        """
-        p = self._probability(probs)
-        rows, calibration = self._calibration.today(p.size, ids)
-        refreshed = copy(self)
-        if hasattr(refreshed, "outlook_"):
-            del refreshed.outlook_  # of the nodes of the fit
-        refreshed._conclude(self.positive_, p[rows], calibration)
-        refreshed._warn()
-        return refreshed
-
-    def decide(self, probs: Any, *, costs: Costs | None = None) -> Actions:
+    def decide(self, probs: Any, *, costs: Costs | None = None) -> npt.NDArray[np.str_]:
         """Say what to do with each node.
 
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``. A budget is for all of these nodes.
+            Probabilities, made as those of ``fit``.
         costs : Costs, optional
             Costs of these nodes, if the policy decides by costs that differ from node to node.
 
         Returns
         -------
         ndarray of str of shape (n_nodes,)
-            ``"act"``, ``"clear"`` or ``"review"``.
+            ``"act"``, ``"clear"``, ``"review"``, or ``"decide"``.
 
         Raises
         ------
@@ -280,8 +326,53 @@ class ClassPolicy(Saved):
             fit them.
 
         """
-        p = self._probability(probs)
-        return ACTIONS[self._codes(p, self._prices(costs, p.size))]
+        check_is_fitted(self, "report_")
+        checked = self._checked_probs(probs)
+        return ACTIONS[self._codes(checked, self._prices(costs, len(checked)))]
+
+    def select(self, probs: Any) -> BoolArray:
+        """Choose nodes of one batch to act on, so that ``act`` of them are right on average.
+
+        This is a softer guarantee (conformal selection): the expected share of right ones, over
+        draws of calibration nodes and batch, is at least ``act``. A third to a half of single
+        batches miss it. It acts on more nodes than :meth:`decide`.
+
+        Parameters
+        ----------
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities of the batch, drawn like the calibration nodes.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_nodes,)
+            Which nodes to act on.
+
+        Raises
+        ------
+        InputError
+            If the policy has no ``act``.
+
+        References
+        ----------
+        Jin, Candes, "Selection by prediction with conformal p-values" (JMLR 2023).
+
+        """
+        check_is_fitted(self, "report_")
+        if self.act is None or self._lowest > 0:
+            raise InputError(
+                "selecting on average needs act, such as Policy(positive=1, act=0.9), and "
+                "calibration nodes from anywhere."
+            )
+        p = self._score_of(self._checked_probs(probs))
+        negatives = np.sort(self._score[self._calibration.labels != self.positive_])
+        n_above = negatives.size - np.searchsorted(negatives, p, side="left")
+        values = (1 + n_above) / (self._score.size + 1)
+        order = np.argsort(values, kind="stable")
+        small = values[order] <= (1 - self.act) * np.arange(1, p.size + 1) / p.size
+        chosen = np.zeros(p.size, dtype=np.bool_)
+        if small.any():
+            chosen = values <= values[order][np.flatnonzero(small)[-1]]
+        return chosen
 
     def outlook(
         self, probs: Any, *, costs: Costs | None = None, predictions: Any = None
@@ -300,7 +391,7 @@ class ClassPolicy(Saved):
         Returns
         -------
         Outlook
-            Numbers of nodes, and what people are expected to find, or what it will cost.
+            Numbers of nodes, and what reviews are expected to find, or what it will cost.
 
         Raises
         ------
@@ -308,12 +399,64 @@ class ClassPolicy(Saved):
             If an array cannot be used.
 
         """
-        p = self._probability(probs)
-        predicted = _predicted(predictions, self._checked_probs(probs), self.positive_)
-        return self._outlook(p, self._prices(costs, p.size), predicted)
+        check_is_fitted(self, "report_")
+        checked = self._checked_probs(probs)
+        predicted = None if predictions is None else check_labels(predictions, len(checked))
+        return self._outlook(checked, self._prices(costs, len(checked)), predicted)
+
+    def judge(
+        self, labels: Any, probs: Any, *, costs: Costs | None = None, predictions: Any = None
+    ) -> PolicyOutcome:
+        """Compare what the policy guaranteed with what labelled nodes show.
+
+        Parameters
+        ----------
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities, made as those of ``fit``.
+        costs : Costs, optional
+            Costs of these nodes, if the policy decides by costs that differ from node to node.
+        predictions : array_like of shape (n_nodes,), optional
+            Classes that the model as it was predicts.
+
+        Returns
+        -------
+        PolicyOutcome
+            Guaranteed beside found.
+
+        Raises
+        ------
+        InputError
+            If the arrays do not fit together.
+
+        """
+        outlook = self.outlook(probs, costs=costs, predictions=predictions)
+        checked = self._checked_probs(probs)
+        truth = check_truth(labels, len(checked), self.n_classes_)
+        prices = self._prices(costs, len(checked))
+        codes, predicted = self._codes(checked, prices), checked.argmax(axis=1)
+        marked = truth == (predicted if self.positive_ is None else self.positive_)
+        kept = []
+        for guarantee in self._guarantees():
+            certified = self.guarantees_[guarantee.name]
+            if certified.is_certified:
+                code = int(np.flatnonzero(guarantee.action == ACTIONS)[0])
+                n, right = guarantee.counted(codes == code, guarantee.holds_for(truth, predicted))
+                found = right / n if n else float("nan")
+                ends = map(float, clopper_pearson(right, n))
+                target = certified.target
+                kept.append(Kept(guarantee.name, target, target, 1.0, found, *ends))
+        for name, expected in outlook.amounts.items():
+            seen = self._found(name, codes, marked, prices)
+            if seen is not None:
+                kept.append(Kept(name, expected.expected, expected.low, expected.high, seen))
+        hits = np.bincount(codes[marked], minlength=len(ACTIONS)).tolist()
+        positives = {name: hits[list(ACTIONS).index(name)] for name in outlook.counts}
+        return PolicyOutcome(len(checked), outlook.counts, positives, tuple(kept))
 
     def in_words(self, outlook: Outlook | None = None) -> str:
-        """Say what the policy promises and, given an outlook, what it does with those nodes.
+        """Say what the policy guarantees and, given an outlook, what it does with those nodes.
 
         Parameters
         ----------
@@ -327,42 +470,40 @@ class ClassPolicy(Saved):
 
         """
         check_is_fitted(self, "report_")
-        return in_words(self.report_, outlook)
-
-    def curve(self) -> ClassCurve:
-        """Return what acting from each threshold up would do to the calibration nodes.
-
-        Returns
-        -------
-        ClassCurve
-            Precision, recall, net benefit and, if costs are numbers for all nodes, cost.
-
-        """
-        check_is_fitted(self, "report_")
-        prices = None
-        if self.costs is not None and self.costs.is_same_for_all:
-            prices = self.costs.checked(self._p.size)
-        return curve_of_class(self._p, self._is_positive, prices)
+        done = "" if outlook is None else f" {outlook.sentence}"
+        return f"{self.report_.sentence}{done}"
 
     def check_params(self) -> None:
         """Check the parameters of the constructor, and that they go together."""
         super().check_params()
-        promises = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if not promises and self.costs is None and self.budget is None:
+        asked = [name for name in TARGETS if getattr(self, name) is not None]
+        asked += [each.name for each in self.also]
+        for each in self.also:
+            each.check()
+        if len(set(asked)) < len(asked):
+            raise InputError(f"two guarantees have one name: {', '.join(asked)}.")
+        wishes = [*asked, *(w for w in ("costs", "budget") if getattr(self, w) is not None)]
+        if self.accuracy is not None and (wishes or self.positive is not None):
             raise InputError(
-                "nothing is asked for; pass act, clear or catch (shares such as 0.95), costs or "
-                "a budget."
+                "accuracy is about all classes, and the rest about one; make a policy for each."
             )
-        if self.costs is not None and (promises or self.budget is not None):
-            other = "budget" if not promises else promises[0]
+        if self.accuracy is None and not wishes:
             raise InputError(
-                f"costs decide about every node, so nothing is left for {other}; make a policy for "
-                "each."
+                "nothing is asked for; pass accuracy=0.95, or positive= with act, clear, recall or "
+                "false_positive_rate, costs or a budget."
             )
-        if self.budget is not None and set(promises) - {"act"}:
+        if wishes and self.positive is None:
+            raise InputError(f"{wishes[0]} is about one class; name it with positive=.")
+        if self.costs is not None and asked:
             raise InputError(
-                "a budget clears what nobody has time for, so nothing can be promised about what "
-                "is cleared or caught; leave clear and catch out, or the budget."
+                f"costs decide about every node, so nothing is left for {asked[0]}; make a policy "
+                "for each."
+            )
+        cleared = {"clear", "recall"} | {each.name for each in self.also if each.action == "clear"}
+        if self.budget is not None and cleared & set(asked):
+            raise InputError(
+                "a budget clears what nobody has time for, so nothing can be guaranteed about what "
+                "is cleared; leave clear and recall out, or the budget."
             )
 
     def __str__(self) -> str:
@@ -370,64 +511,158 @@ class ClassPolicy(Saved):
             return repr(self)
         return self.in_words(getattr(self, "outlook_", None))
 
-    def _conclude(self, positive: int, p: FloatArray, calibration: CalibrationNodes) -> None:
-        """Set what a fit leaves, from the probabilities and classes of the calibration nodes."""
-        is_positive = calibration.labels == positive
-        asked = {kind: getattr(self, kind) for kind in KINDS if getattr(self, kind) is not None}
-        self.positive_, self._p, self._is_positive = positive, p, is_positive
-        self._calibration = calibration
-        self.promises_ = {}
-        if asked:
-            self.promises_ = make_promises(p, is_positive, asked, self.confidence_level)
-        self.recalibration_ = Recalibration.of(p, is_positive)
+    def _guarantees(self) -> list[Guarantee]:
+        """Return what is asked for, with the numbers of the classes."""
+        if self.accuracy is not None:
+            return [accuracy(float(self.accuracy))]
+        if self.positive_ is None:
+            return []
+        names = getattr(self, "class_names_", None)
+        targets = {name: getattr(self, name) for name in TARGETS}
+        own = [each.numbered(self.n_classes_, names) for each in self.also]
+        return [*of_one_class(self.positive_, self.n_classes_, targets), *own]
+
+    def _score_of(self, probs: FloatArray) -> FloatArray:
+        """Return what thresholds are about, rounded to float32: files and services keep no more."""
+        values = row_maxima(probs) if self.positive_ is None else probs[:, self.positive_]
+        return values.astype(np.float32).astype(np.float64)
+
+    def _take(self, probs: FloatArray, seen: FloatArray, rows: IntArray, others: IntArray) -> None:
+        """Set what the certificate looks at; ``seen`` has the probabilities of the rows."""
+        self._score, self._predicted = self._score_of(seen[rows]), seen[rows].argmax(axis=1)
+        pool = np.union1d(rows, others)
+        self._labelled_share = rows.size / pool.size if pool.size > rows.size else 0.0
+        chosen = probs[pool]
+        score = self._score_of(chosen)
+        chosen, score = chosen[score >= self._lowest], score[score >= self._lowest]
+        pools = [pool_of(guarantee, chosen, score) for guarantee in self._guarantees()]
+        self._pools: FloatArray = np.array([in_cells(np.sort(score)), *pools])
+
+    def _conclude(self) -> None:
+        """Set what a fit leaves, from what the certificate looks at."""
+        labels, score = self._calibration.labels, self._score
+        guarantees = self._guarantees()
+        is_positive = labels == self.positive_
+        self.guarantees_ = {}
+        if guarantees:
+            scores: dict[Action, FloatArray] = {"decide": score, "act": score, "clear": -score}
+            self.guarantees_ = certify_all(
+                guarantees,
+                {action: scores[action] for action in {g.action for g in guarantees}},
+                {g.name: g.holds_for(labels, self._predicted) for g in guarantees},
+                {g.name: self._pools[i + 1] for i, g in enumerate(guarantees)},
+                1.0 - self.confidence_level,
+                labels_for_one=self._labels_for_one,
+                bounds={"act": self._lowest} if self._lowest else {},
+            )
+        if self.positive_ is not None:
+            self._recalibration = Recalibration.of(score, is_positive)
         self.act_threshold_, self.clear_threshold_ = self._thresholds()
-        name = class_label(positive, getattr(self, "class_names_", None))
+        of_what = "confidence"
+        if self.positive_ is not None:
+            of_what = f"P({class_label(self.positive_, getattr(self, 'class_names_', None))})"
         self.report_ = PolicyReport(
-            name=f"P({name})",
+            of_what=of_what,
             confidence_level=float(self.confidence_level),
-            n_calibration=p.size,
-            n_positive=int(is_positive.sum()),
+            n_calibration=score.size,
+            n_positive=None if self.positive_ is None else int(is_positive.sum()),
+            labelled_share=self._labelled_share,
+            is_proven=self._is_proven,
             act_threshold=self.act_threshold_,
             clear_threshold=self.clear_threshold_,
-            promises=self.promises_,
-            budget=self.budget,
+            review_threshold=self._review_threshold,
+            guarantees=self.guarantees_,
         )
 
     def _thresholds(self) -> tuple[float, float]:
         if self.costs is not None:
-            same = self.costs.is_same_for_all
-            return cost_thresholds(self.costs.checked(0)) if same else (np.nan, np.nan)
-        act = self.promises_["act"].threshold if "act" in self.promises_ else np.inf
-        if self.budget is not None:
-            return act, np.nan
-        if "clear" in self.promises_:
-            return act, self.promises_["clear"].threshold
-        if "catch" in self.promises_:
-            return act, float(np.nextafter(self.promises_["catch"].threshold, -np.inf))
-        return act, -np.inf
+            if self.budget is not None or not self.costs._is_same_for_all:
+                return np.nan, np.nan
+            return cost_thresholds(self.costs._checked(0))
+        found = {each.action: each.threshold for each in self.guarantees_.values()}
+        act = found.get("decide", found.get("act", np.inf))
+        return act, np.nan if self.budget is not None else found.get("clear", -np.inf)
 
-    def _codes(self, p: FloatArray, prices: Costs | None) -> IntArray:
+    def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
+        """Find from which score up nodes are reviewed; equal ones are drawn at the limit."""
+        self._review_threshold, self._review_share = None, 0.0
+        if self.budget is None:
+            return
+        self._conclude()  # act comes first
+        score, acted = self._review_score(probs, prices)
+        k = self.budget if self.budget >= 1 else round(self.budget * len(probs))
+        k = min(int(k), int((~acted).sum()))
+        rest = np.sort(score[~acted])[::-1]
+        if k == 0:
+            self._review_threshold = np.inf
+            return
+        limit = float(rest[k - 1])
+        n_above, n_tied = int((rest > limit).sum()), int((rest == limit).sum())
+        self._review_share = (k - n_above) / n_tied
+        self._review_threshold = limit
+        if n_above + n_tied == k:  # nobody is left out among equals: stand between two values
+            self._review_threshold = (limit + float(rest[k] if k < rest.size else limit)) / 2
+
+    def _review_score(
+        self, probs: FloatArray, prices: Costs | None
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return what reviews are chosen by, and which nodes are acted on by guarantee."""
+        p = self._score_of(probs)
+        if prices is None:
+            return p, p >= self.act_threshold_
+        _, cost = cheapest_automatic(prices, p)
+        return cost - prices.review, cost < prices.review  # what costs more than it saves is none
+
+    def _codes(self, probs: FloatArray, prices: Costs | None) -> IntArray:
         """Return the code of each node's action."""
+        p = self._score_of(probs)
+        if self.accuracy is not None:
+            return np.where(p >= self.act_threshold_, DECIDE, REVIEW)
+        if self.budget is not None:
+            score, acted = self._review_score(probs, prices)
+            codes = np.where(acted, ACT, CLEAR)
+            if prices is not None:
+                codes = cheapest_automatic(prices, p)[0]
+            codes[~acted & (score > self._review_threshold)] = REVIEW
+            tied = np.flatnonzero(~acted & (score == self._review_threshold))
+            order = np.random.default_rng(0).permutation(tied)
+            codes[order[: round(self._review_share * tied.size)]] = REVIEW
+            return codes
         if prices is not None:
             return cheapest_actions(prices, p)
-        if self.budget is None:
-            return by_thresholds(p, self.act_threshold_, self.clear_threshold_)
-        acted = p >= self.act_threshold_
-        codes = np.where(acted, ACT, CLEAR)
-        rest = np.flatnonzero(~acted)
-        codes[rest[most_suspicious(p[rest], self.budget)]] = REVIEW
-        return codes
+        act, clear = self.act_threshold_, self.clear_threshold_
+        return np.where(p >= act, ACT, np.where(p <= clear, CLEAR, REVIEW))
 
-    def _outlook(self, p: FloatArray, prices: Costs | None, predicted: BoolArray) -> Outlook:
-        codes, level = self._codes(p, prices), float(self.confidence_level)
-        act, clear, review = np.bincount(codes, minlength=len(ACTIONS)).tolist()
-        known = self.recalibration_
-        budget = costs = None
-        if self.budget is not None:
-            budget = expect_budget(p, codes == REVIEW, codes == ACT, known, level)
-        if prices is not None:
-            costs = expect_costs(prices, p, codes, predicted, known, level)
-        return Outlook(p.size, act, clear, review, level, budget, costs)
+    def _outlook(
+        self, probs: FloatArray, prices: Costs | None, predicted: IntArray | None
+    ) -> Outlook:
+        codes, level = self._codes(probs, prices), float(self.confidence_level)
+        counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
+        named = ("decide", "review") if self.accuracy is not None else ("act", "clear", "review")
+        amounts: dict[str, Amount] = {}
+        if self.accuracy is None:
+            p, known = self._score_of(probs), self._recalibration
+            if self.budget is not None:
+                amounts |= expect_budget(p, codes == REVIEW, codes == ACT, known, level)
+            if prices is not None:
+                model = probs.argmax(axis=1) if predicted is None else predicted
+                positive = model == self.positive_
+                amounts |= expect_costs(prices, p, codes, positive, known, level)
+        by_name = {name: counts[list(ACTIONS).index(name)] for name in named}
+        return Outlook(len(probs), by_name, level, amounts)
+
+    def _found(
+        self, name: str, codes: IntArray, positive: BoolArray, prices: Costs | None
+    ) -> float | None:
+        """Return what labels show of something that was expected; None for comparisons."""
+        if name == "cost" and prices is not None:
+            return float(cost_of(prices, codes, positive.astype(np.int64)).sum())
+        if name == "precision":
+            reviewed = codes == REVIEW
+            return float(positive[reviewed].mean()) if reviewed.any() else float("nan")
+        if name == "recall":
+            return float((codes[positive] != CLEAR).mean()) if positive.any() else float("nan")
+        return None
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""
@@ -437,57 +672,95 @@ class ClassPolicy(Saved):
                 raise InputError("this policy does not decide by costs; leave costs out.")
         if self.costs is None:
             return None
-        return (self.costs if given is None else given).checked(n_nodes)
+        prices = (self.costs if given is None else given)._checked(n_nodes)
+        if self.budget is not None and np.array_equal(prices.review, np.inf):
+            return replace(prices, review=0.0)  # the budget is paid for
+        return prices
 
-    def _probability(self, probs: Any) -> FloatArray:
-        check_is_fitted(self, "report_")
-        return _probability(self._checked_probs(probs), self.positive_)
+    def _check_region(self, region: float | None, probs: FloatArray, rows: IntArray) -> float:
+        if region is None:
+            return 0.0
+        SHARE.check("region", region)
+        asked = {each.name for each in self._guarantees()}
+        if asked != {"act"} or self.budget is not None:
+            raise InputError("a region certifies act alone; leave the rest out, or the region.")
+        outside = int((self._score_of(probs[rows]) < region).sum())
+        if outside:
+            raise InputError(
+                f"{outside:,} calibration nodes lie below the region, which begins at {region:g}; "
+                "pass as nodes those that were drawn from it."
+            )
+        return float(region)
 
     def _warn(self) -> None:
-        """Say what is not certified, and whether costs rely on probabilities that are far off."""
+        """Say what is not certified, and whether the probabilities do not fit these labels."""
         if self.report_.n_uncertified:
             warn(self.report_.sentence)
-        if self.costs is None:
+        if self.costs is None and self.budget is None:
             return
-        p, rate = self._p, self._is_positive.mean()
-        spread = np.sqrt(np.maximum(p * (1 - p), 0).sum())
-        if abs(p.sum() - self._is_positive.sum()) > FAR_OFF * max(spread, 1.0):
+        value = misfit(self._score, self._calibration.labels == self.positive_)
+        if value < MISFIT:
             warn(
-                f"{self.report_.name} is {100 * p.mean():.1f} % on average at the calibration "
-                f"nodes, but {100 * rate:.1f} % of them are positive, so these are not the "
-                "cheapest actions; calibrate first, with keep_predictions=False."
+                f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
+                f"{value:.1g}), so the intervals are too narrow and costs are not the lowest; "
+                "calibrate first, with keep_predictions=False."
             )
 
+    def _refresh(
+        self,
+        probs: FloatArray,
+        graph: Graph | None,
+        keys: Keys,
+        rows: IntArray,
+        calibration: CalibrationNodes,
+    ) -> None:
+        if not self._is_proven:
+            raise InputError(
+                "a policy that was certified with cross-fitting cannot be refreshed, because its "
+                "calibrators of other nodes are gone; certify it again."
+            )
+        if hasattr(self, "outlook_"):
+            del self.outlook_  # of the nodes of the fit
+        self._calibration = calibration
+        others = _others(None, rows, len(probs))
+        self._take(probs, probs, rows, others)
+        if self.costs is None or self.costs._is_same_for_all:
+            self._fit_budget(probs[others], self._prices(None, others.size))
+        self._conclude()
+        self._warn()
+
     def _facts(self) -> dict[str, Any]:
-        return {
-            "positive": self.positive_,
-            "p": self._p,
-            **CalibrationNodes.facts_of(self._calibration),
-            "n_rows": self._calibration.n_rows,
-            "has_ids": self._calibration.has_ids,
-        }
+        names = [*self.saved_facts.keys() - {"positive"}]
+        return {"positive": self.positive_, **{name: getattr(self, f"_{name}") for name in names}}
 
     def _restore(self, facts: dict[str, Any]) -> None:
-        positive = facts["positive"]
-        if positive >= self.n_classes_:
+        positive = facts.pop("positive")
+        if positive is not None and positive >= self.n_classes_:
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
-        p, n_rows = facts["p"].astype(np.float64), facts["n_rows"]
-        calibration = CalibrationNodes.restored(facts, p.size, n_rows, facts["has_ids"])
-        if calibration is None or n_rows < p.size:
-            raise InputError(f"{p.size} of {n_rows} nodes cannot be those of the calibration.")
-        self._conclude(positive, p, calibration)
+        if (positive is None) != (self.positive is None):
+            raise InputError("the class in view and the parameters do not fit together.")
+        self.positive_ = positive
+        for name in self.saved_facts.keys() - {"positive"}:
+            setattr(self, f"_{name}", facts[name])
+        n, n_pools = self._calibration.labels.size, 1 + len(self._guarantees())
+        if self._score.size != n or self._predicted.size != n or len(self._pools) != n_pools:
+            raise InputError(f"its numbers are not those of {n} calibration nodes.")
+        self._score = self._score.astype(np.float64)
+        self._conclude()
 
 
-def _probability(probs: FloatArray, positive: int) -> FloatArray:
-    """Return the probability of the class in float64, so that thresholds are exact."""
-    return probs[:, positive].astype(np.float64)
+def misfit(p: FloatArray, is_positive: BoolArray) -> float:
+    """Return the p-value of labels as unlikely as these if the probabilities were right.
 
-
-def _predicted(predictions: Any, probs: FloatArray, positive: int) -> BoolArray:
-    """Return which nodes the model as it was takes for positive."""
-    if predictions is None:
-        return probs.argmax(axis=1) == positive
-    return check_labels(predictions, len(probs)) == positive
+    The test looks at a shift and a slope in log-odds (the scores of Cox's test).
+    """
+    inside = np.clip(p, 1e-6, 1 - 1e-6)
+    odds = np.log(inside / (1 - inside))
+    design = np.column_stack([np.ones_like(odds), odds])
+    gradient = design.T @ (is_positive - inside)
+    information = (design.T * (inside * (1 - inside))) @ design
+    value = gradient @ np.linalg.pinv(information) @ gradient
+    return float(stats.chi2.sf(value, 2))
 
 
 def _others(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:

@@ -28,7 +28,7 @@ Verdict = Mapping[str, npt.NDArray[Any]]
 PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
 DECISION_FILES = (  # of either format, and what made them
     *("decisions.npz", "decisions.parquet"),
-    *("selective.safetensors", "conformal.safetensors", "policy.safetensors"),
+    *("conformal.safetensors", "policy.safetensors"),
 )
 
 
@@ -206,6 +206,14 @@ def write_decisions(
 
     writer = parquet.write_decisions if as_parquet else npz.write_decisions
     return writer(folder, bundle, probs, verdict, sets)
+
+
+def read_column(source: str | Path, name: str) -> npt.NDArray[Any]:
+    """Read a column of nodes.parquet, or an array of a .npz file: a number for each node."""
+    from gnncal.files import npz, parquet
+
+    path = as_path(source)
+    return parquet.read_column(path, name) if path.is_dir() else npz.read_column(path, name)
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:

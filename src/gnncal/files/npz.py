@@ -115,6 +115,14 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
     return check_probs(arrays["probs"]), arrays.get("node_ids")
 
 
+def read_column(path: Path, name: str) -> npt.NDArray[Any]:
+    """Return an array of a file by its name."""
+    arrays, members = read_npz(path, (name,))
+    if name not in arrays:
+        raise InputError(f"{path} has no array {name!r}; it has {', '.join(members)}.")
+    return arrays[name]
+
+
 def _predictions(probs: FloatArray) -> Arrays:
     predictions = probs.argmax(axis=1)
     return {"prediction": predictions, "confidence": probs[np.arange(len(probs)), predictions]}

@@ -87,6 +87,20 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
     return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
 
 
+def read_column(folder: Path, name: str) -> npt.NDArray[Any]:
+    """Return a column of numbers of nodes.parquet by its name."""
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    path = folder / "nodes.parquet"
+    try:
+        names = pq.read_schema(path).names
+        values = pq.read_table(path, columns=[name])[name].to_numpy() if name in names else None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); pass a folder with it.") from error
+    if values is None:
+        raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}.")
+    return values
+
+
 def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
     predictions, rows = probs.argmax(axis=1), np.arange(len(probs))
     return {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,18 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
     if hasattr(calibrator, "fitted_on_"):  # one that an older version saved has none
         header["fitted_on"] = _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors)
     write_saved(path, header, tensors)
+
+
+def checksum(calibrator: Calibrator) -> str:
+    """Return a text that differs between calibrators that give other probabilities."""
+    tensors: Tensors = {}
+    learned = {name: getattr(calibrator, name) for name in calibrator.learned}
+    parts = [name_of(calibrator), _pack(calibrator.get_params(deep=False), "params", tensors)]
+    plain = json.dumps([*parts, _pack(learned, "learned", tensors)], sort_keys=True)
+    digest = sha256(plain.encode())
+    for name in sorted(tensors):
+        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+    return digest.hexdigest()[:32]
 
 
 def _remembered(calibrator: Calibrator) -> dict[str, Any]:

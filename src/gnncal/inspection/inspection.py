@@ -16,13 +16,13 @@ from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.decisions import SetOutcome
+from gnncal.decisions.sets import SetOutcome
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.inspection.explanation import Explanation, explain
 from gnncal.inspection.facts import GraphFacts, describe_nodes, describe_structure
 from gnncal.inspection.groups import GroupFindings, Grouping, make_groupings, measure_groups
-from gnncal.inspection.moved_promises import NewNodeFindings, measure_new_nodes
+from gnncal.inspection.guarantees_on_new_nodes import NewNodeFindings, measure_new_nodes
 from gnncal.inspection.nodes import NodeView, Surroundings, look_around, most_changed
 from gnncal.inspection.one_class import ClassFindings, measure_class
 from gnncal.inspection.selection import (

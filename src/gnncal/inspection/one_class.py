@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.decisions.promises import Kind, Promise, make_promises
+from gnncal.decisions.guarantees import Certified, certify_targets, of_one_class
 from gnncal.inspection.subject import Subject
 from gnncal.metrics.binning import Cells
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.positive import positive_bins_of
 
 CONFIDENCE_LEVEL = 0.9
-TARGETS: Mapping[Kind, tuple[float, ...]] = {
+TARGETS: Mapping[str, tuple[float, ...]] = {
     "act": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99),
     "clear": (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999),
-    "catch": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99),
+    "recall": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99),
 }
 EVERY_NODE = 500  # so many of the most suspicious nodes are points of the ranking, each by itself
 N_POINTS = 900  # of the whole ranking
@@ -35,12 +35,12 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class KeptPromise:
-    """A promise that was made on held-out nodes, and what came of it on the test nodes."""
+class KeptGuarantee:
+    """A guarantee that held-out nodes certify, and what came of it on the test nodes."""
 
-    promise: Promise
-    n_counted: int  # test nodes acted on or cleared; for "catch", positives among the test nodes
-    share: float  # of them that are right, or caught; NaN if there is none
+    certified: Certified
+    n_counted: int  # test nodes acted on or cleared; for recall, positives among the test nodes
+    share: float  # of them that are right; NaN if there is none
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ClassFindings:
     mean: float  # mean probability of the class
     reliability: Cells  # with equally many nodes in each bin
     ranking: Ranking
-    promises: tuple[KeptPromise, ...]
+    guarantees: tuple[KeptGuarantee, ...]
 
 
 def measure_class(
@@ -61,7 +61,7 @@ def measure_class(
 ) -> ClassFindings | None:
     """Judge the probability of the subject's positive class; None if it has none.
 
-    ``held_out_probs`` are those of the method fitted without ``held_out``: promises rest on nodes
+    ``held_out_probs`` are those of the method fitted without ``held_out``: guarantees rest on nodes
     that the method has not seen.
     """
     if subject.positive is None:
@@ -77,7 +77,7 @@ def measure_class(
         mean=float(p.mean()),
         reliability=positive_bins_of(judged),
         ranking=rank(p, is_positive),
-        promises=_promises(subject, held_out_probs, held_out),
+        guarantees=_guarantees(subject, held_out_probs, held_out),
     )
 
 
@@ -97,27 +97,31 @@ def rank(p: FloatArray, is_positive: BoolArray) -> Ranking:
     return Ranking(points, ranked[last], np.cumsum(mean_hits[group])[last], np.cumsum(ranked)[last])
 
 
-def _promises(subject: Subject, probs: FloatArray, held_out: IntArray) -> tuple[KeptPromise, ...]:
+def _guarantees(
+    subject: Subject, probs: FloatArray, held_out: IntArray
+) -> tuple[KeptGuarantee, ...]:
     assert subject.positive is not None
-    p = probs[:, subject.positive].astype(np.float64)
-    positive = subject.labels == subject.positive
-    test = subject.test_nodes
+    score = probs[:, subject.positive].astype(np.float32).astype(np.float64)
+    pool, test = np.union1d(held_out, subject.others), subject.test_nodes
     kept = []
-    for kind, targets in TARGETS.items():
-        for target in targets:
-            made = make_promises(p[held_out], positive[held_out], {kind: target}, CONFIDENCE_LEVEL)
-            kept.append(_kept(made[kind], p[test], positive[test]))
+    for name, targets in TARGETS.items():
+        asked = [of_one_class(subject.positive, probs.shape[1], {name: t})[0] for t in targets]
+        certified = certify_targets(
+            asked,
+            probs[pool],
+            score[pool],
+            score[held_out],
+            subject.labels[held_out],
+            subject.labels[held_out],
+            1.0 - CONFIDENCE_LEVEL,
+        )
+        for guarantee, each in zip(asked, certified, strict=True):
+            p = score[test]
+            has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
+            holds = guarantee.holds_for(subject.labels[test], subject.labels[test])
+            n, right = guarantee.counted(has_action, holds)
+            is_shown = each.is_certified and n > 0
+            kept.append(
+                KeptGuarantee(each, n if is_shown else 0, right / n if is_shown else np.nan)
+            )
     return tuple(kept)
-
-
-def _kept(promise: Promise, p: FloatArray, is_positive: BoolArray) -> KeptPromise:
-    if not promise.is_certified:
-        return KeptPromise(promise, 0, np.nan)
-    if promise.kind == "act":
-        counted, right = p >= promise.threshold, is_positive
-    elif promise.kind == "clear":
-        counted, right = p <= promise.threshold, ~is_positive
-    else:
-        counted, right = is_positive, p >= promise.threshold
-    n = int(counted.sum())
-    return KeptPromise(promise, n, float(right[counted].mean()) if n else np.nan)

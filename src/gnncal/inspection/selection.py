@@ -10,14 +10,9 @@ import numpy as np
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
-from gnncal.decisions import (
-    ConformalClassifier,
-    SetOutcome,
-    hold_out,
-    judge_sets,
-)
-from gnncal.decisions.curve import curve_of
-from gnncal.decisions.outcomes import sums_above
+from gnncal.decisions import ConformalClassifier, hold_out
+from gnncal.decisions.guarantees import accuracy, certify_targets
+from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.inspection.subject import Subject
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
@@ -36,7 +31,7 @@ class SelectiveFindings:
     """Thresholds found on calibration nodes that were held out, and what they do elsewhere."""
 
     target: FloatArray  # (n_targets,) accuracy that automatic decisions must reach
-    threshold: FloatArray  # (n_targets,) of confidence; infinite where none can be promised
+    threshold: FloatArray  # (n_targets,) of confidence; infinite where none is certified
     n_decided: IntArray  # (n_targets,) of the nodes outside training and calibration
     coverage: FloatArray  # (n_targets,) share of them
     test_coverage: FloatArray  # (n_targets,) share of the test nodes
@@ -61,30 +56,35 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
 
     ``probs`` are those of the method fitted without ``held_out``.
     """
-    fitted = curve_of(
-        probs,
-        held_out,
+    score = probs.max(axis=1).astype(np.float32).astype(np.float64)
+    pool = np.union1d(held_out, subject.others)
+    fitted = certify_targets(
+        [accuracy(target) for target in TARGETS.tolist()],
+        probs[pool],
+        score[pool],
+        score[held_out],
         subject.labels[held_out],
-        subject.others,
-        TARGETS,
-        CONFIDENCE_LEVEL,
+        probs[held_out].argmax(axis=1),
+        1.0 - CONFIDENCE_LEVEL,
     )
-    test = subject.test_nodes
+    threshold = np.array([each.threshold for each in fitted])
+    test, others = subject.test_nodes, subject.others
     judged = Outcomes(subject.labels[test], probs[test], is_checked=True)
-    n_test = sums_above(fitted.threshold, judged.confidence)
-    n_right = sums_above(fitted.threshold, judged.confidence, judged.correct)
+    reached = score[test] >= threshold[:, None]
+    n_test, n_right = reached.sum(axis=1), (reached & (judged.correct > 0)).sum(axis=1)
+    n_decided = others.size - np.searchsorted(np.sort(score[others]), threshold)
     mistakes = Ranking.of(judged.confidence, 1.0 - judged.correct)
     points = 1 + np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
     return SelectiveFindings(
-        target=fitted.target,
-        threshold=fitted.threshold,
-        n_decided=fitted.n_decided,
-        coverage=fitted.coverage,
+        target=TARGETS,
+        threshold=threshold,
+        n_decided=n_decided,
+        coverage=n_decided / max(others.size, 1),
         test_coverage=n_test / len(test),
         test_accuracy=np.divide(
             n_right, n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
         ),
-        n_nodes=fitted.n_nodes,
+        n_nodes=others.size,
         n_fitted=len(held_out),
         curve_coverage=points / len(test),
         curve_accuracy=1.0 - mistakes.hits_among(points) / points,

@@ -33,7 +33,7 @@ class Watch:
 
     A calibrator claims that of the nodes to which it gives the confidence 0.8, eight in ten have
     the predicted class. With ``positive`` the probability of that class is watched too. A policy
-    (:class:`gnncal.decisions.ClassPolicy`) and a selective classifier promise a share, which
+    (:class:`gnncal.decisions.Policy`) guarantees a share of right decisions, which
     ``act``, ``clear`` or ``decide`` repeats. While all claims hold, the chance of an alarm is at
     most ``false_alarms``, however long the watch lasts and however often it is looked at.
     :mod:`gnncal.shift.betting` says how.
@@ -48,10 +48,10 @@ class Watch:
     positive : int or str, optional
         A class whose probability is watched too, by its number or its name.
     act, clear : float, optional
-        What a policy promises: of the nodes acted on, at least this share has the positive class;
+        What a policy guarantees: of the nodes acted on, at least this share has the positive class;
         of those cleared, at least this share has not.
     decide : float, optional
-        What a selective classifier promises: of the nodes decided automatically, at least this
+        What a policy guarantees: of the nodes decided automatically, at least this
         share has the predicted class.
     false_alarms : float, default=0.05
         Largest chance of a false alarm, for all claims together.

@@ -15,6 +15,8 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import shown
 from gnncal.core.plain import plain
+from gnncal.decisions.base import POOL
+from gnncal.decisions.reports import ALL_CLASSES
 from gnncal.inspection.inspection import Inspection, MethodFindings
 from gnncal.inspection.one_class import CONFIDENCE_LEVEL, ClassFindings
 from gnncal.inspection.page.shift import section_parts
@@ -42,9 +44,8 @@ GUARANTEE = (
     "With probability at least {level:.0f} % over the draw of the calibration nodes, automatic "
     "decisions reach the target. This holds for each target by itself. The threshold is found on "
     "{n_held} calibration nodes. Here the method is fitted on the other calibration nodes only, "
-    "and test labels are never used. The promise is for nodes that are drawn like the calibration "
-    "nodes. It does not hold for nodes that arrive later or come from elsewhere. "
-    "It is about all decided nodes together, not about each class."
+    "and test labels are never used. "
+    f"{POOL} {ALL_CLASSES}"
 )
 
 
@@ -172,17 +173,17 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
     low, high = findings.reliability.accuracy_interval()
     kept = [
         {
-            **plain(each.promise),
-            "sentence": each.promise.sentence(name),
+            **plain(each.certified),
+            "sentence": each.certified.sentence(name),
             "n_counted": each.n_counted,
             "share": each.share,
         }
-        for each in findings.promises
+        for each in findings.guarantees
     ]
     return {
         **plain(findings),
         "reliability": {**plain(findings.reliability), "low": low, "high": high},
-        "promises": kept,
+        "guarantees": kept,
     }
 
 

@@ -116,20 +116,20 @@ const OneClass = (() => {
   }
   ["cost-missed", "cost-false-alarm", "cost-review"].forEach((place) => id(place).addEventListener("input", costTable));
 
-  // -- promises ----------------------------------------------------------------------------
-  function promiseTable() {
-    const kind = id("promise-kind").value;
-    const rows = found().promises.filter((kept) => kept.kind === kind);
-    id("promise-table").tBodies[0].replaceChildren(...rows.map((kept) => make("tr", {},
+  // -- guarantees ----------------------------------------------------------------------------
+  function guaranteeTable() {
+    const kind = id("guarantee-kind").value;
+    const rows = found().guarantees.filter((kept) => kept.name === kind);
+    id("guarantee-table").tBodies[0].replaceChildren(...rows.map((kept) => make("tr", {},
       make("th", { scope: "row" }, percent(kept.target)), make("td", {}, kept.is_certified && kept.threshold !== null ? fine(kept.threshold) : "–"),
       make("td", {}, kept.is_certified ? count(kept.n_counted) : "–"), make("td", {}, kept.is_certified ? percent(kept.share) : "–"),
       make("td", { class: "text wide" }, kept.sentence))));
   }
-  id("promise-kind").addEventListener("change", promiseTable);
+  id("guarantee-kind").addEventListener("change", guaranteeTable);
 
   function show(method) {
     state.method = method;
-    summary(); moveSlider(); budget(); costTable(); promiseTable();
+    summary(); moveSlider(); budget(); costTable(); guaranteeTable();
   }
   /* The slider starts where about as many nodes are acted on as there are positives. */
   state.point = pointOf(found().ranking, Math.max(found().n_positive, 1));

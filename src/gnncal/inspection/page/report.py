@@ -131,12 +131,12 @@ def report(
     positive : str or int, optional
         The class that matters, by name or number, such as ``"fraud"``. The page then has a section
         about it: whether its probability is right, what a threshold, a number of reviews or costs
-        lead to, and what can be promised. It opens with a method whose predictions may change.
+        lead to, and what can be guaranteed. It opens with a method whose predictions may change.
     new : (logits, graph), Nodes or Bundle, optional
         Nodes of another graph or another day, without labels. The page then has a section that
         says what moved since the calibration nodes, how many of the new nodes the certified
-        thresholds would decide, and whether the promises still stand. Training nodes that a record
-        or a bundle names are left out.
+        thresholds would decide, and whether the guarantees still stand. Training nodes that a
+        record or a bundle names are left out.
     title : str, default="Calibration report"
         The page's heading.
     command : str, default=""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.decisions.promises import percent
-from gnncal.inspection.moved_promises import MovedPromise, NewNodeFindings
+from gnncal.decisions.guarantees import percent
+from gnncal.inspection.guarantees_on_new_nodes import GuaranteeCount, NewNodeFindings
 from gnncal.rendering.page import capital, render_page
 from gnncal.shift.check import Check
 from gnncal.shift.claims import Claim
@@ -19,11 +19,11 @@ LABELS = {
     "moved": "Label some nodes",
     "far": "Do not use it here",
 }
-PROMISES = {
-    "decide": "Decide, {target} right",
+GUARANTEES = {
+    "accuracy": "Decide, {target} right",
     "act": "Act on {name}, {target} right",
     "clear": "Clear of {name}, {target} right",
-    "catch": "Catch {target} of {name}: not cleared",
+    "recall": "Clear, {target} of {name} not cleared",
 }
 
 
@@ -55,24 +55,24 @@ def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[st
     """Return what the report's section on new nodes reads; ``name`` is the class in view."""
     if findings is None:
         return {"new_nodes": None}
-    grade, label = GRADES[findings.check.verdict], "The promises do not stand"
+    grade, label = GRADES[findings.check.verdict], "The guarantees do not stand"
     if findings.is_standing:
-        label = "The promises stand"
-    if not findings.promises:
-        grade, label = "warn", "Nothing was promised"
+        label = "The guarantees stand"
+    if not findings.guarantees:
+        grade, label = "warn", "Nothing is guaranteed"
     return {
         **_parts(findings.check),
         "new_nodes": findings,
-        "promises_grade": grade,
-        "promises_label": label,
-        "promise_rows": [_promise_row(each, findings, name) for each in findings.promises],
+        "guarantees_grade": grade,
+        "guarantees_label": label,
+        "guarantee_rows": [_row(each, findings, name) for each in findings.guarantees],
     }
 
 
-def _promise_row(moved: MovedPromise, findings: NewNodeFindings, name: str | None) -> list[str]:
+def _row(moved: GuaranteeCount, findings: NewNodeFindings, name: str | None) -> list[str]:
     sides = (moved.n_before, findings.n_before), (moved.n_new, findings.n_new)
     return [
-        PROMISES[moved.kind].format(target=percent(moved.target), name=name),
+        GUARANTEES[moved.name].format(target=percent(moved.target), name=name),
         f"{moved.threshold:.4g}",
         *(f"{n:,} ({100 * n / total:.1f} %)" for n, total in sides),
     ]
@@ -95,7 +95,7 @@ def watch_page(watch: Watch, *, title: str) -> str:
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
-        label="Labels disagree" if report.is_alarm else "As promised so far",
+        label="Labels disagree" if report.is_alarm else "As stated so far",
         columns=[capital(name) for name in table.columns],
         rows=[[cell.text for cell in row] for row in table.rows],
     )

@@ -16,7 +16,7 @@ from gnncal.core.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gnncal.decisions import ClassPolicy
+    from gnncal.decisions import Policy
     from gnncal.files import Bundle
     from gnncal.pipeline import Calibration
 
@@ -109,26 +109,25 @@ def _calibrate(bundle: Bundle) -> dict[str, Calibration]:
     return {name: calibrate(nodes, bundle.labels, **bundle.splits, method=name) for name in METHODS}
 
 
-def _decide(bundle: Bundle) -> ClassPolicy:
+def _decide(bundle: Bundle) -> Policy:
     """Fit a policy for one digit on calibration nodes that the calibrator has not seen."""
-    from gnncal.decisions import ClassPolicy, hold_out
+    from gnncal.decisions import Policy, hold_out
     from gnncal.pipeline import calibrate
 
     fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
     splits: dict[str, Any] = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
     result = calibrate(bundle.logits, bundle.labels, bundle.graph, **splits, method=FREE)
-    return ClassPolicy(POSITIVE, act=0.8, clear=0.98).fit(
+    return Policy(positive=POSITIVE, act=0.8, clear=0.98).fit(
         result.probabilities,
         bundle.labels,
         nodes=held_out,
         class_names=bundle.class_names,
         decision_nodes=bundle.test_nodes,
+        calibrator=result.calibrator,
     )
 
 
-def _write(
-    staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy
-) -> None:
+def _write(staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> None:
     from gnncal.files.npz import write_bundle, write_probabilities
 
     shown = results[SHOWN]
@@ -161,7 +160,7 @@ def _write_report(path: Path, bundle: Bundle) -> None:
         ).save(path)
 
 
-def _as_dict(results: dict[str, Calibration], policy: ClassPolicy) -> dict[str, Any]:
+def _as_dict(results: dict[str, Calibration], policy: Policy) -> dict[str, Any]:
     return {
         "methods": {name: result.after for name, result in results.items()},
         f"{SHOWN}_against_uncalibrated": results[SHOWN].comparison,
@@ -169,7 +168,7 @@ def _as_dict(results: dict[str, Calibration], policy: ClassPolicy) -> dict[str, 
     }
 
 
-def _print(bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy) -> None:
+def _print(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> None:
     from gnncal.rendering.tables import difference_text
 
     gain, free = results[SHOWN].comparison, results[FREE].comparison

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.decisions.conformal import ConformalClassifier
 from gnncal.decisions.scores import ConformalScore
+from gnncal.decisions.sets import ConformalClassifier
 from gnncal.probability import softmax
 from gnncal.testing.law import law, refused
 from gnncal.testing.laws.invariance import DISTINCT

@@ -1,4 +1,4 @@
-"""New nodes in a report: what moved, and what that does to the promises."""
+"""New nodes in a report: what moved, and what that does to the guarantees."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 import gnncal
 from gnncal import InputError, Nodes
-from gnncal.decisions.promises import Promise
+from gnncal.decisions.guarantees import Certified
 from gnncal.files import Bundle
+from gnncal.inspection.guarantees_on_new_nodes import TARGETS, measure_new_nodes
 from gnncal.inspection.inspection import inspect
-from gnncal.inspection.moved_promises import TARGETS, measure_new_nodes
 from gnncal.inspection.new_nodes import NewNodes
-from gnncal.inspection.one_class import KeptPromise
+from gnncal.inspection.one_class import KeptGuarantee
 from gnncal.inspection.subject import make_subject
 
 from .tasks import task
@@ -25,10 +25,13 @@ def logits_of(p):
     return np.column_stack([np.zeros(len(p)), np.log(p) - np.log1p(-np.asarray(p))])
 
 
-def promised(kind, target, threshold, is_certified=True):
-    return KeptPromise(
-        Promise(kind, target, 0.9, is_certified, threshold, 0, 0, target, None), 0, np.nan
+def certified(name, target, threshold, is_certified=True):
+    action = "act" if name == "act" else "clear"
+    of = "class" if name == "recall" else "action"
+    made = Certified(
+        *(name, target, action, of, 0.9, is_certified, threshold, 0, 0, target), labels_needed=None
     )
+    return KeptGuarantee(made, 0, np.nan)
 
 
 def test_counts_of_old_and_new_nodes_by_hand():
@@ -44,23 +47,23 @@ def test_counts_of_old_and_new_nodes_by_hand():
         target=np.array([0.7, 0.8, 0.9, 0.99]), threshold=np.array([0.5, 0.65, 0.96, np.inf])
     )
     one_class = SimpleNamespace(
-        promises=(
-            promised("act", 0.9, 0.96),
-            promised("clear", 0.95, 0.06),
-            promised("clear", 0.98, 0.5),  # not among the targets that are counted
-            promised("catch", 0.8, 0.2),
-            promised("catch", 0.99, 0.1, is_certified=False),
+        guarantees=(
+            certified("act", 0.9, 0.96),
+            certified("clear", 0.95, 0.06),
+            certified("clear", 0.98, 0.5),  # not among the targets that are counted
+            certified("recall", 0.8, 0.2),
+            certified("recall", 0.99, 0.1, is_certified=False),
         )
     )
     probs = fitted.predict_proba(logits_of(old))
     found = measure_new_nodes(subject, fitted, fitted, probs, selective, one_class)
     assert (found.n_before, found.n_new) == (4, 23)
-    assert [(p.kind, p.target, p.n_before, p.n_new) for p in found.promises] == [
-        ("decide", 0.8, 3, 23),  # of the old ones, 0.05, 0.3 and 0.97 are sure enough
-        ("decide", 0.9, 1, 17),  # of the new ones, six times 0.02 and 0.97, five times 0.98
+    assert [(g.name, g.target, g.n_before, g.n_new) for g in found.guarantees] == [
+        ("accuracy", 0.8, 3, 23),  # of the old ones, 0.05, 0.3 and 0.97 are sure enough
+        ("accuracy", 0.9, 1, 17),  # of the new ones, six times 0.02 and 0.97, five times 0.98
         ("act", 0.9, 1, 11),
         ("clear", 0.95, 1, 12),
-        ("catch", 0.8, 3, 11),
+        ("recall", 0.8, 1, 12),
     ]
 
 
@@ -86,19 +89,19 @@ def test_the_page_has_the_section_only_when_asked(pages):
         assert 'href="#new-nodes"' in pages[name].html
 
 
-def test_promises_stand_only_for_the_same_kind_of_nodes(pages):
+def test_guarantees_stand_only_for_the_same_kind_of_nodes(pages):
     same, moved = (pages[name].inspection.new_nodes for name in ("same", "moved"))
     assert same.check.verdict == "same"
     assert same.is_standing
-    assert same.sentence.startswith("The promises still stand, as far as can be seen")
+    assert same.sentence.startswith("The guarantees still stand, as far as can be seen")
     assert moved.check.verdict != "same"
     assert not moved.is_standing
-    assert moved.sentence.startswith("The promises do not stand for the new nodes")
+    assert moved.sentence.startswith("The guarantees do not stand for the new nodes")
     assert f"Label about {moved.check.n_labels} nodes" in moved.sentence
     assert "update" in moved.sentence
     assert "refresh" in moved.sentence
-    assert "The promises do not stand" in pages["moved"].html
-    assert "The promises stand" in pages["same"].html
+    assert "The guarantees do not stand" in pages["moved"].html
+    assert "The guarantees stand" in pages["same"].html
 
 
 def test_no_accuracy_of_new_nodes_is_stated(pages):
@@ -125,7 +128,7 @@ def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
         for target, n in zip(shown.selective.target, shown.selective.n_decided, strict=True)
         if target in TARGETS
     }
-    decided = {each.target: each.n_before for each in found.new_nodes.promises}
+    decided = {each.target: each.n_before for each in found.new_nodes.guarantees}
     assert decided
     assert decided == {target: selective[target] for target in decided}
 
@@ -140,15 +143,15 @@ def test_training_nodes_of_a_bundle_are_left_out():
     assert np.array_equal(subject.new.rows, expected)
 
 
-def test_where_nothing_was_promised_the_page_says_so():
+def test_where_nothing_is_guaranteed_the_page_says_so():
     generator = np.random.default_rng(0)
     logits, labels = generator.normal(size=(200, 2)), generator.integers(2, size=200)
     splits = {"nodes": range(100), "test_nodes": range(100, 200)}
     page = gnncal.report(logits, labels, **splits, methods=["ts"], new=(logits, None))
-    assert page.inspection.new_nodes.promises == ()
-    assert "so nothing was promised" in page.inspection.new_nodes.sentence
-    assert "Nothing was promised" in page.html
-    assert "new-promise-table" not in page.html
+    assert page.inspection.new_nodes.guarantees == ()
+    assert "so nothing is guaranteed" in page.inspection.new_nodes.sentence
+    assert "Nothing is guaranteed" in page.html
+    assert "new-guarantee-table" not in page.html
 
 
 def test_new_nodes_that_do_not_fit_are_refused_before_any_work():

@@ -1,36 +1,33 @@
-"""What moved between calibration nodes and new ones, and what that does to the promises.
+"""What changed between calibration nodes and new ones, and what that does to the guarantees.
 
-Without labels nobody knows whether a promise is kept on new nodes. What can be said is how many of
-them its threshold would decide, and whether they are of the kind that the promise is about.
+Without labels nobody knows whether a guarantee holds on new nodes. What can be said is how many of
+them its threshold would decide, and whether they are of the kind that the guarantee is about.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.decisions.outcomes import confidences
-from gnncal.decisions.promises import Kind
+from gnncal.core.arrays import FloatArray, row_maxima
 from gnncal.inspection.one_class import ClassFindings
 from gnncal.inspection.selection import SelectiveFindings
 from gnncal.inspection.subject import Subject
 from gnncal.shift.check import Check, check
 
-TARGETS = (0.8, 0.9, 0.95, 0.99)  # those of every kind of promise that are counted
+TARGETS = (0.8, 0.9, 0.95, 0.99)  # those of every guarantee that are counted
 
 
 @dataclass(frozen=True)
-class MovedPromise:
+class GuaranteeCount:
     """How many nodes a certified threshold decides, among the old ones and the new ones."""
 
-    kind: Kind | Literal["decide"]
+    name: str
     target: float
-    threshold: float  # of confidence for "decide", else of the probability of the class
-    n_before: int  # decided, acted on or cleared; for "catch", not cleared
+    threshold: float  # of confidence for accuracy, else of the probability of the class
+    n_before: int  # decided, acted on or cleared
     n_new: int
 
 
@@ -41,8 +38,8 @@ class NewNodeFindings:
     check: Check
     n_before: int  # nodes of the report outside training and calibration
     n_new: int
-    promises: tuple[MovedPromise, ...]  # the certified ones
-    is_standing: bool  # whether the promises stand, as far as can be seen without labels
+    guarantees: tuple[GuaranteeCount, ...]  # the certified ones
+    is_standing: bool  # whether they stand, as far as can be seen without labels
     sentence: str
 
 
@@ -64,22 +61,22 @@ def measure_new_nodes(
     new = subject.new
     checked = check(calibrator, new.record, nodes=new.rows)
     before, after = held_out_probs[subject.others], without.predict_proba(new.record)[new.rows]
-    promises = _decided(selective, confidences(before), confidences(after))
+    guarantees = _decided(selective, row_maxima(before), row_maxima(after))
     if one_class is not None:
         p = [probs[:, subject.positive].astype(np.float64) for probs in (before, after)]
-        promises += _of_the_class(one_class, *p)
+        guarantees += _of_the_class(one_class, *p)
     is_standing = checked.verdict == "same"
-    sentence = _sentence(checked, has_promises=bool(promises))
+    sentence = _sentence(checked, has_any=bool(guarantees))
     sizes = len(before), len(after)
-    return NewNodeFindings(checked, *sizes, tuple(promises), is_standing, sentence)
+    return NewNodeFindings(checked, *sizes, tuple(guarantees), is_standing, sentence)
 
 
 def _decided(
     selective: SelectiveFindings, before: FloatArray, after: FloatArray
-) -> list[MovedPromise]:
+) -> list[GuaranteeCount]:
     rows = zip(selective.target.tolist(), selective.threshold.tolist(), strict=True)
     return [
-        MovedPromise("decide", target, threshold, *_reach(threshold, before, after))
+        GuaranteeCount("accuracy", target, threshold, *_reach(threshold, before, after))
         for target, threshold in rows
         if target in TARGETS and np.isfinite(threshold)
     ]
@@ -87,13 +84,13 @@ def _decided(
 
 def _of_the_class(
     findings: ClassFindings, before: FloatArray, after: FloatArray
-) -> list[MovedPromise]:
+) -> list[GuaranteeCount]:
     moved = []
-    for made in (kept.promise for kept in findings.promises):
+    for made in (kept.certified for kept in findings.guarantees):
         if made.target in TARGETS and made.is_certified:
-            sign = -1.0 if made.kind == "clear" else 1.0
+            sign = -1.0 if made.action == "clear" else 1.0
             counts = _reach(sign * made.threshold, sign * before, sign * after)
-            moved.append(MovedPromise(made.kind, made.target, made.threshold, *counts))
+            moved.append(GuaranteeCount(made.name, made.target, made.threshold, *counts))
     return moved
 
 
@@ -102,20 +99,20 @@ def _reach(threshold: float, *sides: FloatArray) -> tuple[int, int]:
     return before, after
 
 
-def _sentence(checked: Check, *, has_promises: bool) -> str:
-    if not has_promises:
+def _sentence(checked: Check, *, has_any: bool) -> str:
+    if not has_any:
         listed = ", ".join(f"{100 * target:g}" for target in TARGETS)
-        return f"None of the targets {listed} % is certified, so nothing was promised."
+        return f"None of the targets {listed} % is certified, so nothing is guaranteed."
     if checked.verdict == "same":
         return (
-            "The promises still stand, as far as can be seen without labels: they are about nodes "
-            "drawn like the calibration nodes, and nothing speaks against that here. If the new "
+            "The guarantees still stand, as far as can be seen without labels: they are about "
+            "nodes drawn like the calibration nodes, and nothing speaks against that here. If the new "
             "nodes joined the graph of the calibration nodes, refresh the thresholds."
         )
     return (
-        "The promises do not stand for the new nodes: they are about nodes drawn like the "
-        f"calibration nodes, and these have moved. Label about {checked.n_labels} nodes chosen at "
+        "The guarantees do not stand for the new nodes: they are about nodes drawn like the "
+        f"calibration nodes, and these differ. Label about {checked.n_labels} nodes chosen at "
         "random, update the calibrator, and certify the thresholds again on labelled nodes that "
         "the update has not seen. If the new nodes joined the same graph just as the calibration "
-        "nodes did, it is enough for the promises to refresh the thresholds."
+        "nodes did, it is enough to refresh the thresholds."
     )

@@ -1,0 +1,269 @@
+"""Labelled nodes: split for calibrator and policy, used for both, or chosen where they certify."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.core.arrays import FloatArray, IntArray, as_numpy
+from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
+from gnncal.core.constraints import SEED, number, whole_number
+from gnncal.core.errors import InputError
+from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+
+ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
+
+
+def hold_out(
+    nodes: Any, *, labels: Any = None, share: float = 0.5, random_state: int = 0
+) -> tuple[IntArray, IntArray]:
+    """Split labelled nodes at random: some to fit the calibrator, the rest for decisions.
+
+    A guarantee needs calibration nodes that were not used to fit the probabilities: the calibrator
+    looks better on its own nodes than it will look elsewhere.
+
+    Parameters
+    ----------
+    nodes : array_like
+        Labelled nodes, mask or indices, usually the validation split.
+    labels : array_like of shape (n_nodes,), optional
+        Classes of all nodes of the graph. With them both parts get their share of every class, so
+        that a rare class is not short in one of them. The draw within a class stays random.
+    share : float, default=0.5
+        Share of the nodes that is held out for decisions, rounded.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    fit_nodes : ndarray of int
+        Nodes to fit the calibrator on, sorted.
+    held_out : ndarray of int
+        Nodes held out for decisions, sorted.
+
+    Raises
+    ------
+    InputError
+        If one of the two parts would be empty, or a node has no label.
+
+    Examples
+    --------
+    >>> from gnncal.decisions import hold_out
+    >>> labels = [0, 0, 0, 0, 0, 0, 1, 1]
+    >>> fit_nodes, held_out = hold_out(range(8), labels=labels)
+    >>> [labels[node] for node in held_out]
+    [0, 0, 0, 1]
+
+    """
+    number(above=0, below=1).check("share", share)
+    SEED.check("random_state", random_state)
+    known = None if labels is None else check_labels(labels, as_numpy(labels).shape[0])
+    array = as_numpy(nodes)
+    n_nodes = array.size  # of a mask
+    if known is not None:
+        n_nodes = known.size
+    elif array.dtype.kind in "iu":
+        n_nodes = int(array.max(initial=-1)) + 1
+    chosen = check_nodes(array, n_nodes)
+    n_held = round(share * chosen.size)
+    if not 0 < n_held < chosen.size:
+        raise InputError(
+            f"{chosen.size} labelled nodes cannot be split with share={share:g}; each of the two "
+            "parts needs at least one node."
+        )
+    order = _spread(chosen, known, random_state)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def cross_fit(
+    calibrator: Any,
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any,
+    train_nodes: Any = None,
+    n_folds: int = 5,
+    random_state: int = 0,
+) -> tuple[FloatArray, FloatArray]:
+    """Fit a calibrator on all labelled nodes, and score each of them by one that has not seen it.
+
+    Every label serves twice: ``Policy.fit(probs, labels, nodes=nodes, cross_fitted=...)`` certifies
+    on the second result and decides by the first. Guarantees were kept in simulations, but there
+    is no proof: a threshold is certified on the scores of several fits and used on another.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        The method; it is fitted on all nodes.
+    logits, labels, graph, nodes, train_nodes
+        As for ``Calibrator.fit``.
+    n_folds : int, default=5
+        Number of parts, each scored by a fit on the others.
+    random_state : int, default=0
+        Seed of the parts.
+
+    Returns
+    -------
+    probs : ndarray of shape (n_nodes, n_classes)
+        Probabilities by the calibrator fitted on all nodes.
+    cross_fitted : ndarray of shape (n_nodes, n_classes)
+        The same with the rows of ``nodes`` by fits that have not seen them.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> from gnncal.decisions import Policy, cross_fit
+    >>> task = gnncal.example()
+    >>> probs, cross_fitted = cross_fit(
+    ...     gnncal.calibrators.TemperatureScaling(),
+    ...     task.logits, task.labels, task.graph, nodes=task.nodes,
+    ... )
+    >>> policy = Policy(accuracy=0.98).fit(
+    ...     probs, task.labels, nodes=task.nodes, cross_fitted=cross_fitted
+    ... )
+    >>> policy.report_.is_proven
+    False
+
+    """
+    whole_number(at_least=2).check("n_folds", n_folds)
+    every = as_nodes(logits, graph)
+    record = as_nodes_of_a_fit(every, labels, nodes=nodes, train_nodes=train_nodes)
+    known = np.full(every.n_nodes, UNKNOWN)
+    known[record.calibration_nodes] = record.labels
+    return cross_fit_nodes(calibrator, every, known, record, n_folds, random_state)
+
+
+def cross_fit_nodes(
+    calibrator: Any,
+    every: Nodes,
+    labels: IntArray,
+    record: Nodes,
+    n_folds: int = 5,
+    random_state: int = 0,
+) -> tuple[FloatArray, FloatArray]:
+    """:func:`cross_fit` of checked nodes; ``record`` has the labels of all calibration nodes."""
+    from sklearn.base import clone
+
+    rows = record.calibration_nodes
+    if rows.size < n_folds:
+        raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")
+    probs = calibrator.fit(record).predict_proba(every)
+    cross_fitted = np.array(probs)
+    order = _spread(rows, labels, random_state)
+    for fold in range(n_folds):
+        part = order[fold::n_folds]
+        rest = np.sort(np.setdiff1d(rows, part))
+        labelled = every.with_labels(labels, nodes=rest, train_nodes=record.train_nodes)
+        cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
+    return probs, cross_fitted
+
+
+@dataclass(frozen=True, eq=False)
+class ToLabel:
+    """Nodes to label, drawn at random from the region in which a threshold must lie."""
+
+    nodes: IntArray  # (n,) sorted
+    region: float  # lowest probability of the region, for ``Policy.fit(region=...)``
+    n_region: int  # nodes in it
+
+
+def nodes_to_label(
+    probs: Any,
+    positive: Any,
+    *,
+    act: float,
+    n: int,
+    among: Any = None,
+    class_names: Any = None,
+    random_state: int = 0,
+) -> ToLabel:
+    """Draw nodes to label where they certify acting, at random from the most probable nodes.
+
+    A certificate of acting needs labels among the nodes that would be acted on. The region has
+    twice as many nodes as the probabilities expect to reach the target.
+
+    Parameters
+    ----------
+    probs : array_like of shape (n_nodes, n_classes)
+        Probabilities; rows sum to one.
+    positive : int or str
+        The class in view.
+    act : float
+        Share of the nodes acted on that must have the class.
+    n : int
+        How many nodes to label.
+    among : array_like, optional
+        Nodes to draw from, mask or indices: those to decide. Default: all.
+    class_names : list of str, optional
+        A name for each class.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    ToLabel
+        The nodes, and the region for ``Policy(act=...).fit(..., nodes=nodes, region=region)``.
+
+    Raises
+    ------
+    InputError
+        If the region has fewer nodes than ``n``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import Policy, nodes_to_label
+    >>> generator = np.random.default_rng(0)
+    >>> p = generator.beta(0.2, 1, size=5000)
+    >>> labels = (generator.random(5000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> plan = nodes_to_label(probs, 1, act=0.8, n=200)
+    >>> policy = Policy(positive=1, act=0.8)
+    >>> policy = policy.fit(probs, labels, nodes=plan.nodes, region=plan.region)
+    >>> policy.guarantees_["act"].is_certified
+    True
+
+    """
+    number(above=0, below=1).check("act", act)
+    whole_number(at_least=1).check("n", n)
+    SEED.check("random_state", random_state)
+    checked = check_probs(probs)
+    c = check_positive(positive, checked.shape[1], class_names)
+    pool = np.arange(len(checked)) if among is None else check_nodes(among, len(checked))
+    p = checked[pool, c].astype(np.float32).astype(np.float64)
+    ranked = np.sort(p)[::-1]
+    reached = np.flatnonzero(np.cumsum(ranked) >= act * np.arange(1, p.size + 1))
+    n_expected = int(reached[-1]) + 1 if reached.size else 0
+    n_region = min(max(round(ROOM * n_expected), 2 * n), p.size)
+    if n_region < n:
+        raise InputError(f"there are {p.size:,} nodes to draw from, fewer than n={n:,}.")
+    region = float(ranked[n_region - 1])
+    inside = pool[p >= region]
+    drawn = np.random.default_rng(random_state).choice(inside, n, replace=False)
+    return ToLabel(np.sort(drawn), region, inside.size)
+
+
+def _spread(nodes: IntArray, labels: IntArray | None, random_state: int) -> IntArray:
+    """Return the nodes in a random order; any beginning has about its share of every class.
+
+    The i-th node of a class with n nodes comes at (i + 1/2) / n.
+    """
+    order = np.random.default_rng(random_state).permutation(nodes)
+    if labels is None:
+        return order
+    classes = labels[order]
+    if (classes == UNKNOWN).any():
+        raise InputError(
+            f"{int((classes == UNKNOWN).sum())} of the nodes have the label -1, so nobody knows "
+            "their class; leave them out of nodes, or call hold_out without labels."
+        )
+    by_class = np.argsort(classes, kind="stable")
+    _, start, size = np.unique(classes[by_class], return_index=True, return_counts=True)
+    rank = np.arange(classes.size) - np.repeat(start, size)
+    place = np.empty(classes.size)
+    place[by_class] = (rank + 0.5) / np.repeat(size, size)
+    spread: IntArray = order[np.argsort(place, kind="stable")]
+    return spread

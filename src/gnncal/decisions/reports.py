@@ -1,0 +1,353 @@
+"""What a policy guarantees, does and lets expect, in numbers and in words; each sentence once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnncal.core.tabular import Cell, Table, Tabular, count, number, quantities, text
+from gnncal.decisions.base import POOL
+from gnncal.decisions.certificate import missed_on_the_rest
+from gnncal.decisions.costs import Amount
+from gnncal.decisions.guarantees import DONE, Certified, percent
+
+MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
+ALL_CLASSES = (
+    "It is about all decided nodes together, not about each class: where a class is rare, most "
+    "decisions are for the others."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Outlook(Tabular):
+    """What a policy does with some nodes, and what is expected to come of it.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes.
+    counts : dict of str to int
+        How many of them get each action.
+    confidence_level : float
+        Level of the intervals.
+    amounts : dict of str to Amount
+        What is expected: precision and recall of a budget, costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import Policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> policy = Policy(positive=1, budget=100).fit(probs, labels, nodes=range(500))
+    >>> policy.outlook_.counts
+    {'act': 0, 'clear': 1400, 'review': 100}
+
+    """
+
+    n_nodes: int
+    counts: Mapping[str, int]
+    confidence_level: float
+    amounts: Mapping[str, Amount]
+
+    @property
+    def sentence(self) -> str:
+        """What is done with the nodes, and what to expect, in plain words."""
+        parts = [f"{n:,} {DONE[action]}" for action, n in self.counts.items() if action in DONE]
+        done = f"Of {self.n_nodes:,} nodes {', '.join(parts)}, {self.counts['review']:,} to review."
+        found, level = self.amounts, percent(self.confidence_level)
+        if "precision" in found:
+            done += (
+                f" Of those in review about {_percents(found['precision'], level)} are positive; "
+                f"with what is acted on that is {_percents(found['recall'])} of all positives."
+            )
+        if "cost" in found:
+            cost = found["cost"]
+            others = [
+                f"{name.removeprefix('cost of ')} {each.expected:,.0f}"
+                for name, each in found.items()
+                if name.startswith("cost of ")
+            ]
+            done += (
+                f" Expected cost: {cost.expected:,.0f} ({level} interval {cost.low:,.0f} to "
+                f"{cost.high:,.0f}); {', '.join(others)}."
+            )
+        return done
+
+    def _tables(self) -> Sequence[Table]:
+        ends = f"of its {percent(self.confidence_level)} interval"
+        columns = ("quantity", "expected", f"lower end {ends}", "upper end")
+        empty = number(float("nan"), 0)
+        rows = [
+            [text(f"n_{name}", f"nodes to {name}"), count(n), empty, empty]
+            for name, n in self.counts.items()
+        ]
+        rows += [
+            [text(name), *(shown_amount(name, value) for value in (a.expected, a.low, a.high))]
+            for name, a in self.amounts.items()
+        ]
+        return [Table(f"{self.n_nodes:,} nodes", columns, rows)]
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyReport(Tabular):
+    """What the calibration nodes certify about a policy, and which thresholds follow.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    of_what : str
+        What thresholds are about: ``"confidence"``, or a probability such as ``P(fraud)``.
+    confidence_level : float
+        Probability with which all guarantees hold together.
+    n_calibration : int
+        Number of calibration nodes.
+    n_positive : int or None
+        How many of them are positive; None without a positive class.
+    labelled_share : float
+        Share of the calibration nodes among these and the nodes to decide.
+    is_proven : bool
+        Whether the guarantees are proven; those of cross-fitting are measured.
+    act_threshold, clear_threshold : float
+        Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
+        infinite if there is none, NaN where the action depends on more.
+    review_threshold : float or None
+        Lowest probability, or saving, that a budget has reviewed; None without a budget.
+    guarantees : dict of str to Certified
+        What was asked for, by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import Policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> report = Policy(positive=1, recall=0.9).fit(probs, labels, nodes=range(2000)).report_
+    >>> report.n_positive, report.n_uncertified, round(report.clear_threshold, 3)
+    (235, 0, 0.074)
+
+    """
+
+    of_what: str
+    confidence_level: float
+    n_calibration: int
+    n_positive: int | None
+    labelled_share: float
+    is_proven: bool
+    act_threshold: float
+    clear_threshold: float
+    review_threshold: float | None
+    guarantees: Mapping[str, Certified]
+
+    @property
+    def n_uncertified(self) -> int:
+        """Number of guarantees that were asked for and are not certified."""
+        return sum(not each.is_certified for each in self.guarantees.values())
+
+    @property
+    def certifies_nothing(self) -> bool:
+        """Whether guarantees were asked for and none of them is certified."""
+        return 0 < len(self.guarantees) == self.n_uncertified
+
+    @property
+    def sentence(self) -> str:
+        """The guarantees in plain words; without one, what is done."""
+        if not self.guarantees:
+            return self._without_guarantee
+        parts = [each.sentence(self.of_what) for each in self.guarantees.values()]
+        n_certified = len(self.guarantees) - self.n_uncertified
+        if n_certified:
+            holds = "This holds" if n_certified == 1 else "All of this holds together"
+            parts.append(
+                f"{holds} with probability at least {percent(self.confidence_level)} over the "
+                "draw of the calibration nodes"
+                f"{'' if self.is_proven else ' (measured with cross-fitting, not proven)'}."
+            )
+            if self.labelled_share > MUCH_LABELLED:
+                missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
+                parts.append(
+                    f"{100 * self.labelled_share:.0f} % of the nodes are labelled, and it is about "
+                    "labelled and other nodes together: on the others by themselves a guarantee is "
+                    f"missed with probability up to about {100 * missed:.0f} %."
+                )
+        return " ".join(parts)
+
+    @property
+    def assumption(self) -> str | None:
+        """When the guarantees hold, in plain words; None where nothing is certified."""
+        if len(self.guarantees) == self.n_uncertified:
+            return None
+        return f"{POOL} {ALL_CLASSES}" if "accuracy" in self.guarantees else POOL
+
+    @property
+    def _without_guarantee(self) -> str:
+        if self.review_threshold is not None:
+            unit = "an expected saving" if np.isnan(self.act_threshold) else self.of_what
+            return f"Review {unit} of at least {self.review_threshold:.4g}; nothing is guaranteed."
+        act, clear = self.act_threshold, self.clear_threshold
+        if np.isnan(act):
+            return "Each node gets the action that is expected to cost least."
+        between = ", review between" if clear < act else ""
+        return (
+            f"Cheapest: act on {self.of_what} of at least {act:.4g}, clear up to {clear:.4g}"
+            f"{between}."
+        )
+
+    def _tables(self) -> Sequence[Table]:
+        columns = ("guarantee", "target", "certified", "threshold", "count", "right", "best target")
+        rows = [
+            [
+                text(name),
+                number(each.target, 3),
+                text("yes" if each.is_certified else "no"),
+                number(each.threshold, 4),
+                count(each.n_counted),
+                count(each.n_right),
+                number(each.best_target, 3),
+            ]
+            for name, each in self.guarantees.items()
+        ]
+        nodes = f"{self.n_calibration:,} calibration nodes"
+        if self.n_positive is not None:
+            nodes += f", {self.n_positive:,} positive"
+        if not rows:
+            names = {"act_threshold": "act from", "clear_threshold": "clear to"}
+            return [quantities(self, nodes, names)]
+        return [Table(f"{self.sentence}\n{nodes}", columns, rows)]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One thing that a policy guaranteed or let expect, and what was found.
+
+    Attributes
+    ----------
+    what : str
+        The name of a guarantee; ``"precision"`` or ``"recall"`` of a budget; or ``"cost"``.
+    asked : float
+        The target of a guarantee, or what was expected.
+    low, high : float
+        Between which it should lie: from the target up for a guarantee, the interval otherwise.
+    found : float
+        What the labels show; NaN where no node counts.
+    found_low, found_high : float
+        Ends of its 95 % interval as a chance: a guarantee is about the chance, and few nodes show
+        it roughly. NaN for what is expected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import Policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> policy = Policy(positive=1, recall=0.9).fit(probs, labels, nodes=range(1000))
+    >>> (recall,) = policy.judge(labels[1000:], probs[1000:]).kept
+    >>> recall.asked, round(recall.found, 2), recall.is_kept
+    (0.9, 0.94, True)
+
+    """
+
+    what: str
+    asked: float
+    low: float
+    high: float
+    found: float
+    found_low: float = float("nan")
+    found_high: float = float("nan")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what was found lies where it should; True if nothing could be found."""
+        return not (self.found < self.low or self.found > self.high)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, beside what was asked for or expected."""
+        if self.what == "cost":
+            return f"cost {self.found:,.0f} (expected {self.low:,.0f} to {self.high:,.0f})"
+        found = f"{self.what.replace('_', '-')} {100 * self.found:.1f} %"
+        if self.high < 1 or self.asked != self.low:
+            return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f} %)"
+        return f"{found} (guaranteed {percent(self.asked)})"
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyOutcome(Tabular):
+    """What a policy did to labelled nodes, and whether it kept its guarantees.
+
+    It prints as a table.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled nodes.
+    counts : dict of str to int
+        How many nodes got each action.
+    positives : dict of str to int
+        How many of them are positive; for a policy about all classes, predicted right.
+    kept : tuple of Kept
+        What was guaranteed or expected, beside what was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.decisions import Policy
+    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
+    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
+    >>> probs = np.column_stack([1 - p, p])
+    >>> policy = Policy(positive=1, budget=100).fit(probs, labels, nodes=range(1000))
+    >>> outcome = policy.judge(labels[1000:], probs[1000:])
+    >>> outcome.counts["review"], [kept.what for kept in outcome.kept]
+    (100, ['precision', 'recall'])
+
+    """
+
+    n_nodes: int
+    counts: Mapping[str, int]
+    positives: Mapping[str, int]
+    kept: tuple[Kept, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in plain words."""
+        which = "right" if "decide" in self.counts else "positive"
+        parts = [
+            f"{n:,} {DONE.get(action, 'to review')}, {self.positives[action]:,} of them {which}"
+            for action, n in self.counts.items()
+            if n
+        ]
+        found = "; ".join(kept.sentence for kept in self.kept)
+        said = f"On {self.n_nodes:,} labelled nodes: {'; '.join(parts)}."
+        return f"{said} Found: {found}." if found else said
+
+    def _tables(self) -> Sequence[Table]:
+        columns = ("what", "asked", "from", "to", "found", "kept")
+        rows = [
+            [
+                text(each.what),
+                *(shown_amount(each.what, v) for v in (each.asked, each.low, each.high)),
+                shown_amount(each.what, each.found),
+                Cell(each.is_kept, "yes" if each.is_kept else "no"),
+            ]
+            for each in self.kept
+        ]
+        return [Table(self.sentence, columns, rows)]
+
+
+def shown_amount(name: str, value: float) -> Cell:
+    """Return a cell for a share, or for a cost without decimals."""
+    return number(value, 0 if name.startswith("cost") else 4)
+
+
+def _percents(amount: Amount, level: str | None = None) -> str:
+    ends = f"{100 * amount.low:.0f} to {100 * amount.high:.0f} %"
+    interval = ends if level is None else f"{level} interval {ends}"
+    return f"{100 * amount.expected:.0f} % ({interval})"
