@@ -214,7 +214,7 @@ def labels_for_precision(chance: FloatArray, n: int, target: float, delta: float
         low, high = high, 2 * high
         if low > MOST_LABELS:
             return None
-    while high > 1.05 * low:
+    while high - low > max(1, 0.05 * low):
         middle = round((low * high) ** 0.5)
         low, high = (low, middle) if _is_enough(chance, middle, target, delta) else (middle, high)
     return two_digits(high)
