@@ -49,17 +49,23 @@ def _cases():
 EPOCHS = 6  # the laws hold after any number of them
 SHORT = {"auto": {"n_folds": 2}}  # and with any number of folds
 CASES = dict(_cases())
+# One of each kind. `make test` holds them to every law, `make test-all` every other case.
+QUICK = ("uncalibrated", "ts", "svs", "irm", "hots", "structural", "structural-free", "cagcn")
 
 
 def every_case_of(laws):
     """Parametrise a test over laws, and the cases that each speaks of and has no exception for."""
-    chosen = {
-        f"{law}, {name}": (law, make)
+    chosen = [
+        pytest.param(law, make, id=f"{law}, {name}", marks=slow_unless(name in QUICK))
         for law in laws
         for name, make in CASES.items()
         if law.applies(make()) and not {name, method_of(name)} & set(EXCEPTIONS.get(law.name, ()))
-    }
-    return pytest.mark.parametrize(("law", "make"), chosen.values(), ids=chosen.keys())
+    ]
+    return pytest.mark.parametrize(("law", "make"), chosen)
+
+
+def slow_unless(quick):
+    return () if quick else (pytest.mark.slow,)
 
 
 def hold(law, make):
