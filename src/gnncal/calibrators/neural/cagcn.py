@@ -184,13 +184,6 @@ class CaGCN(NeuralTemperature):
         matrix.data *= scale[matrix.indices]
         return matrix
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Add the parameter ``normalisation``, which older versions did not have."""
-        return {"normalisation": "in-out"} | parameters, learned
-
     def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:
         import torch
         from torch.nn.functional import softplus
