@@ -328,7 +328,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
+        self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
 
