@@ -127,7 +127,7 @@ class Auto(Calibrator):
     def _keep(self, calibrator: Calibrator) -> None:
         """Remember what the chosen calibrator has learned."""
         self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
-        self.posterior_ = getattr(calibrator, "posterior_", {})
+        self.posterior_ = calibrator.posterior_
 
     def _updatable_parts(self, nodes: Nodes) -> list[Part]:
         return self.chosen()._updatable_parts(nodes)
@@ -176,8 +176,7 @@ class Auto(Calibrator):
         calibrator = self._make(self.chosen_)
         for name, value in self.chosen_state_.items():
             setattr(calibrator, name, value)
-        if "posterior_" in vars(self):
-            calibrator.posterior_ = self.posterior_
+        calibrator.posterior_ = self.posterior_
         return calibrator
 
     def _make(self, name: str) -> Calibrator:

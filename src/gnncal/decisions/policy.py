@@ -462,7 +462,7 @@ class ClassPolicy(Saved):
         return {
             "positive": self.positive_,
             "p": self._p,
-            **CalibrationNodes.facts_of(self._calibration),
+            **self._calibration.facts(),
             "n_rows": self._calibration.n_rows,
             "has_ids": self._calibration.has_ids,
         }
@@ -473,7 +473,7 @@ class ClassPolicy(Saved):
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
         p, n_rows = facts["p"].astype(np.float64), facts["n_rows"]
         calibration = CalibrationNodes.restored(facts, p.size, n_rows, facts["has_ids"])
-        if calibration is None or n_rows < p.size:
+        if n_rows < p.size:
             raise InputError(f"{p.size} of {n_rows} nodes cannot be those of the calibration.")
         self._conclude(positive, p, calibration)
 

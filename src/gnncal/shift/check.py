@@ -153,7 +153,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     Raises
     ------
     InputError
-        If the calibrator comes from a file of an older version, or an array cannot be used.
+        If an array cannot be used.
 
     Examples
     --------
@@ -167,12 +167,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
 
     """
     check_is_fitted(calibrator, "classes_")
-    if not hasattr(calibrator, "fitted_on_"):
-        raise InputError(
-            "the calibrator does not remember what it was fitted on, because an older version "
-            "saved it; fit again with this version."
-        )
-    summary: NodeSummary = calibrator.fitted_on_
+    summary = calibrator.fitted_on_
     record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
     rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
     n_classes = len(calibrator.classes_)
