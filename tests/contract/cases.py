@@ -14,6 +14,7 @@ import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
+from tests.methods import QUICK, slow_unless
 from tests.strategies import tasks
 
 
@@ -49,8 +50,6 @@ def _cases():
 EPOCHS = 6  # the laws hold after any number of them
 SHORT = {"auto": {"n_folds": 2}}  # and with any number of folds
 CASES = dict(_cases())
-# One of each kind. `make test` holds them to every law, `make test-all` every other case.
-QUICK = ("uncalibrated", "ts", "svs", "irm", "hots", "structural", "structural-free", "cagcn")
 
 
 def every_case_of(laws):
@@ -62,10 +61,6 @@ def every_case_of(laws):
         if law.applies(make()) and not {name, method_of(name)} & set(EXCEPTIONS.get(law.name, ()))
     ]
     return pytest.mark.parametrize(("law", "make"), chosen)
-
-
-def slow_unless(quick):
-    return () if quick else (pytest.mark.slow,)
 
 
 def hold(law, make):
