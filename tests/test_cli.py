@@ -21,6 +21,7 @@ from gnncal.calibrators.default_method import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
+from tests.methods import each_of
 from tests.test_bundles import (
     BAD_ARRAYS,
     BAD_TABLES,
@@ -265,7 +266,7 @@ def test_a_folder_gives_parquet(tmp_path):
     assert json.loads(metrics.stdout) == summary["test"]
 
 
-@pytest.mark.parametrize("method", gnncal.list_calibrators())
+@pytest.mark.parametrize("method", each_of(gnncal.list_calibrators()))
 def test_every_method_calibrates_and_evaluates(tmp_path, method):
     source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
     assert run("calibrate", source, "--method", method, "--out", out).exit_code == 0
