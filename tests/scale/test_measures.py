@@ -1,7 +1,5 @@
 """Metrics from sums equal the metrics of gnncal.metrics."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -67,13 +65,6 @@ def test_a_summary_reads_back_as_it_was_written(judged):
     assert repr(again) == repr(summary)
     assert again.after.reliability.count.tolist() == summary.after.reliability.count.tolist()
     assert again.differences == summary.differences
-
-
-def test_a_summary_of_an_older_version_says_that_no_prediction_changed(judged, tmp_path):
-    values = json.loads((judged[3] / "metrics.json").read_text())
-    del values["prediction_change_rate"]
-    (tmp_path / "metrics.json").write_text(json.dumps(values))
-    assert read_summary(tmp_path).prediction_change_rate == 0.0
 
 
 def sums(degree, confidence, hit):
