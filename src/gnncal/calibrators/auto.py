@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
 from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import Portable

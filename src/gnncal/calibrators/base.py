@@ -15,8 +15,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.history import History
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
@@ -25,6 +23,7 @@ from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_la
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import InputError, require, warn
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.class_histograms import ClassHistograms
@@ -145,7 +144,7 @@ FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Calibrator(Estimator, ABC):
     """Base of every calibrator: logits, labels and a graph in, probabilities out.
 
     A subclass implements ``_fit`` and ``_predict``, which get checked input. It says in class
@@ -224,7 +223,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.fitted_graph_attributes and "classes_" in vars(self):
+            if "classes_" in vars(self) and name in self.fitted_graph_attributes:
                 raise AttributeError(
                     f"{name} describes the graph of the fit and is not saved with "
                     f"{type(self).__name__}; fit again to have it"
@@ -544,6 +543,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if sample_weight is None:
             return float(hits.mean())
         return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.target_tags.required = True
+        return tags
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
         """Write the fitted calibrator to one safetensors file, atomically and without pickle.

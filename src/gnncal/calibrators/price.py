@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
-from sklearn.base import clone
 
 from gnncal.calibrators.auto import KEEPING, Auto, folds_of
 from gnncal.calibrators.base import Calibrator
@@ -22,6 +21,7 @@ from gnncal.calibrators.structured import StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.nodes import Nodes
 from gnncal.probability import log_losses

@@ -261,7 +261,7 @@ class Structural(HasTemperature, Calibrator):
         self._set_scores(fit.scores, prefix)
         setattr(self, f"{prefix}converged_", fit.solution.converged)
         setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
-        self.posterior_ = {SCORES_PART: fit.covariance}
+        self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
         warn_unless_converged(self, fit.solution)
 
     def _set_scores(self, scores: Scores, prefix: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.base import AnyCalibrator, Calibrator, FitReport
 from gnncal.calibrators.history import DATE, Update
 from gnncal.calibrators.rates import check_rates, log_ratio
 from gnncal.core.arrays import FloatArray, IntArray
@@ -27,7 +27,7 @@ ESTIMATE = "estimate"
 
 
 def updated(
-    calibrator: Calibrator,
+    calibrator: AnyCalibrator,
     logits: Any,
     labels: Any,
     graph: Any,
@@ -37,7 +37,7 @@ def updated(
     sample_weight: Any,
     rates: Any,
     date: Any,
-) -> Calibrator:
+) -> AnyCalibrator:
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
     when = day.today().isoformat() if date is None else str(date)
     DATE.check("date", when)

@@ -6,12 +6,12 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.decisions.aps import APS

@@ -13,18 +13,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_class_names, check_probs
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.learned import LearnedTable, check_learned
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
 
 
-class Saved(BaseEstimator, ABC):  # type: ignore[misc]
+class Saved(Estimator, ABC):
     """Base of classifiers for decisions: parameters with constraints, and a fit that can be saved.
 
     Attributes

@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
@@ -18,6 +17,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import Array
 from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW, Actions, by_thresholds
 from gnncal.decisions.budget import expect_budget, most_suspicious

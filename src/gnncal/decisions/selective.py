@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import find_class, get_calibrator, name_of
@@ -15,6 +14,7 @@ from gnncal.calibrators.history import History
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import Array, check_learned, sizes_of
 from gnncal.files.format import (
     ReadTensor,

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
 from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.decisions import SetOutcome
 from gnncal.formulas.probability import softmax

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
 from gnncal.core.errors import InputError
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.tabular import Cell, Table, Tabular, text
 from gnncal.fitting.node_summary import (
     OF_NEIGHBOURS,
