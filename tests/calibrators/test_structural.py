@@ -286,7 +286,7 @@ def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posteri
         expected += weight * (np.exp(scaled).max(axis=1) / np.exp(scaled).sum(axis=1))
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, expected, atol=1e-9)
-    fitted.averaging_ = 0.0  # as in the file of an older version
+    fitted.averaging_ = 0.0  # the most probable temperature alone
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, law.predict_proba(honest, graph).max(axis=1), atol=1e-9)
 
