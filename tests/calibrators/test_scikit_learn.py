@@ -85,7 +85,7 @@ def test_cross_val_predict_gives_out_of_fold_probabilities(name, rows):
     assert probs.shape == logits.shape
     # Frequencies of 0 cost isotonic and histogram 20 nats and more: they improve the Brier score.
     steps = name in ("isotonic", "histogram")
-    score = gnncal.metrics.brier_score if steps else gnncal.metrics.negative_log_likelihood
+    score = gnncal.metrics.METRICS["brier"] if steps else gnncal.metrics.METRICS["nll"]
     assert score(labels, probs) < score(labels, gnncal.softmax(logits)) or name == "uncalibrated"
 
 

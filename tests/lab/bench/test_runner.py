@@ -39,6 +39,7 @@ from gnncal.lab.bench.provenance import note_run
 from gnncal.lab.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.lab.bench.runner import run_plan
 from gnncal.lab.bench.source import package_source
+from gnncal.metrics.risk_coverage import selective_accuracy_of
 from gnncal.nodes import Nodes
 from tests.lab.bench.deadly import double_unless_deadly, process_of
 from tests.lab.bench.graphs import frozen_bundle, write_bundles
@@ -117,7 +118,7 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
         assert found[name] == pytest.approx(expected.values[name], abs=1e-12), name
     assert record.learned["base_temperature"] == calibrator.base_temperature_
     assert found["prediction_changes"] == 0
-    kept = metrics.selective_accuracy(labels, probs, measure.COVERAGES)
+    kept = selective_accuracy_of(metrics.Outcomes(labels, probs), measure.COVERAGES)
     np.testing.assert_array_equal(found["selective_accuracy"], kept)
     bins = metrics.reliability_bins(labels, probs, n_bins=10)
     assert found["reliability"]["count"] == bins.count.tolist()
