@@ -7,9 +7,10 @@ from copy import copy
 from typing import Any, Self, TypeVar, TypeVarTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.backends.neighbours import GraphNeighbours
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
     UNKNOWN,
     check_apart,
@@ -54,6 +55,9 @@ class Nodes:
         Labels that a prediction may rely on, -1 where unknown.
     may_be_probabilities : bool, default=False
         Whether logits that look like probabilities are meant. Otherwise a warning says so.
+    node_ids : array_like of shape (n_nodes,), optional
+        Your own name of each node, by which an update knows the nodes that a calibrator has
+        learned from.
 
     Attributes
     ----------
@@ -75,6 +79,8 @@ class Nodes:
         Their labels.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
+    node_ids : ndarray of shape (n_nodes,) or None
+        Names of the nodes; None without them, and where they are the numbers of the rows.
     are_probabilities : bool
         Whether there was a warning that the logits look like probabilities.
 
@@ -99,6 +105,7 @@ class Nodes:
         *,
         known_labels: Any = None,
         may_be_probabilities: bool = False,
+        node_ids: Any = None,
     ) -> None:
         checked = check_logits(logits)
         self.n_nodes, self.n_classes = checked.shape
@@ -110,6 +117,7 @@ class Nodes:
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
+        self.node_ids = check_node_ids(node_ids, self.n_nodes)
         self.calibration_nodes: IntArray = NONE
         self.labels: IntArray = NONE
         self.weights: FloatArray | None = None
@@ -242,7 +250,7 @@ class Nodes:
         record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
         record.logits = read_only(self.calibration_logits)
         record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
-        record.known_labels, record._results = None, {}
+        record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
     def with_result(
@@ -491,6 +499,20 @@ def check_graph(graph: Any, n_nodes: int) -> Graph | None:
             "each edge: leave graph out, pass a label for each edge and method='hts'."
         )
     return checked
+
+
+def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
+    """Return the users' names of nodes; numbers of rows say nothing on another graph."""
+    if node_ids is None:
+        return None
+    array = as_numpy(node_ids)
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"node_ids has shape {array.shape} but logits has {n_nodes} rows; pass one id for each "
+            "node."
+        )
+    are_rows = array.dtype.kind in "iu" and (array == np.arange(n_nodes)).all()
+    return None if are_rows else array
 
 
 def read_only(array: FloatArray) -> FloatArray:

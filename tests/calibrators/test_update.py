@@ -185,11 +185,11 @@ def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     for name in ("isotonic", "histogram", "rbs", "simi-mailbox", "platt", "beta", "uncalibrated"):
         calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
-            calibrator.update(logits, labels, graph, nodes=LABELLED)
+            calibrator.update(logits, labels, graph, nodes=range(60, 90))
     early = gnncal.TemperatureScaling(protocol="paper")
     early.fit(logits, labels, nodes=range(100), train_nodes=range(100, 200))
     with pytest.raises(gnncal.InputError, match="stopped early"):
-        early.update(logits, labels, nodes=LABELLED)
+        early.update(logits, labels, nodes=range(60, 90))
 
 
 def test_a_file_of_an_older_version_loads_and_says_that_it_must_be_fitted_again(fitted, there):
@@ -311,3 +311,46 @@ def test_a_check_works_after_an_update_with_a_handful_of_labels(fitted, there):
     assert new.fitted_on_.n_nodes == 600
     many = fitted["structural"].update(logits, labels, graph, nodes=LABELLED)
     assert many.fitted_on_.n_nodes == len(LABELLED)
+
+
+def test_labels_of_the_fit_do_not_count_twice(fitted, here, tmp_path):
+    logits, labels, graph = here
+    fitted["ts"].save(tmp_path / "c.safetensors")
+    for calibrator in (fitted["ts"], gnncal.load(tmp_path / "c.safetensors")):
+        with pytest.raises(gnncal.InputError, match="learned from all 60 labelled nodes"):
+            calibrator.update(logits, labels, graph, nodes=LABELLED)
+        with pytest.warns(gnncal.GnncalWarning, match="100 of the 150 labelled nodes are left out"):
+            some = calibrator.update(logits, labels, graph, nodes=range(300, 450))
+        alone = calibrator.update(logits.astype(np.float32), labels, graph, nodes=range(400, 450))
+        assert some.history_.updates[0].n_labels == 50
+        assert some.temperature_[0] == pytest.approx(alone.temperature_[0], rel=1e-6)
+        with pytest.raises(gnncal.InputError, match="learned from all 50"):
+            some.update(logits, labels, graph, nodes=range(400, 450))
+
+
+def test_the_same_numbers_on_another_graph_are_other_nodes(fitted, there):
+    logits, labels, graph = there
+    assert fitted["ts"].update(logits, labels, graph, nodes=LABELLED).history_.updates[0].n_labels
+
+
+@pytest.mark.parametrize(
+    "ids", [np.char.add("acct_", np.arange(800).astype(str)), np.arange(800) + 7]
+)
+def test_nodes_are_known_by_their_ids_whatever_the_model_says_of_them_today(here, ids):
+    logits, labels, graph = here
+    order = np.random.default_rng(0).permutation(800)
+    known = Nodes(logits, graph, node_ids=ids)
+    calibrator = gnncal.TemperatureScaling().fit(known, labels, nodes=range(400))
+    today = Nodes(2 * logits[order], node_ids=ids[order])
+    with pytest.warns(gnncal.GnncalWarning, match="400 of the 800 labelled nodes are left out"):
+        updated = calibrator.update(today, labels[order])
+    assert updated.history_.updates[0].n_labels == 400
+    numbered = Nodes(2 * logits, node_ids=np.arange(800))  # numbers of rows are no ids
+    assert calibrator.update(numbered, labels).history_.updates[0].n_labels == 800
+
+
+def test_an_update_dated_before_the_last_is_refused(fitted):
+    first = fitted["vs"].update(rates={0: 0.2}, date="2026-11-17")
+    with pytest.raises(gnncal.InputError, match="2026-11-16, before the last update, 2026-11-17"):
+        first.update(rates={0: 0.3}, date="2026-11-16")
+    assert len(first.update(rates={0: 0.3}, date="2026-11-17").history_) == 2

@@ -33,6 +33,7 @@ from gnncal.fitting.evidence import (
     one_class_reasons,
     undetermined_message,
 )
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.fitting.updating import Part
@@ -177,6 +178,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     fitted_on_ : NodeSummary
         Counts that describe the calibration nodes, for :func:`gnncal.check`. Files of older
         versions have none.
+    learned_nodes_ : LearnedNodes
+        Which nodes the labels came from, so that :meth:`update` counts none twice.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
     history_ : History
@@ -214,6 +217,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     classes_: IntArray
     fit_report_: FitReport
     fitted_on_: NodeSummary
+    learned_nodes_: LearnedNodes
     class_names_: list[str]
     history_: History = History()
     posterior_: dict[str, FloatArray]  # covariances of the parameters, by part; for `update`
@@ -327,6 +331,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.history_ = History()
         self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
+        self.learned_nodes_ = LearnedNodes.of(nodes)
         self._warn_of_weak_evidence(nodes)
 
     @classmethod
@@ -406,8 +411,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The graph of these nodes.
         nodes : array_like, optional
             The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
-            random from the nodes that the calibrator will be used on. With ``rates="estimate"``
-            they are the unlabelled nodes to look at, by default all.
+            random from the nodes that the calibrator will be used on. Nodes that it has learned
+            from are left out with a warning; a record knows them by its ``node_ids``, else they
+            are known by their number and logits. With ``rates="estimate"`` they are the unlabelled
+            nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
@@ -419,7 +426,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
             refuses where more than the rates has changed.
         date : str or datetime.date, optional
-            When this is, for the history. Default: today.
+            When this is, for the history: not before the last update. Default: today.
 
         Returns
         -------

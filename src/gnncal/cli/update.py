@@ -68,7 +68,7 @@ def update(
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
-            nodes = Nodes(bundle.logits, bundle.graph)
+            nodes = Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids)
             updated = fitted.update(nodes, **_labels(bundle, rates), rates=rates, date=date)
             was, result = (
                 apply(

@@ -34,11 +34,17 @@ from gnncal.files.format import (
     write_saved,
 )
 from gnncal.fitting.class_histograms import ClassHistograms
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
-FOR_UPDATES = ("posterior", "class_histograms", "history")  # which older files lack
+FOR_UPDATES = (
+    "posterior",
+    "class_histograms",
+    "history",
+    "learned_nodes",
+)  # which older files lack
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
     "tuple[str, ...]": Constraint(
@@ -83,6 +89,8 @@ def _remembered(calibrator: Calibrator) -> dict[str, Any]:
         remembered["posterior"] = calibrator.posterior_
     if "class_histograms_" in vars(calibrator):
         remembered["class_histograms"] = calibrator.class_histograms_.to_plain()
+    if "learned_nodes_" in vars(calibrator):
+        remembered["learned_nodes"] = calibrator.learned_nodes_.to_plain()
     if len(calibrator.history_):
         remembered["history"] = calibrator.history_.to_plain()
     return remembered
@@ -99,6 +107,8 @@ def _recall(calibrator: Calibrator, remembered: dict[str, Any]) -> None:
     if "class_histograms" in remembered:
         plain = remembered["class_histograms"]
         calibrator.class_histograms_ = ClassHistograms.from_plain(plain, K)
+    if "learned_nodes" in remembered:
+        calibrator.learned_nodes_ = LearnedNodes.from_plain(remembered["learned_nodes"])
     if "history" in remembered:
         calibrator.history_ = History.from_plain(remembered["history"], K)
 
