@@ -354,13 +354,26 @@ def test_a_saved_calibrator_knows_the_class_by_name(tmp_path):
     assert "fraud: " in str(result)
 
 
-def test_what_keeping_predictions_costs_is_printed_below_the_tables():
+def test_what_keeping_predictions_costs_is_printed_first():
     arrays, splits = fraud_task(is_weighted=True)
     names = ["honest", "<b>fraud</b>"]
     result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
-    assert repr(result).endswith(f"\n\n{result.advice}")
-    assert result._repr_html_().endswith("Pass keep_predictions=False.</p>")
+    said = f"Do not use these probabilities. {result.advice}"
+    assert " ".join(repr(result).partition("\n\n")[0].split()) == said
+    assert result._repr_html_().startswith("<p>Do not use these probabilities. Keeping predictions")
     assert "<b>" not in result._repr_html_()
     plain, splits = fraud_task(is_weighted=False)
     quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
     assert "Keeping predictions" not in repr(quiet) + quiet._repr_html_()
+    assert quiet.verdict is None  # nothing to judge by
+
+
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_the_verdict_is_that_of_the_report_and_is_printed_first(is_weighted):
+    arrays, splits = fraud_task(is_weighted=is_weighted)
+    result = gnncal.calibrate(*arrays, **splits)
+    report = gnncal.report(*arrays, **splits, methods=["structural"])
+    assert result.verdict == report.inspection.verdict
+    first = " ".join(repr(result).partition("\n\n")[0].split())
+    assert first == f"{result.verdict.label}. {result.verdict.text}"
+    assert (result.verdict.label == "Do not use these probabilities") == is_weighted

@@ -54,7 +54,7 @@ def suspicious(task):
 def test_the_graph_of_the_fit_has_not_moved_even_if_its_labelled_nodes_are_unlike_the_rest(
     suspicious, task, tmp_path
 ):
-    (fitted, chosen), (logits, _, graph) = suspicious, task
+    (fitted, _), (logits, _, graph) = suspicious, task
     fitted.save(tmp_path / "c")
     for calibrator in (fitted, gnncal.load(tmp_path / "c")):
         found = gnncal.check(calibrator, logits, graph)

@@ -139,8 +139,9 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     were spread (``fitted_on_``), of its calibration nodes and of all nodes of its graph outside
     training. This compares them with the same numbers of other nodes: with the calibration nodes
     first, and where these differ with the whole graph, because labelled nodes may never have been
-    like the rest. ``compared_with`` says which it was. It sees that nodes moved; what the move costs only labels can tell. A change
-    that leaves the predictions as they are cannot be seen at all. docs/watch.md has measurements.
+    like the rest. ``compared_with`` says which it was. It sees that nodes moved; what the move
+    costs only labels can tell. A change that leaves the predictions as they are cannot be seen at
+    all. docs/watch.md has measurements.
 
     Parameters
     ----------
@@ -213,9 +214,10 @@ def _with_unlike_calibration_nodes(whole: Check, found: Check, n_classes: int) -
     """Return a comparison with the graph of the fit that also says what its labels cannot."""
     n_labels = max(whole.n_labels, n_labels_if("moved", n_classes))
     words = _words([move for move in found.moves if move.is_moved])
+    said = whole.sentence.replace(NOTHING_TO_DO, "")
     sentence = (
-        f"{whole.sentence.replace(NOTHING_TO_DO, '')} The {found.n_fitted_on:,} calibration nodes are unlike them ({words}), "
-        "as where people label the suspicious nodes first; whether the calibrator is right about "
+        f"{said} The {found.n_fitted_on:,} calibration nodes are unlike them ({words}), as where "
+        "people label the suspicious nodes first; whether the calibrator is right about "
         f"the others, only labels can tell: label about {n_labels} nodes chosen at random."
     )
     return replace(whole, sentence=sentence, n_labels=n_labels)
