@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any
 
 from gnncal.calibrators.auto import Auto
@@ -95,8 +95,10 @@ class Calibration(Tabular):
         return None if self.price is None else self.price.advice(self.class_names)
 
     def __repr__(self) -> str:
-        said = [] if self.verdict is None else [fill(self.verdict.sentence, WIDTH)]
-        return "\n\n".join([*said, super().__repr__()])
+        if self.verdict is None:
+            return super().__repr__()
+        lines = TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
+        return f"{lines.fill(self.verdict.sentence)}\n\n{super().__repr__()}"
 
     def _repr_html_(self) -> str:
         said = "" if self.verdict is None else f"<p>{escape(self.verdict.sentence)}</p>"
