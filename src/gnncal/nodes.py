@@ -24,13 +24,17 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
+from gnncal.core.pyg import as_graph, train_mask_of
 from gnncal.core.remembered import Results, results_of
 from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NONE = np.empty(0, dtype=np.int64)
+NOT_TRAINED_ON = (
+    "a model is calibrated on nodes it was not trained on, usually those of val_mask; if it was "
+    "trained on others than the mask says, pass those as train_nodes"
+)
 
 
 class Nodes:
@@ -117,6 +121,7 @@ class Nodes:
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
+        self._train_mask = train_mask_of(graph, self.n_nodes)
         self.node_ids = check_node_ids(node_ids, self.n_nodes)
         self.calibration_nodes: IntArray = NONE
         self.labels: IntArray = NONE
@@ -178,6 +183,9 @@ class Nodes:
         chosen = self._calibration_nodes(all_labels, nodes, train)
         advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
         check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
+        if not train.size and self._train_mask is not None:
+            marked = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
+            check_apart("nodes", chosen, marked, advice=NOT_TRAINED_ON)
         weights = None
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, self.n_nodes, chosen)
@@ -495,8 +503,8 @@ def check_graph(graph: Any, n_nodes: int) -> Graph | None:
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph. Logits of edges (link prediction) have a row for "
-            "each edge: leave graph out, pass a label for each edge and method='hts'."
+            "of every node of this very graph. Logits of edges (link prediction) or of whole "
+            "graphs have a row for each: leave graph out, pass a label for each and method='svs'."
         )
     return checked
 
