@@ -10,7 +10,7 @@ from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.choice import choose_calibrator, shown_name
+from gnncal.calibrators.default_method import choose_calibrator, shown_name
 from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
