@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.fitting.adam import Objective
@@ -204,6 +203,8 @@ def lbfgs(
 
     It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
     """
+    from scipy.optimize import Bounds, minimize  # here because it takes long to import
+
     result = minimize(
         objective,
         start,
