@@ -12,6 +12,8 @@ from gnncal.scale.summary import FILE, FORMAT, read_summary
 from tests.fuzz.documents import ODD, changes_of, get
 from tests.rendering.test_summary import made_up_summary
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("jinja2", reason="pages need the extra report")
 # What may be anything that JSON can say, or any text.
 FREE = {"learned", "skipped", "notes", "method", "engine", "is_undirected", "class_names"}
