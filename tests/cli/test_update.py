@@ -56,7 +56,7 @@ def test_rates_need_no_labels(tmp_path, fitted):
     rates = ("--rate", f"{NAMES[0]}=0.06")
     assert run("update", fitted, source, *rates, "--out", tmp_path / "out").exit_code == 0
     updated = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
-    assert updated.history_.updates[0].rates[0] == 0.06
+    assert updated.history_[0].rates[0] == 0.06
 
 
 def test_a_folder_gives_parquet(tmp_path, fitted):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_arg
 
 import numpy as np
 
-from gnncal.calibrators.history import History
+from gnncal.calibrators.history import Update
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
@@ -181,7 +181,7 @@ class Calibrator(Estimator, ABC):
         Which nodes the labels came from, so that :meth:`update` counts none twice.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
-    history_ : History
+    history_ : tuple of Update
         What :meth:`update` did since the fit.
 
     Examples
@@ -218,7 +218,7 @@ class Calibrator(Estimator, ABC):
     fitted_on_: NodeSummary
     learned_nodes_: LearnedNodes
     class_names_: list[str]
-    history_: History = History()
+    history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
@@ -330,7 +330,7 @@ class Calibrator(Estimator, ABC):
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
-        self.history_ = History()
+        self.history_ = ()
         self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self.learned_nodes_ = LearnedNodes.of(nodes)
@@ -428,9 +428,9 @@ class Calibrator(Estimator, ABC):
         >>> given = (task.logits, task.labels, task.graph)
         >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
         >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
-        >>> updated.history_.updates[0].n_labels, len(fitted.history_)
+        >>> updated.history_[0].n_labels, len(fitted.history_)
         (50, 0)
-        >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]
+        >>> fitted.update(rates={0: 0.1}).history_[0].rates[0]
         0.1
 
         """

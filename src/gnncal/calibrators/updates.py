@@ -86,8 +86,8 @@ def rates_of(calibrator: Calibrator) -> FloatArray:
 
     They are those of its calibration labels, or what the last update left.
     """
-    if len(calibrator.history_):
-        return np.array(calibrator.history_.updates[-1].rates)
+    if calibrator.history_:
+        return np.array(calibrator.history_[-1].rates)
     assert calibrator.class_histograms_ is not None  # only an update takes them away
     return calibrator.class_histograms_.rates
 
@@ -180,7 +180,7 @@ def _conclude(
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
-    new.history_ = old.history_.then(update)
+    new.history_ = (*old.history_, update)
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:

@@ -86,7 +86,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "params": calibrator.get_params(deep=False),
         "learned": calibrator._learned_values(),
         "fit_report": calibrator.fit_report_,
-        "history": calibrator.history_.updates,
+        "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
         "n_nodes": len(result.probabilities),
         "n_edges": bundle.graph.n_edges,

@@ -91,7 +91,9 @@ def update(
 
         out.print(evaluation_table({"as it was": was.after, "updated": result.after}).as_text())
         out.print()
-    out.print(updated.history_, soft_wrap=True)
+    out.print("updates since the fit")
+    for update in updated.history_:
+        out.print(f"  {update}", soft_wrap=True)
     out.print()
     print_written(folder, summary["files"])
 
