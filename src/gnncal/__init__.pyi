@@ -24,7 +24,6 @@ from .calibrators.ensemble import (
 from .calibrators.entropy import EntropyScaling as EntropyScaling
 from .calibrators.entropy import LogEntropyScaling as LogEntropyScaling
 from .calibrators.histogram import HistogramBinning as HistogramBinning
-from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic

@@ -16,12 +16,13 @@ from gnncal.cli.export import export
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
-from gnncal.cli.terminal import friendly
+from gnncal.cli.terminal import Verbs, friendly
 from gnncal.cli.update import update
 from gnncal.cli.watch import watch
 
 app = typer.Typer(
     name="gnncal",
+    cls=Verbs,
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
     add_completion=False,

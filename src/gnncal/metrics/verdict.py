@@ -1,4 +1,4 @@
-"""The verdict of a report: can one act on this confidence?"""
+"""The verdict on a fit: can one act on this confidence?"""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ class Verdict:
     grade: Literal["good", "warn", "bad"]
     label: str
     text: str
+
+    @property
+    def sentence(self) -> str:
+        """The judgement first, then what it rests on."""
+        return f"{self.label}. {self.text}"
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,10 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
         f"would show {_percent(evidence.floor)}) and the log loss changes by "
         f"{evidence.nll.mean:+.3f} nats [{evidence.nll.low:+.3f}, {evidence.nll.high:+.3f}]"
     )
-    changed = " ".join(filter(None, [_changes(evidence), evidence.price]))
+    changed = _changes(evidence)
     if evidence.price is not None and (evidence.favours_a_class or not honest):
-        return Verdict("bad", MISTAKE, f"{moved}. {changed}")
+        return Verdict("bad", MISTAKE, f"{evidence.price} {moved}. {changed}")
+    changed = " ".join(filter(None, [changed, evidence.price]))
     if worse:
         return Verdict(
             "bad", "Worse than before", f"{moved}. {changed} Keep the model's own confidence."
@@ -123,13 +129,20 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
     )
 
 
+def judge_untested(price: str, *, favours_a_class: bool) -> Verdict:
+    """Say what keeping predictions means where there is no test node to judge a method on."""
+    if favours_a_class:
+        return Verdict("bad", MISTAKE, price)
+    return Verdict("warn", "Keeping predictions has its price", price)
+
+
 def _judge_model(evidence: Evidence, honest: bool) -> Verdict:
     error = (
         f"The model as it is has an expected calibration error of {_percent(evidence.ece_after)}; "
         f"perfect calibration would show {_percent(evidence.floor)}."
     )
     if evidence.price is not None and evidence.favours_a_class:
-        return Verdict("bad", MISTAKE, f"{error} {evidence.price}")
+        return Verdict("bad", MISTAKE, f"{evidence.price} {error}")
     if honest and evidence.floor > FAINT:
         return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(evidence.floor))}")
     if honest:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gnncal.inspection.verdict import evidence_of, judge_method
 from gnncal.metrics.evaluation import compare, evaluate
+from gnncal.metrics.verdict import evidence_of, judge_method
 
 
 def outcomes(stated, true, n=4000, seed=0):
@@ -52,7 +52,7 @@ def test_where_keeping_predictions_favours_a_class_the_verdict_is_not_to_use_it(
     side, gain = evaluate(labels, probs), compare(labels, probs, probs)
     found = judge_method(name, evidence_of(side, side, gain, price=PRICE, favours_a_class=True))
     assert (found.grade, found.label) == ("bad", "Do not use these probabilities")
-    assert found.text.endswith(PRICE)
+    assert found.sentence.startswith(f"Do not use these probabilities. {PRICE} ")
 
 
 @pytest.mark.parametrize(
