@@ -177,7 +177,7 @@ def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_pa
 
 
 def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("gnncal.lab.commands.block_model.find_spec", lambda name: None)
+    monkeypatch.setattr("gnncal_lab.commands.block_model.find_spec", lambda name: None)
     result = run("demo", "--block-model", "--nodes", 500, "--out", tmp_path / "out", "--json")
     assert set(json.loads(result.stdout)["methods"]) == {*LIGHT, "hots, true h"}
     assert "left out cagcn, gats, gets, wats" in result.stderr

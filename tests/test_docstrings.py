@@ -17,13 +17,14 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 from numpydoc.validate import validate
 
 import gnncal
-from gnncal.calibrators.neural.parameters import TrainingParameters
+import gnncal_lab
+from gnncal_lab.methods.neural.parameters import TrainingParameters
 
 SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (
     "gnncal",
     *(f"gnncal.{name}" for name in gnncal.__all__ if find_spec(f"gnncal.{name}")),
-    *(f"gnncal.lab.{name}" for name in gnncal.lab.__all__ if find_spec(f"gnncal.lab.{name}")),
+    *(f"gnncal_lab.{name}" for name in gnncal_lab.__all__ if find_spec(f"gnncal_lab.{name}")),
     "gnncal.torch.metrics",
 )
 # Checks of numpydoc that do not apply. House style opens a docstring on the first line and ends
@@ -31,7 +32,7 @@ PACKAGES = (
 IGNORED = {"GL01", "GL02", "GL03", "SA01", "ES01", "SS05", "SS06", "EX01", "YD01"}
 OF_SIGNATURES = {"PR01", "PR02", "PR03"}
 NOT_RUN = {
-    "gnncal.lab.datasets.loading.load": "it downloads",
+    "gnncal_lab.datasets.loading.load": "it downloads",
     "gnncal.interop.from_dgl": "DGL has no release for today's PyTorch",
     "gnncal.scale.summary.Measured": "the example of gnncal.scale.calibrate makes one",
     "gnncal.scale.summary.ScaleSummary": "the example of gnncal.scale.calibrate makes one",
@@ -124,7 +125,7 @@ def test_documented_defaults_are_those_of_the_signature(path):
 
 def test_neural_calibrators_describe_their_training_in_the_same_words():
     words = {entry.name: entry.desc for entry in ClassDoc(TrainingParameters)["Parameters"]}
-    for kind in (gnncal.CaGCN, gnncal.GATS, gnncal.GETS, gnncal.WATS):
+    for kind in (gnncal_lab.CaGCN, gnncal_lab.GATS, gnncal_lab.GETS, gnncal_lab.WATS):
         described = {entry.name: entry.desc for entry in ClassDoc(kind)["Parameters"]}
         assert {name: described[name] for name in words} == words, kind
 

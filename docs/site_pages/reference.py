@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import gnncal
+import gnncal_lab
 from gnncal.decisions.conformal import SCORES
 from gnncal.homophily import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
@@ -46,7 +47,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 def public_modules() -> list[ModuleType]:
     """Return gnncal, its public submodules, and those of the laboratory."""
-    return [gnncal, *_submodules(gnncal), *_submodules(gnncal.lab)]
+    return [gnncal, *_submodules(gnncal), *_submodules(gnncal_lab)]
 
 
 def _submodules(module: ModuleType) -> list[ModuleType]:

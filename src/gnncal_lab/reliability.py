@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.utils.validation import check_is_fitted
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_labels, check_used_labels
-from gnncal.core.constraints import NONE, Constraint, number
-from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import Array, LearnedTable
-from gnncal.decisions.outcomes import check_calibration
-from gnncal.decisions.persistence import Saved
-from gnncal.fitting.adam import adam
-from gnncal.fitting.logistic import logistic
-from gnncal.fitting.protocols import PROTOCOLS, Protocol, warn_unless_converged
-from gnncal.fitting.solvers import Solution
+from gnncal import InputError
+from gnncal.calibrators import (
+    PROTOCOLS,
+    FloatArray,
+    IntArray,
+    Protocol,
+    Solution,
+    adam,
+    number,
+    warn_unless_converged,
+)
+from gnncal.metrics import Outcomes
+from gnncal_lab.fitting.logistic import logistic
 
 N_KNOTS = 8
 KNOTS = np.linspace(0.0, 1.0, N_KNOTS)
@@ -32,7 +33,7 @@ SECOND_DIFFERENCES = np.diff(np.eye(N_KNOTS), n=2, axis=0)  # of the values at t
 BENDS = np.diff(np.eye(N_KNOTS - 1), axis=0)  # the same from the steps between the knots
 
 
-class MonotoneReliability(Saved):
+class MonotoneReliability:
     r"""Scores how likely each prediction is right, to rank nodes by (MRP).
 
     Two nodes of the same confidence can be wrong more or less often, depending on the class that is
@@ -81,7 +82,7 @@ class MonotoneReliability(Saved):
     The model says 0.8 for either class. It is right in 9 of 10 cases for one and 5 for the other:
 
     >>> import numpy as np
-    >>> from gnncal.decisions import MonotoneReliability
+    >>> from gnncal_lab import MonotoneReliability
     >>> probs = np.array([[0.8, 0.2]] * 100 + [[0.2, 0.8]] * 100)
     >>> labels = np.array([0] * 90 + [1] * 10 + [1] * 50 + [0] * 50)
     >>> reliability = MonotoneReliability().fit(probs, labels)
@@ -90,15 +91,6 @@ class MonotoneReliability(Saved):
 
     """
 
-    constraints: ClassVar[dict[str, Constraint]] = {
-        "prior_nodes": number(above=0),
-        "protocol": PROTOCOLS,
-    }
-    saved_facts: ClassVar[LearnedTable] = {
-        "values": Array(f"K {N_KNOTS}", low=-1e4, high=1e4, rising="rows"),
-        "n_predicted": Array("K", low=0, whole=True),
-    }
-
     values_: FloatArray
     n_predicted_: IntArray
 
@@ -106,7 +98,7 @@ class MonotoneReliability(Saved):
         self.prior_nodes = prior_nodes
         self.protocol = protocol
 
-    def fit(self, probs: Any, labels: Any, predictions: Any = None, *, nodes: Any = None) -> Self:
+    def fit(self, probs: Any, labels: Any, *, nodes: Any = None) -> Self:
         """Find the map of each predicted class.
 
         Parameters
@@ -115,9 +107,6 @@ class MonotoneReliability(Saved):
             Calibrated probabilities; rows sum to one.
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
-        predictions : array_like of shape (n_nodes,), optional
-            Predicted classes, if these are others than the most probable ones, as after a
-            calibrator that changes predictions.
         nodes : array_like, optional
             Nodes to fit on, mask or indices. Default: every node whose label is not -1.
 
@@ -132,29 +121,29 @@ class MonotoneReliability(Saved):
             If an array or a parameter cannot be used.
 
         """
-        self.check_params()
-        checked, chosen, used = check_calibration(probs, labels, nodes)
-        predicted, confidence = _decisions(checked, predictions)
-        predicted, confidence = predicted[chosen], confidence[chosen]
-        n_classes = checked.shape[1]
-        right = (predicted == used).astype(np.float64)
+        number(above=0).check("prior_nodes", self.prior_nodes)
+        PROTOCOLS.check("protocol", self.protocol)
+        probs, labels = np.asarray(probs), np.asarray(labels)
+        chosen = np.asarray(labels != -1 if nodes is None else nodes)
+        outcomes = Outcomes(labels[chosen], probs[chosen])
+        predicted, right = outcomes.predictions, outcomes.correct
+        confidence, n_classes = np.minimum(outcomes.confidence, 1.0), probs.shape[1]
+        if right.size == 0:
+            raise InputError("there is no node to fit on; pass at least one with a label.")
         if self.protocol == "paper":
             self.values_ = _published(confidence, predicted, right, n_classes)
         else:
             self.values_ = self._converged(confidence, predicted, right, n_classes)
-        self.n_classes_ = n_classes
         self.n_predicted_ = np.bincount(predicted, minlength=n_classes)
         return self
 
-    def score(self, probs: Any, predictions: Any = None) -> FloatArray:
+    def score(self, probs: Any) -> FloatArray:
         """Return how likely the prediction of each node is right.
 
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
             Probabilities, made as those of ``fit``.
-        predictions : array_like of shape (n_nodes,), optional
-            Predicted classes, if ``fit`` was given them.
 
         Returns
         -------
@@ -164,15 +153,17 @@ class MonotoneReliability(Saved):
         Raises
         ------
         InputError
-            If the arrays do not fit each other, or have other classes than in ``fit``.
+            If the probabilities have other classes than in ``fit``.
 
         """
-        check_is_fitted(self, "values_")
-        return self._of_checked(self._checked_probs(probs), predictions)
-
-    def _of_checked(self, probs: FloatArray, predictions: Any = None) -> FloatArray:
-        """:meth:`score` of checked probabilities."""
-        predicted, confidence = _decisions(probs, predictions)
+        probs = np.asarray(probs)
+        if probs.ndim != 2 or probs.shape[1] != len(self.values_):
+            raise InputError(
+                f"probs has shape {probs.shape} but the fit had {len(self.values_)} classes; pass "
+                "probabilities of the same classes."
+            )
+        predicted = probs.argmax(axis=1)
+        confidence = probs[np.arange(len(probs)), predicted].astype(np.float64).clip(0.0, 1.0)
         # Row by row, without sums, so that a node has the same score in any company.
         place, beyond = _places(confidence)
         low, high = self.values_[predicted, place], self.values_[predicted, place + 1]
@@ -207,41 +198,6 @@ class MonotoneReliability(Saved):
             values[c] = solved(predicted == c, together, n_classes)
         warn_unless_converged(self, min(solutions, key=lambda solution: solution.converged))
         return values
-
-    def _facts(self) -> dict[str, Any]:
-        return {"values": self.values_, "n_predicted": self.n_predicted_}
-
-    def _restore(self, facts: dict[str, Any]) -> None:
-        self.values_ = facts["values"].astype(np.float64)
-        self.n_predicted_ = facts["n_predicted"].astype(np.int64)
-
-
-IS_RELIABILITY = NONE | Constraint(
-    "a fitted gnncal.decisions.MonotoneReliability",
-    lambda value: isinstance(value, MonotoneReliability) and hasattr(value, "values_"),
-)
-
-
-def check_ranking(rank_by: Any, n_classes: int) -> None:
-    """Raise unless nodes of so many classes can be ranked by it."""
-    IS_RELIABILITY.check("rank_by", rank_by)
-    if rank_by is not None and rank_by.n_classes_ != n_classes:
-        raise InputError(
-            f"rank_by was fitted with {shown(rank_by.n_classes_)} classes but probs has "
-            f"{n_classes}; fit it on these probabilities, on nodes that do not certify anything."
-        )
-
-
-def _decisions(probs: FloatArray, predictions: Any) -> tuple[IntArray, FloatArray]:
-    """Return the predicted class of each node and its probability in float64."""
-    n_nodes, n_classes = probs.shape
-    every = np.arange(n_nodes)
-    if predictions is None:
-        predicted = probs.argmax(axis=1)
-    else:
-        given = check_labels(predictions, n_nodes)
-        predicted = check_used_labels(given, every, n_classes, "predictions")
-    return predicted, np.minimum(probs[every, predicted].astype(np.float64), 1.0)
 
 
 def _places(confidence: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -50,7 +50,7 @@ def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "
 
     Examples
     --------
-    >>> from gnncal import settings_for
+    >>> from gnncal_lab import settings_for
     >>> settings_for("cagcn", "Cora", "gcn")
     {'dropout': 0.5, 'weight_decay': 0.0, 'add_self_loops': False}
 

@@ -9,6 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gnncal
+import gnncal_lab
 from gnncal.calibrators.catalogue import CALIBRATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -37,7 +38,9 @@ ONE_LABEL = {
 
 
 def expected_failures(estimator):
-    from_logits = estimator.preserves_predictions or isinstance(estimator, gnncal.SplineCalibration)
+    from_logits = estimator.preserves_predictions or isinstance(
+        estimator, gnncal_lab.SplineCalibration
+    )
     weights = {} if estimator.uses_sample_weight else NO_WEIGHTS
     return EXPECTED_FAILURES | weights | (ONE_LABEL if from_logits else {})
 

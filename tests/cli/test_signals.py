@@ -11,7 +11,7 @@ import typer
 from gnncal.__main__ import app
 from gnncal.cli import terminal
 from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
-from gnncal.lab.commands import bench
+from gnncal_lab.commands import bench
 from tests.scale.graphs import make_example
 
 ENDINGS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]

@@ -11,7 +11,7 @@ from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
 from gnncal.decisions.conformal import SCORES
 from gnncal.homophily import ESTIMATORS
-from gnncal.lab.bench.summary import PairedComparison
+from gnncal_lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
 

@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import MonotoneReliability, SelectiveClassifier, hold_out
-from gnncal.decisions.reliability import KNOTS, START
+from gnncal.decisions import SelectiveClassifier, hold_out
+from gnncal_lab import MonotoneReliability
+from gnncal_lab.reliability import KNOTS, START
 from tests.test_persistence import refused, signed
 
 
@@ -145,7 +146,7 @@ def test_the_published_fit_is_that_of_a_straight_line_loop():
             np.sqrt(square / (1 - 0.999**epoch)) + 1e-8
         )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gnncal.decisions.reliability.PAPER_EPOCHS", 20)
+        patch.setattr("gnncal_lab.reliability.PAPER_EPOCHS", 20)
         found = MonotoneReliability(protocol="paper").fit(probs, labels).values_
     np.testing.assert_allclose(found, values_of(theta), atol=1e-4)
 

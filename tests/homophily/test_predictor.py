@@ -5,16 +5,17 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.homophily.cross_fitted import CrossFitted
+import gnncal_lab
 from gnncal.homophily.network import Network, Propagation
 from gnncal.homophily.predictor import Predictor, masked_targets
+from gnncal_lab.homophily.cross_fitted import CrossFitted
 
 torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module")
 def sample():
-    model = gnncal.lab.simulation.CSBM(n_classes=3, mean_degree=5, n_features=6)
+    model = gnncal_lab.simulation.CSBM(n_classes=3, mean_degree=5, n_features=6)
     homophily = np.random.default_rng(0).uniform(0.2, 0.95, 120)
     return model.sample(homophily, random_state=1)
 

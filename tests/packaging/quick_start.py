@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
-from gnncal.lab.bench.published import main_ece
+from gnncal_lab.bench.published import main_ece
 
 COMMAND = "from gnncal.__main__ import app; app()"
 

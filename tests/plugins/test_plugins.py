@@ -13,8 +13,8 @@ import pytest
 import gnncal
 from gnncal.calibrators import plugins
 from gnncal.calibrators.catalogue import CALIBRATORS, class_of
-from gnncal.lab.bench.plan import VARIANTS, choose_methods, list_methods
-from tests.lab.bench.graphs import frozen_bundle, write_bundle
+from gnncal_lab.bench.plan import VARIANTS, choose_methods, list_methods
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle
 from tests.plugins.packages import SOURCE, install
 
 GOOD = """

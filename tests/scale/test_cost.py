@@ -10,10 +10,11 @@ import pytest
 from ibis.backends.sql.compilers import DuckDBCompiler
 
 import gnncal
-from gnncal.homophily import Agreement, Support
+from gnncal.homophily import Support
 from gnncal.scale import calibrate, engines
 from gnncal.scale.engines import DuckDB
 from gnncal.scale.methods import remainder
+from gnncal_lab.homophily import Agreement
 from tests.scale.graphs import METHODS, make_example
 from tests.scale.test_blocks import in_blocks
 from tests.scale.test_equals_memory import assert_same, result

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import gnncal
-from gnncal.homophily import Agreement, Support
+from gnncal.homophily import Support
 from gnncal.scale import calibrate
+from gnncal_lab.homophily import Agreement
 from tests.scale.graphs import METHODS, make_example
 
 pytestmark = [

@@ -66,7 +66,7 @@ class Auto(Calibrator):
     --------
     >>> import numpy as np
     >>> from gnncal import Auto
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits = 3 * sample.graph.features[:, :3]
     >>> calibrator = Auto(candidates=["ts", "hts"])

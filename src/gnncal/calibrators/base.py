@@ -279,6 +279,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         self.check_params()
+        if self.needs_torch:
+            require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             check_columns(logits)
         record = as_nodes_of_a_fit(

@@ -55,7 +55,7 @@ class TemperatureScaling(ParametricTemperature):
 
     >>> import numpy as np
     >>> from gnncal import TemperatureScaling
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(1000, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = TemperatureScaling().fit(logits, sample.labels, nodes=range(500))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder, to_json
-from gnncal.core.errors import InputError, MissingExtraError
+from gnncal.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,7 +32,6 @@ FILES = (
     REPORT,
     "results.json",
 )
-DEFAULT_NODES = 6000
 NEXT = """Next. These run as they stand. Then put a file of your own in the place of the
 bundle (docs/files.md says what is in it), and the class that matters for 8:
     {gnncal} calibrate {bundle} --out calibrated
@@ -44,17 +43,6 @@ def demo(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
         "demo-output"
     ),
-    block_model: Annotated[
-        bool,
-        typer.Option("--block-model", help="A sampled graph with every method instead; minutes."),
-    ] = False,
-    nodes: Annotated[
-        int | None,
-        typer.Option(help="Number of nodes of the sampled graph.", show_default=str(DEFAULT_NODES)),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the sampled graph.", show_default="0")
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Calibrate a model of handwritten digits, decide about one of them, and write a report.
@@ -63,17 +51,6 @@ def demo(
     (`gnncal.example()`). The folder gets the bundle, the probabilities, the calibrator, a policy
     for the digit 8, all results and a report to open in a browser.
     """
-    if block_model:
-        from gnncal.lab.commands.block_model import block_model as run
-
-        run(folder, DEFAULT_NODES if nodes is None else nodes, seed or 0, as_json=json)
-        return
-    if nodes is not None or seed is not None:
-        raise InputError("--nodes and --seed are about the sampled graph; add --block-model.")
-    _digits(folder, as_json=json)
-
-
-def _digits(folder: Path, *, as_json: bool) -> None:
     from gnncal.digits import example
 
     with staged_folder(folder, writes=FILES) as staging:
@@ -82,7 +59,7 @@ def _digits(folder: Path, *, as_json: bool) -> None:
         policy = _decide(bundle)
         _write(staging, bundle, results, policy)
         files = sorted(file.name for file in staging.iterdir())
-    if as_json:
+    if json:
         print_json(_as_dict(results, policy))
         return
     _print(bundle, results, policy)

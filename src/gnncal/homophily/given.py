@@ -27,7 +27,7 @@ class Given(HomophilyEstimator):
     >>> import numpy as np
     >>> from gnncal import HoTS
     >>> from gnncal.homophily import Given
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.linspace(0.4, 0.9, 400))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=Given(sample.homophily))

@@ -54,6 +54,27 @@ class TrainedPredictor(HomophilyEstimator):
         """The seed that ``random_state`` stands for in scikit-learn's manner."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
+        """Return the share of a node's labelled neighbours that have its label, NaN without any.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        known_labels : ndarray of shape (n_nodes,)
+            Labels, -1 where unknown.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Shares in [0, 1]; NaN where the node or all of its neighbours are unlabelled.
+
+        """
+        is_known = known_labels >= 0
+        return neighbour_class_share(
+            graph, known_labels, known_labels, side=self.side, counted=is_known
+        )
+
     def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
         """Fit the network to the homophily among the labels that are known.
 
@@ -77,7 +98,7 @@ class TrainedPredictor(HomophilyEstimator):
             If no labelled node has a labelled neighbour.
 
         """
-        targets = masked_targets(graph, known_labels, side=self.side)
+        targets = self.targets(graph, known_labels)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
             raise CannotLearnError("no labelled node has a labelled neighbour")
@@ -156,7 +177,7 @@ class Predictor(TrainedPredictor):
     """The paper's predictor of homophily: a GCN trained on training and calibration labels.
 
     Calibration labels are among its targets, so calibration nodes are estimated better than test
-    nodes. :class:`CrossFitted` avoids that.
+    nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
 
     Parameters
     ----------
@@ -190,7 +211,7 @@ class Predictor(TrainedPredictor):
     >>> import numpy as np
     >>> from gnncal import HoTS
     >>> from gnncal.homophily import Predictor
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=Predictor(max_epochs=50))
@@ -216,9 +237,3 @@ class Predictor(TrainedPredictor):
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""
         return self.run(weights, self.propagation(nodes.required_graph))
-
-
-def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> FloatArray:
-    """Return the share of a node's labelled neighbours that have its label, NaN without any."""
-    is_known = known_labels >= 0
-    return neighbour_class_share(graph, known_labels, known_labels, side=side, counted=is_known)

@@ -35,7 +35,7 @@ class Support(NeighbourMean):
     >>> import numpy as np
     >>> from gnncal import HoTS
     >>> from gnncal.homophily import Support
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=Support(side="both"))

@@ -48,7 +48,7 @@ def check_calibrator(
     >>> import gnncal
     >>> gnncal.testing.check_calibrator(gnncal.TemperatureScaling())
     >>> gnncal.testing.check_calibrator(
-    ...     gnncal.VectorScaling,
+    ...     gnncal_lab.VectorScaling,
     ...     expected_failures={
     ...         "a constant added to a row of logits changes nothing": "its weights scale it",
     ...     },

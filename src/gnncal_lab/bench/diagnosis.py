@@ -15,11 +15,12 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.formulas.probability import concentration, normalised_entropy
-from gnncal.lab.bench.logits import LogitProvider
-from gnncal.lab.bench.measure import fit_bundle, ordered_test_nodes
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import (
+from gnncal.probability import softmax
+from gnncal_lab.bench.logits import LogitProvider
+from gnncal_lab.bench.measure import fit_bundle, ordered_test_nodes
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.provenance import note_run
+from gnncal_lab.bench.records import (
     FIRST_IN_ORDER_OF_IDS,
     ONE_LENGTH,
     SCHEMA,
@@ -31,7 +32,7 @@ from gnncal.lab.bench.records import (
     has_length,
     read_entries,
 )
-from gnncal.lab.bench.structure import (
+from gnncal_lab.bench.structure import (
     STATISTICS,
     ResidualMoments,
     correlation,
@@ -40,7 +41,6 @@ from gnncal.lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
-from gnncal.probability import softmax
 
 FILE = "diagnosis.jsonl"
 STRUCTURE_SEEDS = 5  # as in the paper
@@ -50,7 +50,7 @@ GROUPS = (2, 3)  # that they are split into
 
 
 class SplitEntry(TypedDict):
-    """A split by homophily, as :class:`~gnncal.lab.bench.structure.HomophilySplit` has it."""
+    """A split by homophily, as :class:`~gnncal_lab.bench.structure.HomophilySplit` has it."""
 
     confidence: Annotated[list[Share], has_length(QUANTILES)]
     accuracy: Annotated[list[list[Share]], has_length(QUANTILES)]

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.bench import published
-from gnncal.lab.bench.plan import Protocol, list_methods
-from gnncal.lab.bench.provenance import RunNote, read_runs
-from gnncal.lab.bench.records import Record
-from gnncal.lab.bench.results import EVERYTHING, Results, Selection, read_results
-from gnncal.lab.bench.summary import (
+from gnncal.metrics.table import METRICS, Metric
+from gnncal_lab.bench import published
+from gnncal_lab.bench.plan import Protocol, list_methods
+from gnncal_lab.bench.provenance import RunNote, read_runs
+from gnncal_lab.bench.records import Record
+from gnncal_lab.bench.results import EVERYTHING, Results, Selection, read_results
+from gnncal_lab.bench.summary import (
     SAME_UNIT,
     average_present,
     nemenyi_quantile,
     spread_of_seeds,
 )
-from gnncal.lab.bench.tables.comparisons import RELEASED, overview, ranks
-from gnncal.lab.bench.tables.model import NAN, UNRANKED
-from gnncal.lab.datasets import FACTS
-from gnncal.metrics.table import METRICS, Metric
+from gnncal_lab.bench.tables.comparisons import RELEASED, overview, ranks
+from gnncal_lab.bench.tables.model import NAN, UNRANKED
+from gnncal_lab.datasets import FACTS
 
 OPENING_METRIC = "ece"
 PUBLISHED: tuple[published.Metric, ...] = ("ece", "degree_ece", "nll")

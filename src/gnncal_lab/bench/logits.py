@@ -17,11 +17,11 @@ from gnncal.files import read_bundle
 from gnncal.files.archives import read_npz
 from gnncal.files.atomic import write_atomically
 from gnncal.files.bundle import Bundle
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.source import training_source
-from gnncal.lab.classifiers import training_settings
-from gnncal.lab.classifiers.treatments import parts_of, train_logits
-from gnncal.lab.datasets import FACTS, Dataset, load
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.source import training_source
+from gnncal_lab.classifiers import training_settings
+from gnncal_lab.classifiers.treatments import parts_of, train_logits
+from gnncal_lab.datasets import FACTS, Dataset, load
 
 BUNDLE_NAME = re.compile(r"(.+)-([^-]+)-(0|[1-9][0-9]*)\.npz")  # dataset, backbone, seed
 FIRST_MEMBER = b"logits.npy"  # how a cached file begins, after a few bytes of the archive
@@ -57,7 +57,7 @@ class LogitProvider(ABC):
 
 @dataclass(frozen=True)
 class TrainedLogits(LogitProvider):
-    """Classifiers of :mod:`gnncal.lab.classifiers`, their logits cached in a folder.
+    """Classifiers of :mod:`gnncal_lab.classifiers`, their logits cached in a folder.
 
     A classifier is trained again if its cached file cannot be read, or if data, settings or the
     code that trains it have changed since.

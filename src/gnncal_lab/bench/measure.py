@@ -12,15 +12,16 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.bundle import Bundle
-from gnncal.homophily import HomophilyEstimator, Shared
+from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.predictor import TrainedPredictor
-from gnncal.lab.bench.plan import Cell, constructor_parameters, make_calibrator
-from gnncal.lab.bench.records import COVERAGES, Record
 from gnncal.metrics.binning import bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.risk_coverage import selective_accuracy_of
 from gnncal.metrics.table import measures_of
 from gnncal.nodes import Nodes
+from gnncal_lab.bench.plan import Cell, constructor_parameters, make_calibrator
+from gnncal_lab.bench.records import COVERAGES, Record
+from gnncal_lab.homophily import Shared
 
 POOLED_BINS = 10  # of reliability diagrams over all seeds
 Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters

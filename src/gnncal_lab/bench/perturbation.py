@@ -21,12 +21,12 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
-from gnncal.lab.bench.engines import workers
-from gnncal.lab.bench.logits import load_dataset
-from gnncal.lab.bench.measure import fit_bundle, measure
-from gnncal.lab.bench.plan import PROTOCOLS, Protocol, Task
-from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import (
+from gnncal_lab.bench.engines import workers
+from gnncal_lab.bench.logits import load_dataset
+from gnncal_lab.bench.measure import fit_bundle, measure
+from gnncal_lab.bench.plan import PROTOCOLS, Protocol, Task
+from gnncal_lab.bench.provenance import note_run
+from gnncal_lab.bench.records import (
     SCHEMA,
     Name,
     Seed,
@@ -35,8 +35,8 @@ from gnncal.lab.bench.records import (
     check_records_file,
     read_entries,
 )
-from gnncal.lab.bench.runner import DIED, Outcome, reason
-from gnncal.lab.bench.structure import undirected
+from gnncal_lab.bench.runner import DIED, Outcome, reason
+from gnncal_lab.bench.structure import undirected
 
 Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")
@@ -147,7 +147,7 @@ def _try_task(root: Path | None, task: Task) -> tuple[Task, list[dict[str, Any]]
 
 
 def _run_task(root: Path | None, task: Task) -> list[dict[str, Any]]:
-    from gnncal.lab.classifiers import train_classifier
+    from gnncal_lab.classifiers import train_classifier
 
     dataset = load_dataset(task.dataset, root)
     split = dataset.split_of(task.seed)

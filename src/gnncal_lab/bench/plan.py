@@ -12,11 +12,12 @@ from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrat
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
 from gnncal.core.names import plain_name, suggestion
-from gnncal.homophily import Agreement, HomophilyEstimator, Support, make_estimator
+from gnncal.homophily import HomophilyEstimator, Support, make_estimator
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
-from gnncal.lab.classifiers.treatments import parts_of
-from gnncal.lab.settings import settings_for
+from gnncal_lab.classifiers.treatments import parts_of
+from gnncal_lab.homophily import Agreement
+from gnncal_lab.settings import settings_for
 
 Protocol = Literal["paper", "converged"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)  # ways to fit a calibrator

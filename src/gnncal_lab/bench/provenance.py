@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gnncal.calibrators.plugins import plugin_versions
-from gnncal.lab.bench.records import append_lines, read_entries
-from gnncal.lab.bench.source import package_source
+from gnncal_lab.bench.records import append_lines, read_entries
+from gnncal_lab.bench.source import package_source
 
 FILE = "runs.jsonl"
 PACKAGES = ("gnncal", "numpy", "scipy", "scikit-learn", "torch")

@@ -76,5 +76,5 @@ def summary(table: str) -> dict[tuple[str, str], float]:
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (files("gnncal.lab.bench") / "published_values" / f"{name}.csv").open() as file:
+    with (files("gnncal_lab.bench") / "published_values" / f"{name}.csv").open() as file:
         yield from csv.DictReader(file)

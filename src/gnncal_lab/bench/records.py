@@ -32,8 +32,8 @@ from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
 from gnncal.files.archives import ExpansionError
-from gnncal.lab.bench.plan import Cell, Protocol
 from gnncal.metrics.table import METRICS
+from gnncal_lab.bench.plan import Cell, Protocol
 
 SCHEMA = 3  # of new records; see above
 FIRST_IN_ORDER_OF_IDS, FIRST_WITH_TODAYS_NAMES = 2, 3

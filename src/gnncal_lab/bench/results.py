@@ -10,12 +10,12 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError, warn
-from gnncal.lab.bench import published
-from gnncal.lab.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
-from gnncal.lab.bench.records import Record, read_records
-from gnncal.lab.bench.summary import spread_of_seeds
-from gnncal.lab.datasets import FACTS
 from gnncal.metrics.table import METRICS
+from gnncal_lab.bench import published
+from gnncal_lab.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
+from gnncal_lab.bench.records import Record, read_records
+from gnncal_lab.bench.summary import spread_of_seeds
+from gnncal_lab.datasets import FACTS
 
 MOST_NAMED = 8  # unknown methods in one warning
 POOLED = ("gcn", "gat")  # the backbones that the paper's averages are over

@@ -12,13 +12,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from gnncal.lab.bench.costs import Costs, Step, chunks
-from gnncal.lab.bench.engines import Engine, Workers, workers
-from gnncal.lab.bench.logits import LogitProvider
-from gnncal.lab.bench.measure import Predictors, run_cell
-from gnncal.lab.bench.plan import Cell, Plan, Task, is_current, predictor_of
-from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import (
+from gnncal_lab.bench.costs import Costs, Step, chunks
+from gnncal_lab.bench.engines import Engine, Workers, workers
+from gnncal_lab.bench.logits import LogitProvider
+from gnncal_lab.bench.measure import Predictors, run_cell
+from gnncal_lab.bench.plan import Cell, Plan, Task, is_current, predictor_of
+from gnncal_lab.bench.provenance import note_run
+from gnncal_lab.bench.records import (
     Record,
     append_records,
     check_records_file,

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from gnncal.lab.classifiers.treatments import parts_of
+from gnncal_lab.classifiers.treatments import parts_of
 
 PACKAGE = "gnncal"
 SUFFIXES = (".py", ".csv")  # code, and the paper's values

@@ -88,7 +88,7 @@ class PairedComparison:
 
     Examples
     --------
-    >>> from gnncal.lab import compare_paired
+    >>> from gnncal_lab import compare_paired
     >>> compare_paired([0.3, 0.5], [0.4, 0.5], ["Cora", "Actor"]).win_rate
     0.75
 
@@ -131,7 +131,7 @@ def compare_paired(
 
     Examples
     --------
-    >>> from gnncal.lab import compare_paired
+    >>> from gnncal_lab import compare_paired
     >>> found = compare_paired([0.3, 0.5, 0.2], [0.4, 0.6, 0.3], ["Cora", "Actor", "Texas"])
     >>> found.n_graphs, round(found.mean_difference, 2)
     (3, -0.1)

@@ -10,16 +10,16 @@ import numpy as np
 
 from gnncal.core.arrays import IntArray
 from gnncal.core.errors import InputError, require
-from gnncal.lab.classifiers.settings import (
+from gnncal_lab.classifiers.settings import (
     NEVER_STOPPED,
     SETTINGS,
     SETTINGS_AS,
     TrainingSettings,
 )
-from gnncal.lab.datasets import FACTS, Dataset, Split
+from gnncal_lab.datasets import FACTS, Dataset, Split
 
 if TYPE_CHECKING:
-    from gnncal.lab.classifiers.training import TrainedClassifier
+    from gnncal_lab.classifiers.training import TrainedClassifier
 
 CLASSIFIERS = {
     "gcn": "GCN",
@@ -41,7 +41,7 @@ def list_classifiers() -> list[str]:
 
     Examples
     --------
-    >>> from gnncal.lab.classifiers import list_classifiers
+    >>> from gnncal_lab.classifiers import list_classifiers
     >>> list_classifiers()
     ['gcn', 'gat', 'gin', 'sage', 'gcnii', 'gprgnn']
 
@@ -75,7 +75,7 @@ def training_settings(backbone: str, dataset_name: str) -> TrainingSettings:
 
     Examples
     --------
-    >>> from gnncal.lab.classifiers import training_settings
+    >>> from gnncal_lab.classifiers import training_settings
     >>> training_settings("gcn", "Cora").hidden
     16
 
@@ -124,9 +124,9 @@ def train_classifier(
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.lab.classifiers import TrainingSettings, train_classifier
-    >>> from gnncal.lab.datasets import Dataset, random_split
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.classifiers import TrainingSettings, train_classifier
+    >>> from gnncal_lab.datasets import Dataset, random_split
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(300, 0.8))
     >>> data, split = Dataset("blocks", sample.graph, sample.labels), random_split(300, seed=0)
     >>> settings = TrainingSettings(max_epochs=30)
@@ -140,8 +140,8 @@ def train_classifier(
     if dataset.graph.features is None:
         raise InputError(f"{dataset.name} has no node features; a classifier needs them.")
     _check_split(dataset, split)
-    from gnncal.lab.classifiers import training
-    from gnncal.lab.classifiers.inputs import GraphInput
+    from gnncal_lab.classifiers import training
+    from gnncal_lab.classifiers.inputs import GraphInput
 
     settings = settings or training_settings(backbone, dataset.name)
     inputs, labels = GraphInput(dataset.graph), torch.tensor(dataset.labels)
@@ -156,7 +156,7 @@ def train_classifier(
 
 
 def _make(backbone: str, n_features: int, n_classes: int, settings: TrainingSettings) -> Any:
-    module = import_module(f"gnncal.lab.classifiers.{backbone}")
+    module = import_module(f"gnncal_lab.classifiers.{backbone}")
     return getattr(module, CLASSIFIERS[backbone])(n_features, n_classes, settings)
 
 

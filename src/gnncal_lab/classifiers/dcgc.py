@@ -15,14 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.calibrators.neural.sparse import Pattern, SparseMatrix, SparseProduct
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
-from gnncal.lab.classifiers.gat import N_HEADS, softmax_by_row
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.settings import TrainingSettings
-from gnncal.lab.classifiers.training import TrainedClassifier, evaluate, train
-from gnncal.lab.datasets import Dataset, Split
+from gnncal_lab.classifiers.gat import N_HEADS, softmax_by_row
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.training import TrainedClassifier, evaluate, train
+from gnncal_lab.datasets import Dataset, Split
+from gnncal_lab.methods.neural.sparse import Pattern, SparseMatrix, SparseProduct
 
 SHARPNESS, OFFSET = 10.0, 0.5  # beta and alpha of the publication
 FLOOR = 1e-6  # of a learned weight, so that a node never loses all of its edges

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.calibrators.neural.sparse import Pattern, SparseProduct
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.settings import TrainingSettings
+from gnncal_lab.methods.neural.sparse import Pattern, SparseProduct
 
 N_HEADS = 2
 

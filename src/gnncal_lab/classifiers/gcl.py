@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gnncal.lab.classifiers.backbones import train_classifier, training_settings
-from gnncal.lab.classifiers.settings import TrainingSettings
-from gnncal.lab.datasets import Dataset, Split
+from gnncal_lab.classifiers.backbones import train_classifier, training_settings
+from gnncal_lab.classifiers.settings import TrainingSettings
+from gnncal_lab.datasets import Dataset, Split
 
 if TYPE_CHECKING:
-    from gnncal.lab.classifiers.training import TrainedClassifier
+    from gnncal_lab.classifiers.training import TrainedClassifier
 
 # The publication's factors by data set are not to be found; these cover the range it is used in.
 GAMMAS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -29,7 +29,7 @@ def train_with_gcl(
     Parameters
     ----------
     backbone : str
-        One of :func:`~gnncal.lab.classifiers.list_classifiers`.
+        One of :func:`~gnncal_lab.classifiers.list_classifiers`.
     dataset : Dataset
         Graph with features, and labels.
     split : Split

@@ -7,8 +7,8 @@ from math import log
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.settings import TrainingSettings
 
 ALPHA = 0.1  # share of the initial residual
 LAMBDA = 0.5  # how fast the identity mapping takes over

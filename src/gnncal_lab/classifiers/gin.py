@@ -7,9 +7,9 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.normalisation import hidden_norms
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.normalisation import hidden_norms
+from gnncal_lab.classifiers.settings import TrainingSettings
 
 
 class GIN(nn.Module):

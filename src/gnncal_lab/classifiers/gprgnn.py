@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.settings import TrainingSettings
 
 N_HOPS = 10
 ALPHA = 0.1  # teleport probability of the PageRank weights it starts from

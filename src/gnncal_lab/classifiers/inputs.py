@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.calibrators.neural.features import ConstantFeatures
-from gnncal.calibrators.neural.sparse import Pattern, SparseMatrix, SparseProduct
 from gnncal.core.graph import Graph
+from gnncal_lab.methods.neural.features import ConstantFeatures
+from gnncal_lab.methods.neural.sparse import Pattern, SparseMatrix, SparseProduct
 
 Rule = Literal["symmetric", "mean"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.settings import TrainingSettings
 
 
 def hidden_norms(settings: TrainingSettings) -> nn.ModuleList:

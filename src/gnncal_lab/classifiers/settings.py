@@ -54,7 +54,7 @@ class TrainingSettings:
 
     Examples
     --------
-    >>> from gnncal.lab.classifiers import TrainingSettings
+    >>> from gnncal_lab.classifiers import TrainingSettings
     >>> TrainingSettings(n_layers=3).widths(n_features=100, n_classes=7)
     [100, 16, 16, 7]
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.lab.classifiers.inputs import GraphInput
-from gnncal.lab.classifiers.settings import TrainingSettings
+from gnncal_lab.classifiers.inputs import GraphInput
+from gnncal_lab.classifiers.settings import TrainingSettings
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ is the loss that it is trained with. ``gcn+dcgc`` is a backbone of the benchmark
 from __future__ import annotations
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.classifiers.backbones import train_classifier
-from gnncal.lab.datasets import Dataset, Split
+from gnncal_lab.classifiers.backbones import train_classifier
+from gnncal_lab.datasets import Dataset, Split
 
 SEPARATOR = "+"  # a hyphen ends the name of a backbone in the names of files
 TREATED = ("gcn+dcgc", "gat+dcgc", "gcn+gcl", "gat+gcl")
@@ -23,12 +23,12 @@ def train_logits(backbone: str, dataset: Dataset, split: Split, *, seed: int) ->
     """Return the logits of a backbone of the benchmark, trained and treated."""
     network, *treatment = parts_of(backbone)
     if treatment == ["gcl"]:
-        from gnncal.lab.classifiers.gcl import train_with_gcl
+        from gnncal_lab.classifiers.gcl import train_with_gcl
 
         return train_with_gcl(network, dataset, split, seed=seed).logits()
     classifier = train_classifier(network, dataset, split, seed=seed)
     if treatment == ["dcgc"]:
-        from gnncal.lab.classifiers.dcgc import reweighted_logits
+        from gnncal_lab.classifiers.dcgc import reweighted_logits
 
         return reweighted_logits(classifier, dataset, split, seed=seed)
     return classifier.logits()

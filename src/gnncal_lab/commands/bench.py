@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import console_beside, err, friendly, note, out, page_target, print_json
+from gnncal.cli.terminal import console_beside, err, note, out, page_target, print_json
 from gnncal.core.errors import InputError, shown
 from gnncal.core.names import plain_name, suggestion
 from gnncal.files.folders import check_folder
 
 if TYPE_CHECKING:
-    from gnncal.lab.bench.logits import BundledLogits
-    from gnncal.lab.bench.plan import Task
-    from gnncal.lab.bench.results import Selection
-    from gnncal.lab.bench.runner import Outcome, Watch
+    from gnncal_lab.bench.logits import BundledLogits
+    from gnncal_lab.bench.plan import Task
+    from gnncal_lab.bench.results import Selection
+    from gnncal_lab.bench.runner import Outcome, Watch
 
 MOST_SEEDS = 1000  # in one command; a plan lists all of its cells
 
@@ -42,7 +42,6 @@ Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
-@friendly
 def run(
     folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
     datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
@@ -75,9 +74,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Calibrate each dataset, backbone and seed with each method; continue where a run stopped."""
-    from gnncal.lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
-    from gnncal.lab.bench.plan import PROTOCOLS, Plan, choose_methods
-    from gnncal.lab.bench.runner import run_plan
+    from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
+    from gnncal_lab.bench.plan import PROTOCOLS, Plan, choose_methods
+    from gnncal_lab.bench.runner import run_plan
 
     check_folder(folder)  # lines are only added, so the bundles may lie inside
     bundled = None if bundles is None else BundledLogits(bundles)
@@ -116,7 +115,6 @@ def run(
     _exit_if_failed(outcome, "cells")
 
 
-@friendly
 def tables(
     folder: Folder,
     reference: Annotated[
@@ -134,8 +132,8 @@ def tables(
     json: Json = False,
 ) -> None:
     """Write every table of the paper from the records of DIR."""
-    from gnncal.lab.bench.tables.collection import all_tables
-    from gnncal.lab.pages.bench.tables import write_tables
+    from gnncal_lab.bench.tables.collection import all_tables
+    from gnncal_lab.pages.bench.tables import write_tables
 
     place = folder / "tables" if destination is None else destination
     if folder.is_dir() or destination is not None:  # else there are no records, which is said below
@@ -152,7 +150,6 @@ def tables(
         out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
 
 
-@friendly
 def diagnose(
     folder: Folder,
     backbone: Annotated[str, typer.Option(help="The classifier to diagnose.")] = "gcn",
@@ -161,9 +158,9 @@ def diagnose(
     json: Json = False,
 ) -> None:
     """Measure how graph structure relates to right predictions, for all datasets in DIR."""
-    from gnncal.lab.bench.diagnosis import diagnose as run_diagnosis
-    from gnncal.lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
-    from gnncal.lab.bench.records import read_records
+    from gnncal_lab.bench.diagnosis import diagnose as run_diagnosis
+    from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
+    from gnncal_lab.bench.records import read_records
 
     provider: LogitProvider = (
         BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
@@ -191,7 +188,6 @@ def diagnose(
     )
 
 
-@friendly
 def perturb(
     folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
     datasets: Annotated[
@@ -204,8 +200,8 @@ def perturb(
     json: Json = False,
 ) -> None:
     """Add and remove edges, run the frozen classifier again, and refit TS and HoTS."""
-    from gnncal.lab.bench.perturbation import DATASETS, run_perturbation
-    from gnncal.lab.bench.plan import Task
+    from gnncal_lab.bench.perturbation import DATASETS, run_perturbation
+    from gnncal_lab.bench.plan import Task
 
     check_folder(folder)
     names = _datasets(datasets, None) if datasets else list(DATASETS)
@@ -229,10 +225,9 @@ def perturb(
     _exit_if_failed(outcome, "classifiers")
 
 
-@friendly
 def figures(folder: Folder, json: Json = False) -> None:
     """Draw the paper's figures from the records and the diagnosis in DIR, into DIR/figures."""
-    from gnncal.lab.pages.bench.figures import save_figures
+    from gnncal_lab.pages.bench.figures import save_figures
 
     files = save_figures(folder)
     if json:
@@ -241,7 +236,6 @@ def figures(folder: Folder, json: Json = False) -> None:
     out.print(f"written to {folder / 'figures'}: {', '.join(files)}", soft_wrap=True)
 
 
-@friendly
 def report(
     folder: Folder,
     page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path(
@@ -262,8 +256,8 @@ def report(
     browser; ranks and their critical difference follow.
     """
     from gnncal.files.atomic import write_atomically
-    from gnncal.lab.bench.leaderboard import make_leaderboard
-    from gnncal.lab.pages.leaderboard.contents import render_leaderboard
+    from gnncal_lab.bench.leaderboard import make_leaderboard
+    from gnncal_lab.pages.leaderboard.contents import render_leaderboard
 
     target = page_target(page)
     board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
@@ -298,8 +292,8 @@ def _command() -> str:
 
 def _selection(datasets: str, backbones: str, methods: str, seeds: str) -> Selection:
     """Return which records to look at; an empty text means all."""
-    from gnncal.lab.bench.plan import choose_methods
-    from gnncal.lab.bench.results import Selection
+    from gnncal_lab.bench.plan import choose_methods
+    from gnncal_lab.bench.results import Selection
 
     return Selection(
         tuple(_names(datasets)),
@@ -321,7 +315,7 @@ def _some_names(option: str, text: str) -> list[str]:
 
 
 def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
-    from gnncal.lab.datasets.graphs import list_datasets, official_name
+    from gnncal_lab.datasets.graphs import list_datasets, official_name
 
     names = _some_names("--datasets", text)
     if bundled is not None:
@@ -330,8 +324,8 @@ def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
 
 
 def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
-    from gnncal.lab.classifiers import list_classifiers
-    from gnncal.lab.classifiers.treatments import TREATED
+    from gnncal_lab.classifiers import list_classifiers
+    from gnncal_lab.classifiers.treatments import TREATED
 
     if bundled is not None and text in (None, "all"):
         return sorted({task.backbone for task in bundled})

@@ -1,4 +1,4 @@
-"""``gnncal demo --block-model``: every method on a sampled graph, and why homophily matters."""
+"""``gnncal block-model``: every method on a sampled graph, and why homophily matters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from gnncal.cli.terminal import (
     err,
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
     from gnncal.files import Bundle
-    from gnncal.lab.simulation import GraphSample
     from gnncal.metrics.evaluation import Comparison, Evaluation
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
+    from gnncal_lab.simulation import GraphSample
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
 TRAIN_SHARE, CALIBRATION_SHARE = 0.04, 0.12
@@ -79,14 +81,21 @@ class Results:
         }
 
 
-def block_model(folder: Path, nodes: int, seed: int, *, as_json: bool) -> None:
-    """Calibrate a classifier on a sampled graph with every method, and write a report.
+def block_model(
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
+        "block-model-output"
+    ),
+    nodes: Annotated[int, typer.Option(help="Number of nodes.")] = 6000,
+    seed: Annotated[int, typer.Option(help="Seed of the graph.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Calibrate a classifier on a sampled graph with every method, and write a report; minutes.
 
     Half of the nodes have neighbours mostly of their own class, half do not. The classifier is a
     one-layer linear graph network.
     """
     if nodes < 500:
-        raise InputError(f"--nodes is {nodes}; the demo needs at least 500.")
+        raise InputError(f"--nodes is {nodes}; at least 500 are needed.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
     with staged_folder(folder, writes=FILES) as staging:
@@ -94,7 +103,7 @@ def block_model(folder: Path, nodes: int, seed: int, *, as_json: bool) -> None:
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)
         files = sorted(file.name for file in staging.iterdir())
-    if as_json:
+    if json:
         print_json(results)
         return
     _print(bundle, results)
@@ -108,7 +117,7 @@ def _sample(n_nodes: int, seed: int) -> tuple[Bundle, FloatArray]:
     import numpy as np
 
     from gnncal.files import Bundle
-    from gnncal.lab.simulation import CSBM
+    from gnncal_lab.simulation import CSBM
 
     generator = np.random.default_rng(seed)
     order = generator.permutation(n_nodes)
@@ -126,7 +135,7 @@ def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> F
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
-    from gnncal.lab.simulation.linear_gcn import aggregate
+    from gnncal_lab.simulation.linear_gcn import aggregate
 
     if np.unique(sample.labels[train]).size < n_classes:
         raise InputError("some class has no training node; take more --nodes or another --seed.")

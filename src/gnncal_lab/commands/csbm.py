@@ -17,12 +17,12 @@ from gnncal.cli.terminal import (
     with_bar,
 )
 from gnncal.core.errors import MissingExtraError, require
-from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
+from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gnncal.lab.pages.csbm.experiment import Experiment
+    from gnncal_lab.pages.csbm.experiment import Experiment
 
 PAGE = "csbm.html"
 
@@ -51,7 +51,7 @@ def csbm(
     that explains each statement and has all figures.
     """
     from gnncal import __version__
-    from gnncal.lab.pages.csbm.page import csbm_page
+    from gnncal_lab.pages.csbm.page import csbm_page
 
     experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package

@@ -20,7 +20,7 @@ from gnncal.core.graph import Graph
 from gnncal.files.archives import read_npz
 from gnncal.files.atomic import write_atomically
 from gnncal.files.csr import csr_from_parts
-from gnncal.lab.datasets.formats import CSR_PARTS
+from gnncal_lab.datasets.formats import CSR_PARTS
 
 MEMBERS = ("labels", "senders", "in_degree", "features", *CSR_PARTS)
 FORMAT = 1  # raised when parsing or preprocessing changes

@@ -13,7 +13,7 @@ from scipy import sparse
 from gnncal.core.arrays import IntArray
 from gnncal.core.checks import check_labels
 from gnncal.core.graph import Graph
-from gnncal.lab.datasets.splits import Split, check_split, random_split
+from gnncal_lab.datasets.splits import Split, check_split, random_split
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Dataset:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.lab.datasets import Dataset
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.datasets import Dataset
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(300, 0.8))
     >>> Dataset("three blocks", sample.graph, sample.labels).n_classes
     3

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from gnncal.core.errors import InputError, require
-from gnncal.lab.datasets.graphs import Facts
+from gnncal_lab.datasets.graphs import Facts
 
 
 class _DownloadedError(Exception):

@@ -15,7 +15,7 @@ from scipy import sparse
 from gnncal.core.arrays import IntArray
 from gnncal.files.archives import Arrays, read_npz
 from gnncal.files.csr import csr_from_parts
-from gnncal.lab.datasets.preprocessing import RawGraph
+from gnncal_lab.datasets.preprocessing import RawGraph
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
 

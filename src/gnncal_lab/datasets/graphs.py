@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from gnncal.core.errors import InputError
-from gnncal.lab.datasets import formats, planetoid
-from gnncal.lab.datasets.preprocessing import RawGraph, Reverse
+from gnncal_lab.datasets import formats, planetoid
+from gnncal_lab.datasets.preprocessing import RawGraph, Reverse
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Facts:
 
     Examples
     --------
-    >>> from gnncal.lab.datasets import FACTS
+    >>> from gnncal_lab.datasets import FACTS
     >>> FACTS["Cora"].n_nodes, FACTS["Cora"].n_classes, FACTS["Cora"].regime
     (2708, 7, 'homophilic')
 
@@ -165,7 +165,7 @@ def list_datasets() -> list[str]:
 
     Examples
     --------
-    >>> from gnncal.lab.datasets import list_datasets
+    >>> from gnncal_lab.datasets import list_datasets
     >>> len(list_datasets()), list_datasets()[0]
     (18, 'Cora')
 

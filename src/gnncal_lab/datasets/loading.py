@@ -8,12 +8,12 @@ from pathlib import Path
 from gnncal.core.arrays import IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.lab.datasets import cache
-from gnncal.lab.datasets.dataset import Dataset
-from gnncal.lab.datasets.download import download
-from gnncal.lab.datasets.graphs import FACTS, ONE_FILE, Facts, official_name
-from gnncal.lab.datasets.one_file import load_file
-from gnncal.lab.datasets.preprocessing import (
+from gnncal_lab.datasets import cache
+from gnncal_lab.datasets.dataset import Dataset
+from gnncal_lab.datasets.download import download
+from gnncal_lab.datasets.graphs import FACTS, ONE_FILE, Facts, official_name
+from gnncal_lab.datasets.one_file import load_file
+from gnncal_lab.datasets.preprocessing import (
     RawGraph,
     add_reverse_edges,
     checked,
@@ -50,7 +50,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
 
     Examples
     --------
-    >>> from gnncal.lab import datasets
+    >>> from gnncal_lab import datasets
     >>> datasets.load("Cora").graph.n_nodes  # doctest: +SKIP
     2708
 

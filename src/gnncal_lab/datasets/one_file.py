@@ -8,9 +8,9 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import read_npz
 from gnncal.files.csr import csr_from_parts
-from gnncal.lab.datasets.dataset import Dataset
-from gnncal.lab.datasets.preprocessing import compact
-from gnncal.lab.datasets.splits import Split
+from gnncal_lab.datasets.dataset import Dataset
+from gnncal_lab.datasets.preprocessing import compact
+from gnncal_lab.datasets.splits import Split
 
 FEATURE_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLIT_PARTS = ("train_idx", "valid_idx", "test_idx")
@@ -42,7 +42,7 @@ def load_file(path: str | Path) -> Dataset:
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from gnncal.lab.datasets import load_file
+    >>> from gnncal_lab.datasets import load_file
     >>> arrays = {"labels": [0, 1], "edge_index": [[0], [1]]}
     >>> features = {"x_data": [1.0], "x_indices": [2], "x_indptr": [0, 0, 1], "x_shape": [2, 3]}
     >>> with tempfile.NamedTemporaryFile(suffix=".npz") as file:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from gnncal.lab.datasets.formats import checked_csr
-from gnncal.lab.datasets.preprocessing import RawGraph
+from gnncal_lab.datasets.formats import checked_csr
+from gnncal_lab.datasets.preprocessing import RawGraph
 
 
 class ArrayUnpickler(pickle.Unpickler):

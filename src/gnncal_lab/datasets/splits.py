@@ -20,7 +20,7 @@ class Split(NamedTuple):
 
     Examples
     --------
-    >>> from gnncal.lab.datasets import random_split
+    >>> from gnncal_lab.datasets import random_split
     >>> [len(nodes) for nodes in random_split(100, seed=0)]
     [20, 10, 70]
 
@@ -51,7 +51,7 @@ def random_split(n_nodes: int, seed: int) -> Split:
 
     Examples
     --------
-    >>> from gnncal.lab.datasets import random_split
+    >>> from gnncal_lab.datasets import random_split
     >>> random_split(10, seed=0).train
     array([2, 8])
 

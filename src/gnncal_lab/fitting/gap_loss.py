@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.groups import NARROW_RANGE
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.solvers import Solution, newton
+from gnncal.calibrators import FloatArray, IntArray, Solution, TemperatureLoss, newton
+from gnncal_lab.fitting.groups import NARROW_RANGE
 
 LOWER, UPPER = np.log(NARROW_RANGE)[:, None]
 STARTS = np.linspace(LOWER, UPPER, 13)  # of ln T: the loss need not be convex

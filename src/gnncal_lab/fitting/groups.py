@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.losses import TemperatureLoss
+from gnncal.calibrators import FloatArray, IntArray, TemperatureLoss
 
 NARROW_RANGE = (0.05, 20.0)  # of T: few nodes share a group, often all of them correct
 N_FOLDS = 5

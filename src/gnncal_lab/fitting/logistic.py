@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.core.arrays import FloatArray
-from gnncal.fitting.solvers import Solution, newton
+from gnncal.calibrators import FloatArray, Solution, newton
 
 
 def logistic(

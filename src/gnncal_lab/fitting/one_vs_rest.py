@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
-from gnncal.backends import backend_of
-from gnncal.formulas.affine import LOWEST_LOGARITHM, SMALLEST_NORMAL, affine_scores
-from gnncal.formulas.probability import shifted, softmax
+from gnncal.calibrators import backend_of, softmax
+from gnncal_lab.methods.vector import affine_scores
+
+SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
+LOWEST_LOGARITHM = log(SMALLEST_NORMAL)
 
 
 def log_chances(z: Any) -> tuple[Any, Any]:
     """ln p and ln(1 - p) of each class, both exact where p is next to 0 or 1, and finite."""
     xp = backend_of(z)
-    s = xp.maximum_(shifted(z), LOWEST_LOGARITHM)
+    s = xp.maximum_(xp.shifted(z), LOWEST_LOGARITHM)
     weights = xp.exp(s)
     mass = xp.column(xp.total(weights))
     # Only the largest class can be nearly all of the sum; the others are added up without it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.graph import Graph
-from gnncal.core.grouping import EDGES_IN_CACHE
+from gnncal import Graph
+from gnncal.calibrators import FloatArray
 
+NUMBERS_AT_ONCE = 1 << 20  # temporaries of that many numbers are reused quickly
 LARGEST_LOGIT = 1e100  # its square still fits a float64
 
 
@@ -17,7 +17,7 @@ def neighbour_similarity(logits: FloatArray, graph: Graph) -> FloatArray:
 
     Edges are taken in blocks, so nothing of size edges x classes is kept.
     """
-    sums, width = np.zeros(graph.n_nodes), max(EDGES_IN_CACHE // logits.shape[1], 1)
+    sums, width = np.zeros(graph.n_nodes), max(NUMBERS_AT_ONCE // logits.shape[1], 1)
     for first in range(0, graph.n_edges, width):
         senders = graph.indices[first : first + width]
         edges = np.arange(first, first + len(senders))

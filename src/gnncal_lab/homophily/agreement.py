@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.backends.class_share import neighbour_class_share
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Side
-from gnncal.homophily.clamping import NeighbourMean
-from gnncal.nodes import Nodes
+from gnncal import Nodes
+from gnncal.calibrators import FloatArray, IntArray, Side
+from gnncal.homophily import NeighbourMean, neighbour_class_share
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Agreement(NeighbourMean):
 
     >>> import numpy as np
     >>> from gnncal import Graph, Nodes
-    >>> from gnncal.homophily import Agreement
+    >>> from gnncal_lab.homophily import Agreement
     >>> nodes = Nodes(np.array([[2.0, 0], [1, 0], [0, 3]]), Graph([[1, 2], [0, 0]]))
     >>> Agreement().estimate({}, nodes, is_fitted_graph=True)
     array([0.5, nan, nan])

@@ -7,13 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import whole_number
-from gnncal.core.learned import Array, check_recalled_nodes
-from gnncal.homophily.base import CannotLearnError, Weights
-from gnncal.homophily.network import Propagation
-from gnncal.homophily.predictor import TrainedPredictor, masked_targets
-from gnncal.nodes import Nodes
+from gnncal import Nodes
+from gnncal.calibrators import Array, FloatArray, check_recalled_nodes, whole_number
+from gnncal.homophily import CannotLearnError, TrainedPredictor, Weights
 
 FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 
@@ -55,8 +51,8 @@ class CrossFitted(TrainedPredictor):
     --------
     >>> import numpy as np
     >>> from gnncal import HoTS
-    >>> from gnncal.homophily import CrossFitted
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.homophily import CrossFitted
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=CrossFitted(n_folds=2, max_epochs=50))
@@ -80,7 +76,9 @@ class CrossFitted(TrainedPredictor):
 
     def learn(self, nodes: Nodes) -> Weights:
         """Train the predictors of the folds, and remember which node is in which fold."""
-        propagation = Propagation(nodes.required_graph, add_self_loops=self.add_self_loops)
+        if nodes.required_graph.features is None:
+            raise CannotLearnError("the graph has no features")
+        propagation = self.propagation(nodes.required_graph)
         self._check_supervision(nodes)
         n_folds = min(self.n_folds, nodes.calibration_nodes.size)
         folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
@@ -93,7 +91,7 @@ class CrossFitted(TrainedPredictor):
         return {**stacked, "nodes": nodes.calibration_nodes, "folds": folds}
 
     def _check_supervision(self, nodes: Nodes) -> None:
-        targets = masked_targets(nodes.required_graph, nodes.label_vector(), side=self.side)
+        targets = self.targets(nodes.required_graph, nodes.label_vector())
         supervised = int((~np.isnan(targets)).sum())
         if supervised < FEWEST_SUPERVISED_NODES:
             raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.homophily.base import HomophilyEstimator, Weights
-from gnncal.nodes import Nodes
+from gnncal import Nodes
+from gnncal.calibrators import FloatArray
+from gnncal.homophily import HomophilyEstimator, Weights
 
 
 @dataclass
@@ -38,7 +38,8 @@ class Shared(HomophilyEstimator):
 
     Examples
     --------
-    >>> from gnncal.homophily import Predictor, Shared, name_of
+    >>> from gnncal.homophily import Predictor, name_of
+    >>> from gnncal_lab.homophily import Shared
     >>> name_of(Shared(Predictor()))
     'predictor'
 
@@ -51,6 +52,11 @@ class Shared(HomophilyEstimator):
     def cpu_seconds(self) -> float:
         """CPU time that learning from the last data took; 0 before anything was learned."""
         return self._memory.cpu_seconds
+
+    @property
+    def saved_as(self) -> HomophilyEstimator:
+        """The estimator inside."""
+        return self.estimator.saved_as
 
     def learn(self, nodes: Nodes) -> Weights:
         """Return what was learned from these data, learning now if they are new."""

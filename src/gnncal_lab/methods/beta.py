@@ -6,16 +6,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import RIDGE
-from gnncal.calibrators.one_vs_rest import OneVsRestCalibrator
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.evidence import listed_classes
-from gnncal.fitting.logistic import logistic
-from gnncal.fitting.solvers import Solution
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.formulas.one_vs_rest import beta
+from gnncal.calibrators import (
+    SOLVER_TABLE,
+    Array,
+    BoolArray,
+    FloatArray,
+    Portable,
+    Solution,
+    of_logits,
+)
+from gnncal_lab.fitting.logistic import logistic
+from gnncal_lab.fitting.one_vs_rest import beta
+from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
+RIDGE = 1e-6  # keeps the optimum unique and finite
 IDENTITY = np.array([1.0, 1.0, 0.0])  # a, b and c that leave p as it is
 
 
@@ -61,7 +65,8 @@ class BetaCalibration(OneVsRestCalibrator):
     Small probabilities are right here and large ones are too large: a = 1 and b = 0.4.
 
     >>> import numpy as np
-    >>> from gnncal import BetaCalibration, logits_from_probabilities
+    >>> from gnncal import logits_from_probabilities
+    >>> from gnncal_lab import BetaCalibration
     >>> generator = np.random.default_rng(0)
     >>> p = generator.uniform(size=20_000)
     >>> truth = 1 / (1 + (1 - p) ** 0.4 / p)
@@ -100,7 +105,7 @@ class BetaCalibration(OneVsRestCalibrator):
         alone = np.flatnonzero((lowest > highest) & is_label.any(axis=0) & ~is_label.all(axis=0))
         if alone.size == 0:
             return ()
-        named = listed_classes(alone.tolist())
+        named = f"{'class' if alone.size == 1 else 'classes'} {', '.join(map(str, alone))}"
         return (
             f"every calibration node of {named} has a larger probability of its class than any "
             "other node, so they set no limit to the curve",

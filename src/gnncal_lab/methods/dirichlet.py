@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import RIDGE, AffineCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import NONE, Constraint, number
-from gnncal.formulas.affine import dirichlet, log_probabilities
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal import Nodes
+from gnncal.calibrators import (
+    NONE,
+    AffineCalibrator,
+    Constraint,
+    FloatArray,
+    Portable,
+    backend_of,
+    log_losses,
+    number,
+    of_logits,
+    softmax,
+)
+from gnncal_lab.methods.vector import affine_scores
 
+SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
 FEW_CLASSES = 8
 PENALTIES = (10.0, 1e3)  # with few and with many classes
 
@@ -59,8 +67,8 @@ class DirichletCalibration(AffineCalibrator):
     These logits are twice as large as the Bayes rule's, so the diagonal of W is about one half:
 
     >>> import numpy as np
-    >>> from gnncal import DirichletCalibration
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import DirichletCalibration
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = DirichletCalibration().fit(logits, sample.labels, nodes=range(2000))
@@ -82,10 +90,12 @@ class DirichletCalibration(AffineCalibrator):
         n_classes, penalty = nodes.n_classes, self.penalty
         if penalty is None:
             penalty = PENALTIES[n_classes > FEW_CLASSES]
-        weights = np.full((n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + RIDGE)
-        np.fill_diagonal(weights, RIDGE)
+        weights = np.full(
+            (n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + self.ridge
+        )
+        np.fill_diagonal(weights, self.ridge)
         logits = nodes.calibration_logits
-        mu = penalty / n_classes + RIDGE
+        mu = penalty / n_classes + self.ridge
         self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu, nodes.weights)
         # The penalty is one of the mean loss, and its curvature twice as large.
         ridge = np.append(weights.ravel(), np.full(n_classes, mu))
@@ -105,3 +115,14 @@ class DirichletCalibration(AffineCalibrator):
         return Portable(
             of_logits(dirichlet), learned, is_temperature=False, keeps_predictions=False
         )
+
+
+def log_probabilities(z: Any) -> Any:
+    """Dirichlet calibration's x = ln softmax(z), finite."""
+    xp = backend_of(z)
+    return xp.log(xp.maximum(softmax(z), SMALLEST_NORMAL))
+
+
+def dirichlet(z: Any, weight: Any, bias: Any) -> Any:
+    """Dirichlet calibration: softmax(W ln p + b)."""
+    return softmax(affine_scores(log_probabilities(z), weight, bias))

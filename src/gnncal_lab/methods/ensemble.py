@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import Constraint, number
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.protocols import PROTOCOLS, Protocol, warn_unless_converged
-from gnncal.fitting.solvers import Solution
-from gnncal.formulas.affine import mixture
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.formulas.probability import SMALLEST_PROBABILITY, softmax
-from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions
+from gnncal import Nodes, TemperatureScaling
+from gnncal.calibrators import (
+    PROTOCOLS,
+    SOLVER_TABLE,
+    Array,
+    Constraint,
+    FloatArray,
+    OwnLogitsCalibrator,
+    Portable,
+    Protocol,
+    Solution,
+    backend_of,
+    keep_predictions,
+    number,
+    of_logits,
+    softmax,
+    warn_unless_converged,
+)
 
+SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
 MAX_STEPS = 50  # of Newton's method with one barrier; a handful are usual
 STEP_TOLERANCE = 1e-6  # expected gain of a step, in units of the barrier
@@ -71,7 +78,7 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
     A fifth of the labels are random, so the fit gives weight to the uniform distribution:
 
     >>> import numpy as np
-    >>> from gnncal import EnsembleTemperatureScaling
+    >>> from gnncal_lab import EnsembleTemperatureScaling
     >>> generator = np.random.default_rng(0)
     >>> labels = generator.integers(3, size=2000)
     >>> logits = 9 * np.eye(3)[labels]
@@ -183,3 +190,11 @@ def _without_traces(weights: FloatArray) -> FloatArray:
     if kept[2] > LARGEST_UNIFORM_WEIGHT:
         return np.array([1.0 - LARGEST_UNIFORM_WEIGHT, 0.0, LARGEST_UNIFORM_WEIGHT])
     return kept
+
+
+def mixture(z: Any, base_temperature: Any, weights: Any) -> Any:
+    """ETS: w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K, rows normalised."""
+    xp = backend_of(z)
+    mixed = weights[0] * softmax(z, base_temperature) + weights[1] * softmax(z)
+    mixed = xp.add_(mixed, weights[2] / xp.width(z))
+    return xp.divide_(mixed, xp.column(xp.total(mixed)))

@@ -6,14 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.learned import Array
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
+    Array,
+    Constraint,
+    FloatArray,
+    OwnLogitsCalibrator,
+    log_losses,
+    softmax,
+    whole_number,
+)
 
 
 class HistogramBinning(OwnLogitsCalibrator):
@@ -57,7 +59,8 @@ class HistogramBinning(OwnLogitsCalibrator):
     A model says 0.9 for class 0, and 6 of 10 nodes have it:
 
     >>> import numpy as np
-    >>> from gnncal import HistogramBinning, logits_from_probabilities
+    >>> from gnncal import logits_from_probabilities
+    >>> from gnncal_lab import HistogramBinning
     >>> logits = logits_from_probabilities(np.tile([0.9, 0.1], (10, 1)))
     >>> labels = [0] * 6 + [1] * 4
     >>> HistogramBinning(n_bins=1).fit(logits, labels).predict_proba(logits)[0]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.calibrators.affine import RIDGE, AffineCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.formulas.affine import vector
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal import Nodes
+from gnncal.calibrators import AffineCalibrator, FloatArray, Portable, log_losses, of_logits
+from gnncal_lab.methods.vector import vector
 
 
 class MatrixScaling(AffineCalibrator):
@@ -46,8 +43,8 @@ class MatrixScaling(AffineCalibrator):
     The model takes class 1 for class 0 and class 0 for class 1, and W exchanges them:
 
     >>> import numpy as np
-    >>> from gnncal import MatrixScaling
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import MatrixScaling
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 2 * sample.graph.features[:, [1, 0, 2]]
     >>> calibrator = MatrixScaling().fit(logits, sample.labels, nodes=range(2000))
@@ -62,9 +59,9 @@ class MatrixScaling(AffineCalibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         n_classes, logits = nodes.n_classes, nodes.calibration_logits
-        ridge = np.full((n_classes, n_classes), RIDGE / 2)
-        self._fit_affine(logits, nodes.labels, ridge, RIDGE / 2, nodes.weights)
-        precision = np.full(n_classes**2 + n_classes, nodes.total_weight * RIDGE)
+        ridge = np.full((n_classes, n_classes), self.ridge / 2)
+        self._fit_affine(logits, nodes.labels, ridge, self.ridge / 2, nodes.weights)
+        precision = np.full(n_classes**2 + n_classes, nodes.total_weight * self.ridge)
         self._remember(self._labelled(nodes), precision)
         loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport, Fitting
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.fitting.protocols import warn_unless_converged
-from gnncal.fitting.solvers import Solution
-from gnncal.formulas.one_vs_rest import log_chances
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
+    BoolArray,
+    FloatArray,
+    OwnLogitsCalibrator,
+    Solution,
+    log_losses,
+    warn_unless_converged,
+)
+from gnncal_lab.fitting.one_vs_rest import log_chances
 
 
 class OneVsRestCalibrator(OwnLogitsCalibrator):
@@ -27,7 +28,7 @@ class OneVsRestCalibrator(OwnLogitsCalibrator):
     preserves_predictions = False
     uses_sample_weight = True
     erases_missing_classes = True
-    fitting: ClassVar[Fitting] = "convex"
+    fitting = "convex"
     converged_: bool
     n_iter_: int
 

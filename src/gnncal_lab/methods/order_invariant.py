@@ -7,25 +7,29 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.base import FitReport
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.calibrators.temperature import best_temperature
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.adam import Objective
-from gnncal.fitting.losses import loss_and_residual
-from gnncal.fitting.protocols import (
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
     PROTOCOLS,
+    SOLVER_TABLE,
+    Array,
+    Constraint,
+    FloatArray,
+    IntArray,
+    Objective,
+    OwnLogitsCalibrator,
     Protocol,
+    best_temperature,
     check_protocol,
+    keep_predictions,
+    lbfgs,
+    log_losses,
+    loss_and_residual,
+    number,
+    softmax,
     solve_like_the_paper,
     warn_unless_converged,
+    whole_number,
 )
-from gnncal.fitting.solvers import lbfgs
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions, log_losses
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -89,8 +93,8 @@ class OrderInvariant(OwnLogitsCalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import OrderInvariant
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import OrderInvariant
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = OrderInvariant().fit(logits, sample.labels, nodes=range(300))

@@ -6,13 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.one_vs_rest import OneVsRestCalibrator
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.logistic import logistic
-from gnncal.fitting.solvers import Solution
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.formulas.one_vs_rest import platt
+from gnncal.calibrators import (
+    SOLVER_TABLE,
+    Array,
+    BoolArray,
+    FloatArray,
+    Portable,
+    Solution,
+    of_logits,
+)
+from gnncal_lab.fitting.logistic import logistic
+from gnncal_lab.fitting.one_vs_rest import platt
+from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 
 class PlattScaling(OneVsRestCalibrator):
@@ -57,7 +62,7 @@ class PlattScaling(OneVsRestCalibrator):
     The log-odds are twice as large as they should be, and the slope takes that back:
 
     >>> import numpy as np
-    >>> from gnncal import PlattScaling
+    >>> from gnncal_lab import PlattScaling
     >>> generator = np.random.default_rng(0)
     >>> s = generator.normal(size=2000)
     >>> labels = generator.random(2000) < 1 / (1 + np.exp(-s))

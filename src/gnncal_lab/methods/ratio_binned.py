@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.calibrators.temperature import best_temperature
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array
-from gnncal.fitting.groups import (
+from gnncal import FitReport, Graph, InputError, Nodes, TemperatureCalibrator
+from gnncal.calibrators import (
+    FLAG,
+    NONE,
+    Array,
+    Constraint,
+    FloatArray,
+    IntArray,
+    Portable,
+    TemperatureLoss,
+    backend_of,
+    best_temperature,
+    softmax,
+    whole_number,
+)
+from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
     best_number_of_groups,
     groups_at_bounds,
     weak_groups,
 )
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.methods import Portable, rbs_temperature, same_class_ratio
-from gnncal.formulas.probability import softmax
-from gnncal.formulas.temperatures import RATIO_DIGITS, ratio_bin
-from gnncal.nodes import Nodes
 
+FLOAT32_DIGITS = 5  # the same for sums of float32
+RATIO_DIGITS = 9  # of a ratio times the number of bins: sums in another order fall into one bin
 CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
 
 
@@ -76,8 +81,8 @@ class RatioBinnedScaling(TemperatureCalibrator):
     Nodes that their neighbours contradict are less often right, so they get the higher temperature:
 
     >>> import numpy as np
-    >>> from gnncal import RatioBinnedScaling
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import RatioBinnedScaling
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = RatioBinnedScaling(n_bins=2)
@@ -169,3 +174,29 @@ def _best_n_bins(logits: FloatArray, labels: IntArray, ratio: FloatArray) -> int
     order = np.lexsort((confidence, np.round(ratio, RATIO_DIGITS)))
     candidates = {n: _bins(ratio, n) for n in CANDIDATES}
     return best_number_of_groups(logits, labels, candidates, order, _fit_bins)
+
+
+def same_class_ratio(nodes: Any) -> Any:
+    """RBS: the mean probability (n,) that neighbours and self-loops give to the predicted class."""
+    xp, neighbours = backend_of(nodes.logits), nodes.neighbours
+    probs = softmax(nodes.logits)
+    own = xp.precise(xp.at_class(probs, nodes.predictions))
+    others = neighbours.class_mean(probs, nodes.predictions, "both") * neighbours.counts("both")
+    degree = neighbours.in_degree + neighbours.out_degree
+    sums = others + 2.0 * neighbours.self_loops * own
+    return xp.where(degree > 0, sums / xp.maximum(degree, 1), 1.0)
+
+
+def rbs_temperature(nodes: Any, bin_temperatures: Any) -> Any:
+    """RBS: the temperature of the bin in which the ratio lies."""
+    xp, ratio = backend_of(nodes.logits), same_class_ratio(nodes)
+    n_bins = len(bin_temperatures)
+    digits = RATIO_DIGITS if xp.is_precise(ratio) else FLOAT32_DIGITS
+    return xp.of_class(bin_temperatures, xp.whole(ratio_bin(ratio, n_bins, digits)))
+
+
+def ratio_bin(ratio: Any, n_bins: int, digits: int = RATIO_DIGITS) -> Any:
+    """RBS: the bin b of each ratio in (b/B, (b+1)/B]; the first one contains 0."""
+    xp = backend_of(ratio)
+    edge = xp.ceil(xp.rounded(ratio * n_bins, digits))
+    return xp.minimum(xp.maximum(edge - 1, 0), n_bins - 1)

@@ -11,30 +11,33 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.backends.similarity import neighbour_similarity
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import NONE, Constraint, number, whole_number
-from gnncal.core.grouping import EDGES_IN_CACHE
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.clusters import DIGITS, Clusters
-from gnncal.fitting.gap_loss import GapLoss, temperature_of
-from gnncal.fitting.groups import (
+from gnncal import FitReport, Nodes, TemperatureCalibrator
+from gnncal.calibrators import (
+    NONE,
+    PROTOCOLS,
+    SOLVER_TABLE,
+    Array,
+    Constraint,
+    FloatArray,
+    IntArray,
+    Protocol,
+    Solution,
+    TemperatureLoss,
+    check_protocol,
+    number,
+    solve_like_the_paper,
+    warn_unless_converged,
+    whole_number,
+)
+from gnncal_lab.fitting.clusters import DIGITS, Clusters
+from gnncal_lab.fitting.gap_loss import GapLoss, temperature_of
+from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
     best_number_of_groups,
     groups_at_bounds,
     weak_groups,
 )
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.protocols import (
-    PROTOCOLS,
-    Protocol,
-    check_protocol,
-    solve_like_the_paper,
-    warn_unless_converged,
-)
-from gnncal.fitting.solvers import Solution
-from gnncal.nodes import Nodes
+from gnncal_lab.fitting.similarity import NUMBERS_AT_ONCE, neighbour_similarity
 
 CANDIDATES = (1, 2, 4, 8, 16)  # numbers of groups that cross-validation chooses from
 PUBLISHED_EPOCHS = 2000
@@ -109,8 +112,8 @@ class SimiMailbox(TemperatureCalibrator):
     Certain nodes are more overconfident here, so the second group has the higher temperature:
 
     >>> import numpy as np
-    >>> from gnncal import SimiMailbox
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import SimiMailbox
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = SimiMailbox(n_groups=2)
@@ -227,7 +230,7 @@ def _mailbox(nodes: Nodes) -> FloatArray:
 
 def _confidence(logits: FloatArray) -> FloatArray:
     """Return max softmax(z) in float64, some rows after the other."""
-    confidence, width = np.empty(len(logits)), max(EDGES_IN_CACHE // logits.shape[1], 1)
+    confidence, width = np.empty(len(logits)), max(NUMBERS_AT_ONCE // logits.shape[1], 1)
     for first in range(0, len(logits), width):
         rows = logits[first : first + width].astype(np.float64)
         rows -= rows.max(axis=1, keepdims=True)

@@ -7,14 +7,17 @@ from typing import ClassVar
 import numpy as np
 from scipy.interpolate import CubicSpline, make_interp_spline
 
-from gnncal.calibrators.base import FitReport
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.learned import Array
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
+    Array,
+    BoolArray,
+    Constraint,
+    FloatArray,
+    OwnLogitsCalibrator,
+    log_losses,
+    softmax,
+    whole_number,
+)
 
 
 class SplineCalibration(OwnLogitsCalibrator):
@@ -58,8 +61,8 @@ class SplineCalibration(OwnLogitsCalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import SplineCalibration
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import SplineCalibration
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = SplineCalibration().fit(logits, sample.labels, nodes=range(300))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_objective
-from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, Constraint
-from gnncal.core.learned import SOLVER_TABLE, Array
-from gnncal.fitting.adam import Objective
-from gnncal.fitting.labelled import AffineLabelled
-from gnncal.fitting.protocols import PROTOCOLS, Protocol, check_protocol, solve_like_the_paper
-from gnncal.formulas.affine import vector
-from gnncal.formulas.methods import Portable, of_logits
-from gnncal.nodes import Nodes
+from gnncal import Nodes
+from gnncal.calibrators import (
+    FLAG,
+    PROTOCOLS,
+    SOLVER_TABLE,
+    AffineCalibrator,
+    Array,
+    Constraint,
+    FloatArray,
+    Portable,
+    Protocol,
+    backend_of,
+    check_protocol,
+    of_logits,
+    softmax,
+    solve_like_the_paper,
+)
 
 
 class VectorScaling(AffineCalibrator):
@@ -61,8 +67,8 @@ class VectorScaling(AffineCalibrator):
     The model adds 1 to the logit of class 0, and the bias takes it back:
 
     >>> import numpy as np
-    >>> from gnncal import VectorScaling
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import VectorScaling
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 2 * sample.graph.features[:, :3] + [1, 0, 0]
     >>> calibrator = VectorScaling().fit(logits, sample.labels, nodes=range(2000))
@@ -87,58 +93,34 @@ class VectorScaling(AffineCalibrator):
     def _fit(self, nodes: Nodes) -> None:
         check_protocol(self.protocol, nodes)
         logits, shape = nodes.calibration_logits, (nodes.n_classes,)
-        loss = self._objective(logits, nodes.labels, nodes.weights)
+        none, weights = np.zeros(shape), nodes.weights
+        loss = self._objective(logits, nodes.labels, none, 0.0, weights)
         if self.protocol == "paper":
-            on_train = self._objective(nodes.logits[nodes.train_nodes], nodes.train_labels)
+            train_logits = nodes.logits[nodes.train_nodes]
+            on_train = self._objective(train_logits, nodes.train_labels, none, 0.0)
             start = np.zeros(2 * nodes.n_classes)
             solution = solve_like_the_paper(loss, lambda theta: on_train(theta)[0], start)
         else:
             # The ridge makes the optimum unique even for separable nodes.
-            unique = self._objective(logits, nodes.labels, nodes.weights, ridge=RIDGE / 2)
+            ridge = np.full(shape, self.ridge / 2)
+            unique = self._objective(logits, nodes.labels, ridge, self.ridge / 2, weights)
             one = np.repeat([1.0, 0.0], nodes.n_classes)
-            solution = self._minimise(unique, -BOUND - one, BOUND - one)
+            solution = self._minimise(unique, -self.bound - one, self.bound - one)
         self._set_affine(solution, shape)
         if self.protocol == "paper":
             self.posterior_ = {}  # it was stopped early, so it is not the most probable one
         else:
-            precision = nodes.total_weight * RIDGE
+            precision = nodes.total_weight * self.ridge
             self._remember(self._labelled(nodes), np.full(self._parameters().size, precision))
         loss_after = loss(solution.parameters)[0]
         is_free = self.protocol == "converged"
         self.fit_report_ = self._report(nodes, loss_after, self.weight_, has_free_weights=is_free)
 
-    def _objective(
-        self,
-        logits: FloatArray,
-        labels: IntArray,
-        weights: FloatArray | None = None,
-        *,
-        ridge: float = 0.0,
-    ) -> Objective:
-        penalty = np.full(logits.shape[1], ridge)
-        return affine_objective(logits, labels, penalty, ridge, weights, has_bias=self.bias)
+    def _has_bias(self) -> bool:
+        return self.bias
 
     def _features(self, logits: FloatArray) -> FloatArray:
         return logits
-
-    def _labelled(self, nodes: Nodes) -> AffineLabelled:
-        x = nodes.calibration_logits.astype(np.float64)
-        return AffineLabelled(x, nodes.labels, nodes.weights, self.weight_.shape, self.bias)
-
-    def _parameters(self) -> FloatArray:
-        return super()._parameters() if self.bias else self.weight_ - 1.0
-
-    def _units(self, nodes: Nodes) -> FloatArray:
-        return super()._units(nodes)[: self._parameters().size]
-
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        none = np.zeros(0 if self.bias else theta.size)
-        super()._set_updatable_part(name, np.append(theta, none), covariance)
-
-    def _add_to_scores(self, shifts: FloatArray) -> None:
-        if not self.bias:
-            Calibrator._add_to_scores(self, shifts)  # says that it cannot
-        super()._add_to_scores(shifts)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))
@@ -146,3 +128,14 @@ class VectorScaling(AffineCalibrator):
     def _portable(self) -> Portable:
         learned = {"weight": self.weight_, "bias": self.bias_}
         return Portable(of_logits(vector), learned, is_temperature=False, keeps_predictions=False)
+
+
+def vector(z: Any, weight: Any, bias: Any) -> Any:
+    """VS: softmax(w z + b); with a full matrix (K, K) in place of w, matrix scaling."""
+    return softmax(affine_scores(z, weight, bias))
+
+
+def affine_scores(x: Any, weight: Any, bias: Any) -> Any:
+    """W x + b of each row, finite; a weight (K,) is the diagonal of W."""
+    xp = backend_of(x)
+    return xp.finite_(xp.product(x, weight) + bias)

@@ -45,7 +45,7 @@ class BayesRule:
     --------
     The Bayes temperature falls with homophily:
 
-    >>> from gnncal.lab.simulation import BayesRule
+    >>> from gnncal_lab.simulation import BayesRule
     >>> rule = BayesRule(n_classes=3, mean_degree=10, sigma=1, rho_0=1)
     >>> rule.temperature([0.4, 0.6, 0.9]).round(2)
     array([0.5 , 0.2 , 0.11])

@@ -17,13 +17,13 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.lab.simulation.bayes import (
+from gnncal_lab.simulation.bayes import (
     BayesRule,
     check_homophily,
     check_node_homophily,
     template_scores,
 )
-from gnncal.lab.simulation.blocks import sample_block_edges
+from gnncal_lab.simulation.blocks import sample_block_edges
 
 Means = Literal["one-hot", "simplex"]
 
@@ -44,7 +44,7 @@ class GraphSample:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(1000, 0.7))
     >>> senders, receivers = sample.graph.edge_index
     >>> round(float((sample.labels[senders] == sample.labels[receivers]).mean()), 1)
@@ -77,7 +77,7 @@ class PopulationSample:
     The confidence of the exact posterior is as high as its accuracy:
 
     >>> import numpy as np
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=0.5).sample_population(np.full(20_000, 0.6))
     >>> correct = sample.posterior.argmax(axis=1) == sample.labels
     >>> round(float(sample.posterior.max(axis=1).mean()), 2), round(float(correct.mean()), 2)
@@ -121,7 +121,7 @@ class CSBM:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, mean_degree=8).sample(np.full(1000, 0.7))
     >>> sample.graph.n_nodes, round(sample.graph.n_edges / 1000, 1)
     (1000, 7.9)

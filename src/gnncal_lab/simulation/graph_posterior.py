@@ -24,7 +24,7 @@ from scipy import sparse
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.formulas.probability import normalised_homophily
-from gnncal.lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.csbm import CSBM
 
 SMALLEST_MESSAGE = 1e-300  # keeps ln 0 away where a level says that all neighbours are alike
 

@@ -9,9 +9,9 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
 from gnncal.fitting.adam import adam
-from gnncal.lab.simulation.csbm import GraphSample
-from gnncal.lab.simulation.streams import stream
 from gnncal.probability import softmax
+from gnncal_lab.simulation.csbm import GraphSample
+from gnncal_lab.simulation.streams import stream
 
 EPOCHS, LEARNING_RATE = 500, 0.01  # of the paper's released code, without weight decay
 SMALLEST_PROBABILITY = 1e-300

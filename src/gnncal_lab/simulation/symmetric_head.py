@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, log_slope, over_seeds
-from gnncal.lab.simulation.neighbourhoods import span_coordinates
-from gnncal.lab.simulation.streams import stream
 from gnncal.probability import softmax
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, log_slope, over_seeds
+from gnncal_lab.simulation.neighbourhoods import span_coordinates
+from gnncal_lab.simulation.streams import stream
 
 N_JUDGED = 20_000  # nodes on which the risk of a head is measured
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from gnncal.files.bundle import Bundle
 from gnncal.files.npz import write_bundle
-from gnncal.lab.bench.logits import BundledLogits
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.bench.logits import BundledLogits
+from gnncal_lab.simulation import CSBM
 
 N_NODES = 300
 

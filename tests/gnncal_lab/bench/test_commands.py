@@ -12,14 +12,14 @@ import gnncal
 from gnncal.__main__ import app
 from gnncal.core.graph import Graph
 from gnncal.files.markers import MARKER
-from gnncal.lab.bench import logits as logits_module
-from gnncal.lab.bench import perturbation
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.records import read_lines, read_records
-from gnncal.lab.classifiers.settings import SETTINGS, TrainingSettings
-from gnncal.lab.datasets import Dataset
-from tests.lab.bench.graphs import frozen_bundle, write_bundles
+from gnncal_lab.bench import logits as logits_module
+from gnncal_lab.bench import perturbation
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.records import read_lines, read_records
+from gnncal_lab.classifiers.settings import SETTINGS, TrainingSettings
+from gnncal_lab.datasets import Dataset
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
 
 
 def run(*arguments):
@@ -75,7 +75,7 @@ def test_records_of_a_method_that_is_not_installed_are_left_out_with_a_note(tmp_
     out = tmp_path / "out"
     run("run", "--bundles", tmp_path / "bundles", "--out", out, "--methods", "uncalibrated,ts,rbs")
     known = [name for name in gnncal.list_calibrators() if name != "rbs"]
-    monkeypatch.setattr("gnncal.lab.bench.results.list_methods", lambda: known)
+    monkeypatch.setattr("gnncal_lab.bench.results.list_methods", lambda: known)
     done = run("tables", out, "--reference", "TS")
     assert done.exit_code == 0
     assert "records of rbs are left out, because no installed package" in done.stderr
@@ -227,7 +227,7 @@ def test_logits_are_trained_once_and_a_broken_cache_is_trained_again(generated, 
 
 
 def test_a_treated_backbone_is_calibrated_like_any_other(generated, tmp_path, monkeypatch):
-    from gnncal.lab.classifiers import gcl
+    from gnncal_lab.classifiers import gcl
 
     monkeypatch.setattr(gcl, "GAMMAS", (1.0,))
     arguments = ("run", "--datasets", "Texas", "--backbones", "gcn+dcgc,GCN+GCL", "--seeds", 1)
@@ -242,7 +242,7 @@ def test_a_treated_backbone_is_calibrated_like_any_other(generated, tmp_path, mo
 
 
 def test_all_backbones_are_those_of_the_paper():
-    from gnncal.lab.commands.bench import _backbones
+    from gnncal_lab.commands.bench import _backbones
 
     assert _backbones("all", None) == ["gcn", "gat", "gin", "sage", "gcnii", "gprgnn"]
 

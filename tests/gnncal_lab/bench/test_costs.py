@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.lab.bench.costs import Costs, Step, chunks
+from gnncal_lab.bench.costs import Costs, Step, chunks
 
 SIZES = {"tiny": 10.0, "small": 100.0, "large": 1000.0, "huge": 1e6}
 

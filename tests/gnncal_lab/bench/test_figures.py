@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from gnncal.lab.bench.records import append_records
-from gnncal.lab.bench.results import read_results
-from tests.lab.bench.test_tables import record
+from gnncal_lab.bench.records import append_records
+from gnncal_lab.bench.results import read_results
+from tests.gnncal_lab.bench.test_tables import record
 
-figures = pytest.importorskip("gnncal.lab.pages.bench.figures")
+figures = pytest.importorskip("gnncal_lab.pages.bench.figures")
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 
 

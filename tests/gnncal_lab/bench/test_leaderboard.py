@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from gnncal.core.errors import InputError
-from gnncal.lab.bench import published
-from gnncal.lab.bench.leaderboard import make_leaderboard
-from gnncal.lab.bench.provenance import FILE as RUNS_FILE
-from gnncal.lab.bench.records import append_lines, append_records
-from gnncal.lab.bench.results import Selection, read_results
-from gnncal.lab.bench.summary import critical_difference, nemenyi_quantile
-from gnncal.lab.bench.tables import comparisons
-from tests.lab.bench.test_tables import record
+from gnncal_lab.bench import published
+from gnncal_lab.bench.leaderboard import make_leaderboard
+from gnncal_lab.bench.provenance import FILE as RUNS_FILE
+from gnncal_lab.bench.records import append_lines, append_records
+from gnncal_lab.bench.results import Selection, read_results
+from gnncal_lab.bench.summary import critical_difference, nemenyi_quantile
+from gnncal_lab.bench.tables import comparisons
+from tests.gnncal_lab.bench.test_tables import record
 
 METHODS = ("uncalibrated", "ts", "hts", "hots", "structural")
 

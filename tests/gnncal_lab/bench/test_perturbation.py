@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gnncal
 from gnncal.core.errors import InputError
-from gnncal.lab.bench.perturbation import perturb
+from gnncal_lab.bench.perturbation import perturb
 
 
 def pairs(graph):

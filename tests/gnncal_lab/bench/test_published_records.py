@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gnncal.lab.bench.plan import VARIANTS, is_current
-from gnncal.lab.bench.records import read_records
+from gnncal_lab.bench.plan import VARIANTS, is_current
+from gnncal_lab.bench.records import read_records
 
 RESULTS = Path(__file__).parents[3] / "results"
 WITH_HOMOPHILY = ("hots", "homophily-only", "hots-alpha1", *VARIANTS)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.lab.bench.measure import measure
-from gnncal.lab.bench.plan import Cell, Plan
-from gnncal.lab.bench.records import SCHEMA, Record, append_lines, read_records
-from gnncal.lab.bench.results import read_results
-from gnncal.lab.bench.runner import run_plan
-from gnncal.lab.bench.tables import comparisons
-from gnncal.lab.bench.tables.collection import all_tables
-from tests.lab.bench.graphs import frozen_bundle, write_bundles
-from tests.lab.bench.test_tables import record
+from gnncal_lab.bench.measure import measure
+from gnncal_lab.bench.plan import Cell, Plan
+from gnncal_lab.bench.records import SCHEMA, Record, append_lines, read_records
+from gnncal_lab.bench.results import read_results
+from gnncal_lab.bench.runner import run_plan
+from gnncal_lab.bench.tables import comparisons
+from gnncal_lab.bench.tables.collection import all_tables
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
+from tests.gnncal_lab.bench.test_tables import record
 
 PLAN = Plan(["A"], ["gcn"], [0], ["ts"], ["converged"])
 
@@ -80,7 +80,7 @@ def test_an_absent_metric_is_not_a_number_and_fills_no_table(tmp_path):
 
 def test_what_is_not_finite_is_left_out_of_a_record(source, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "gnncal.lab.bench.measure.measures_of", lambda *a, **k: {"ece": 0.5, "nll": math.inf}
+        "gnncal_lab.bench.measure.measures_of", lambda *a, **k: {"ece": 0.5, "nll": math.inf}
     )
     assert run_plan(PLAN, source, tmp_path).failed == 0
     (found,) = read_records(tmp_path).values()

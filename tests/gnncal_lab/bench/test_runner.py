@@ -21,13 +21,14 @@ import gnncal
 from gnncal import metrics
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.core.errors import InputError
-from gnncal.homophily import Predictor, Shared
+from gnncal.homophily import Predictor
 from gnncal.homophily.plain import to_plain
 from gnncal.homophily.predictor import TrainedPredictor
-from gnncal.lab.bench import engines, measure
-from gnncal.lab.bench.engines import workers
-from gnncal.lab.bench.logits import BundledLogits
-from gnncal.lab.bench.plan import (
+from gnncal.nodes import Nodes
+from gnncal_lab.bench import engines, measure
+from gnncal_lab.bench.engines import workers
+from gnncal_lab.bench.logits import BundledLogits
+from gnncal_lab.bench.plan import (
     Cell,
     Plan,
     choose_methods,
@@ -35,13 +36,13 @@ from gnncal.lab.bench.plan import (
     make_calibrator,
     predictor_of,
 )
-from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import append_lines, append_records, read_lines, read_records
-from gnncal.lab.bench.runner import run_plan
-from gnncal.lab.bench.source import package_source
-from gnncal.nodes import Nodes
-from tests.lab.bench.deadly import double_unless_deadly, process_of
-from tests.lab.bench.graphs import frozen_bundle, write_bundles
+from gnncal_lab.bench.provenance import note_run
+from gnncal_lab.bench.records import append_lines, append_records, read_lines, read_records
+from gnncal_lab.bench.runner import run_plan
+from gnncal_lab.bench.source import package_source
+from gnncal_lab.homophily import Shared
+from tests.gnncal_lab.bench.deadly import double_unless_deadly, process_of
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
 
 METHODS = ["uncalibrated", "ts", "hts"]
 PLAN = Plan(["A", "B"], ["gcn"], [0, 1], METHODS, ["paper", "converged"])

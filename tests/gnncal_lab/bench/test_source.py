@@ -7,9 +7,9 @@ from shutil import copytree, ignore_patterns
 
 import pytest
 
-from gnncal.lab.bench import source
-from gnncal.lab.classifiers import list_classifiers
-from gnncal.lab.classifiers.treatments import TREATED, parts_of
+from gnncal_lab.bench import source
+from gnncal_lab.classifiers import list_classifiers
+from gnncal_lab.classifiers.treatments import TREATED, parts_of
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_any_changed_file_is_another_package(package):
 def test_every_module_that_a_training_imports_counts(backbone):
     """Found here by running the import; there by reading the code."""
     pytest.importorskip("torch", reason="classifiers need the extra neural")
-    modules = [f"gnncal.lab.classifiers.{name}" for name in ("training", *parts_of(backbone))]
+    modules = [f"gnncal_lab.classifiers.{name}" for name in ("training", *parts_of(backbone))]
     code = f"import sys, {', '.join(modules)}\n"
     code += "print(*(m for m in sys.modules if m.startswith('gnncal.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,11 +6,11 @@ import pytest
 
 import gnncal
 from gnncal.core.errors import InputError
-from gnncal.lab.bench import structure
-from gnncal.lab.bench.diagnosis import diagnose, read_diagnosis, structural_correlations
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.records import read_lines
-from gnncal.lab.bench.structure import (
+from gnncal_lab.bench import structure
+from gnncal_lab.bench.diagnosis import diagnose, read_diagnosis, structural_correlations
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.records import read_lines
+from gnncal_lab.bench.structure import (
     LINKED,
     correlation,
     homophily_split,
@@ -18,7 +18,7 @@ from gnncal.lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
-from tests.lab.bench.graphs import write_bundles
+from tests.gnncal_lab.bench.graphs import write_bundles
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from gnncal.core.errors import InputError
-from gnncal.lab.bench.summary import (
+from gnncal_lab.bench.summary import (
     average_present,
     compare_paired,
     critical_difference,

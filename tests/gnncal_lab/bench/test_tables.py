@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from gnncal.core.errors import InputError
-from gnncal.lab.bench import published
-from gnncal.lab.bench.records import Record, append_records
-from gnncal.lab.bench.results import Selection, read_results
-from gnncal.lab.bench.summary import mean_ranks
-from gnncal.lab.bench.tables import comparisons
-from gnncal.lab.bench.tables import paper as tables
-from gnncal.lab.bench.tables.collection import all_tables
-from gnncal.lab.bench.tables.model import Entry, ResultTable, Row, marked
-from gnncal.lab.bench.tables.treatments import treatments
-from gnncal.lab.pages.bench.tables import to_csv, to_latex, to_markdown
+from gnncal_lab.bench import published
+from gnncal_lab.bench.records import Record, append_records
+from gnncal_lab.bench.results import Selection, read_results
+from gnncal_lab.bench.summary import mean_ranks
+from gnncal_lab.bench.tables import comparisons
+from gnncal_lab.bench.tables import paper as tables
+from gnncal_lab.bench.tables.collection import all_tables
+from gnncal_lab.bench.tables.model import Entry, ResultTable, Row, marked
+from gnncal_lab.bench.tables.treatments import treatments
+from gnncal_lab.pages.bench.tables import to_csv, to_latex, to_markdown
 
 ECE = {  # dataset -> backbone -> method -> seeds
     "Cora": {

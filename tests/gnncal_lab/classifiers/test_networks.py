@@ -5,17 +5,17 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.lab.classifiers import TrainingSettings
+from gnncal_lab.classifiers import TrainingSettings
 
 torch = pytest.importorskip("torch")
 
-from gnncal.lab.classifiers.gat import GAT  # noqa: E402
-from gnncal.lab.classifiers.gcn import GCN  # noqa: E402
-from gnncal.lab.classifiers.gcnii import GCNII  # noqa: E402
-from gnncal.lab.classifiers.gin import GIN  # noqa: E402
-from gnncal.lab.classifiers.gprgnn import GPRGNN  # noqa: E402
-from gnncal.lab.classifiers.inputs import GraphInput  # noqa: E402
-from gnncal.lab.classifiers.sage import SAGE  # noqa: E402
+from gnncal_lab.classifiers.gat import GAT  # noqa: E402
+from gnncal_lab.classifiers.gcn import GCN  # noqa: E402
+from gnncal_lab.classifiers.gcnii import GCNII  # noqa: E402
+from gnncal_lab.classifiers.gin import GIN  # noqa: E402
+from gnncal_lab.classifiers.gprgnn import GPRGNN  # noqa: E402
+from gnncal_lab.classifiers.inputs import GraphInput  # noqa: E402
+from gnncal_lab.classifiers.sage import SAGE  # noqa: E402
 
 NETWORKS = [GCN, GAT, GIN, SAGE, GCNII, GPRGNN]
 N, F, K = 12, 7, 3

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.lab.classifiers import (
+from gnncal_lab.classifiers import (
     TrainingSettings,
     list_classifiers,
     train_classifier,
     training_settings,
 )
-from gnncal.lab.datasets import Dataset, Split, random_split
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.datasets import Dataset, Split, random_split
+from gnncal_lab.simulation import CSBM
 
 torch = pytest.importorskip("torch")
 
-from gnncal.lab.classifiers.training import training_loss  # noqa: E402
+from gnncal_lab.classifiers.training import training_loss  # noqa: E402
 
 SHORT = TrainingSettings(max_epochs=12)
 

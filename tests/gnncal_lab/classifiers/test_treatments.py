@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from gnncal import Graph, InputError
-from gnncal.lab.classifiers import TrainingSettings, train_classifier
-from gnncal.lab.classifiers.treatments import TREATED, parts_of, train_logits
-from gnncal.lab.datasets import Dataset, random_split
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.classifiers import TrainingSettings, train_classifier
+from gnncal_lab.classifiers.treatments import TREATED, parts_of, train_logits
+from gnncal_lab.datasets import Dataset, random_split
+from gnncal_lab.simulation import CSBM
 
 torch = pytest.importorskip("torch")
 
-from gnncal.lab.classifiers import dcgc, gcl  # noqa: E402
+from gnncal_lab.classifiers import dcgc, gcl  # noqa: E402
 
 SHORT = TrainingSettings(max_epochs=15)
 FEW = replace(dcgc.LEARNING, max_epochs=15)

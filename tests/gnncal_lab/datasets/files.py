@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 from scipy import sparse
 
-from gnncal.lab.datasets import FACTS
+from gnncal_lab.datasets import FACTS
 
 
 def folder_of(name, root):

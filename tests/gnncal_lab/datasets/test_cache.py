@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from gnncal.core.graph import Graph
-from gnncal.lab.datasets import Dataset, cache, load
-from tests.lab.datasets import files
+from gnncal_lab.datasets import Dataset, cache, load
+from tests.gnncal_lab.datasets import files
 
 X = np.array([[0.5, -1], [2, 0.1], [3, 3]], dtype=np.float32)
 
@@ -25,7 +25,7 @@ def write(root, labels):
 
 
 def forbid_parsing(monkeypatch):
-    monkeypatch.setattr("gnncal.lab.datasets.loading._parse", lambda *_: pytest.fail("was parsed"))
+    monkeypatch.setattr("gnncal_lab.datasets.loading._parse", lambda *_: pytest.fail("was parsed"))
 
 
 def stored(root):

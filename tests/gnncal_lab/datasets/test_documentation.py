@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gnncal.lab.datasets import FACTS
+from gnncal_lab.datasets import FACTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "datasets.md"
 REVERSE = {"listed": "as listed", "merged": "merged", "appended": "appended"}

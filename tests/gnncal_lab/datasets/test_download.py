@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 import gnncal
-from gnncal.lab.datasets import FACTS, load
-from gnncal.lab.datasets.download import download
+from gnncal_lab.datasets import FACTS, load
+from gnncal_lab.datasets.download import download
 
 FROM_PYG = [name for name in FACTS if "torch_geometric" in FACTS[name].family.source]
 

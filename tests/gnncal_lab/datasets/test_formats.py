@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.lab.datasets import load
-from tests.lab.datasets import files
+from gnncal_lab.datasets import load
+from tests.gnncal_lab.datasets import files
 
 
 def edges_of(dataset):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gnncal import InputError
-from gnncal.lab.classifiers import training_settings
-from gnncal.lab.datasets import list_datasets, load, load_file
+from gnncal_lab.classifiers import training_settings
+from gnncal_lab.datasets import list_datasets, load, load_file
 
 ARRAYS = {
     "labels": np.array([0, 1, 1]),

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnncal.lab.datasets import random_split
+from gnncal_lab.datasets import random_split
 
 
 @given(st.integers(0, 500), st.integers(0, 2**32 - 1))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gnncal.lab.datasets import FACTS, list_datasets, load
+from gnncal_lab.datasets import FACTS, list_datasets, load
 
 TOLERANCE = 0.001
 

@@ -9,7 +9,8 @@ from scipy.special import expit, log_softmax, logsumexp
 from sklearn.calibration import _SigmoidCalibration
 
 import gnncal
-from gnncal.formulas.one_vs_rest import log_chances, normalised_sigmoids
+import gnncal_lab
+from gnncal_lab.fitting.one_vs_rest import log_chances, normalised_sigmoids
 from tests.calibrators.planted import draw
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -54,7 +55,7 @@ def test_platt_of_two_classes_is_that_of_scikit_learn(seed, weighted):
     score = logits[:, 1] - logits[:, 0]
     seen = None if weights is None else weights[:N]
     theirs = _SigmoidCalibration().fit(score[:N], labels[:N], sample_weight=seen)
-    ours = gnncal.PlattScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
+    ours = gnncal_lab.PlattScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
     assert ours.converged_
     # Theirs stops at a gradient of 1e-5 or so, ours at the optimum.
     np.testing.assert_allclose(ours.slope_[1], -theirs.a_, atol=2e-3)
@@ -66,7 +67,7 @@ def test_platt_of_two_classes_is_that_of_scikit_learn(seed, weighted):
 @given(st.integers(0, 10**6))
 def test_platt_of_several_classes_is_a_sigmoid_each_then_normalised(seed):
     logits, labels = draw(2 * N, 3, seed)
-    calibrator = gnncal.PlattScaling().fit(logits, labels, nodes=range(N))
+    calibrator = gnncal_lab.PlattScaling().fit(logits, labels, nodes=range(N))
     s = log_odds(logits)
     curves = []
     for c in range(3):
@@ -85,7 +86,7 @@ def test_platt_of_several_classes_is_a_sigmoid_each_then_normalised(seed):
 def test_platt_stays_finite_where_a_class_can_be_told_from_the_rest():
     s = np.append(np.linspace(-40, -30, 20), np.linspace(30, 40, 20))
     logits, labels = np.stack([0 * s, s], axis=1), (s > 0).astype(int)
-    calibrator = gnncal.PlattScaling().fit(logits, labels)
+    calibrator = gnncal_lab.PlattScaling().fit(logits, labels)
     assert calibrator.converged_
     # Nodes of a class have the target 21/22, which they reach on average, weighted by log-odds.
     confidence = calibrator.predict_proba(logits).max(axis=1)
@@ -95,7 +96,7 @@ def test_platt_stays_finite_where_a_class_can_be_told_from_the_rest():
 
 def test_log_odds_that_do_not_vary_give_the_rate_of_the_class():
     labels = np.repeat([0, 1], [30, 10])
-    calibrator = gnncal.PlattScaling().fit(np.tile([0.0, 1.0], (40, 1)), labels)
+    calibrator = gnncal_lab.PlattScaling().fit(np.tile([0.0, 1.0], (40, 1)), labels)
     np.testing.assert_array_equal(calibrator.slope_, 0.0)
     target = (10 * 11 / 12 + 30 / 32) / 40
     np.testing.assert_allclose(calibrator.predict_proba([[9.0, 0.0]])[0, 1], target)
@@ -138,7 +139,7 @@ def test_beta_of_two_classes_is_a_regression_with_the_refits_of_the_release(a, b
     p = generator.uniform(0.01, 0.99, size=600)
     labels = (generator.random(600) < expit(a * np.log(p) - b * np.log1p(-p) + 0.3)).astype(int)
     logits = np.log(np.stack([1 - p, p], axis=1))
-    calibrator = gnncal.BetaCalibration().fit(logits, labels)
+    calibrator = gnncal_lab.BetaCalibration().fit(logits, labels)
     expected = beta_with_refits(p, labels)
     assert (0.0 in expected) == (min(a, b) < 0)
     found = calibrator.own_weight_[1], calibrator.rest_weight_[1], calibrator.intercept_[1]
@@ -151,7 +152,7 @@ def test_beta_of_two_classes_is_a_regression_with_the_refits_of_the_release(a, b
 
 def test_beta_of_several_classes_is_a_curve_each_then_normalised():
     logits, labels = draw(900, 3, 4, bias=np.array([0.7, -0.7, 0.2]))
-    calibrator = gnncal.BetaCalibration().fit(logits, labels, nodes=range(600))
+    calibrator = gnncal_lab.BetaCalibration().fit(logits, labels, nodes=range(600))
     p, curves = gnncal.softmax(logits), []
     for c in range(3):
         a, b, intercept = beta_with_refits(p[:600, c], labels[:600] == c)
@@ -163,13 +164,13 @@ def test_beta_of_several_classes_is_a_curve_each_then_normalised():
 
 def test_beta_leaves_probabilities_that_are_right_as_they_are():
     logits, labels = draw(20_000, 2, 0, temperature=1.0)
-    calibrator = gnncal.BetaCalibration().fit(logits, labels)
+    calibrator = gnncal_lab.BetaCalibration().fit(logits, labels)
     np.testing.assert_allclose(calibrator.predict_proba(logits), gnncal.softmax(logits), atol=0.02)
 
 
 def test_no_curve_of_beta_falls_even_where_labels_contradict_the_model():
     logits, labels = draw(300, 2, 1)
-    calibrator = gnncal.BetaCalibration().fit(logits, 1 - labels)
+    calibrator = gnncal_lab.BetaCalibration().fit(logits, 1 - labels)
     np.testing.assert_array_equal(calibrator.own_weight_, 0.0)
     np.testing.assert_array_equal(calibrator.rest_weight_, 0.0)
     rate = np.mean(1 - labels)
@@ -180,7 +181,7 @@ def test_a_class_that_stands_apart_from_the_rest_is_named():
     logits, labels = draw(300, 3, 1)
     logits[labels == 2, 2] += 60.0
     with pytest.warns(gnncal.GnncalWarning, match="every calibration node of class 2 has a larger"):
-        calibrator = gnncal.BetaCalibration().fit(logits, labels)
+        calibrator = gnncal_lab.BetaCalibration().fit(logits, labels)
     assert calibrator.converged_
     assert np.isfinite(calibrator.predict_proba(logits)).all()
-    assert gnncal.PlattScaling().fit(logits, labels).fit_report_.undetermined == ()
+    assert gnncal_lab.PlattScaling().fit(logits, labels).fit_report_.undetermined == ()

@@ -6,7 +6,8 @@ from hypothesis import given
 from scipy.optimize import minimize_scalar
 
 import gnncal
-from gnncal.calibrators.ratio_binned import same_class_ratio
+import gnncal_lab
+from gnncal_lab.methods.ratio_binned import same_class_ratio
 from tests.calibrators.planted import draw, mean_log_loss
 from tests.strategies import tasks
 
@@ -56,7 +57,7 @@ def planted():
 
 def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
     logits, labels, graph, ratio = planted
-    calibrator = gnncal.RatioBinnedScaling(n_bins=3).fit(
+    calibrator = gnncal_lab.RatioBinnedScaling(n_bins=3).fit(
         logits, labels, graph, nodes=np.arange(len(labels))
     )
     for b in range(3):
@@ -75,7 +76,7 @@ def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
 
 def test_planted_bins_are_found_and_beat_one_temperature(planted):
     logits, labels, graph, _ = planted
-    calibrator = gnncal.RatioBinnedScaling().fit(
+    calibrator = gnncal_lab.RatioBinnedScaling().fit(
         logits, labels, graph, nodes=np.arange(len(labels))
     )
     single = gnncal.TemperatureScaling().fit(logits, labels)
@@ -88,7 +89,7 @@ def test_an_empty_bin_keeps_the_logits_and_a_certain_one_stops_at_the_bound():
     # Isolated nodes: r = 1, so of two bins the first is empty; all correct, so T = 0.05.
     logits = np.tile([1.0, 0.0], (6, 1))
     with pytest.warns(gnncal.GnncalWarning, match="RatioBinnedScaling is not determined.* all 6"):
-        calibrator = gnncal.RatioBinnedScaling(n_bins=2).fit(
+        calibrator = gnncal_lab.RatioBinnedScaling(n_bins=2).fit(
             logits, np.zeros(6, int), gnncal.Graph(np.zeros((2, 0), int), 6), nodes=range(6)
         )
     np.testing.assert_array_equal(calibrator.bin_temperatures_, [1.0, 0.05])
@@ -96,7 +97,7 @@ def test_an_empty_bin_keeps_the_logits_and_a_certain_one_stops_at_the_bound():
 
 
 def test_bins_are_closed_on_the_right():
-    from gnncal.calibrators.ratio_binned import _bins
+    from gnncal_lab.methods.ratio_binned import _bins
 
     ratio = np.array([0.0, 0.1, 1 / 3, 0.34, 2 / 3, 0.67, 1.0])
     np.testing.assert_array_equal(_bins(ratio, 3), [0, 0, 0, 1, 1, 2, 2])
@@ -107,7 +108,7 @@ def test_the_number_of_bins_must_be_positive():
     with pytest.raises(
         gnncal.InputError, match="n_bins is 0; expected a whole number of at least 1"
     ):
-        gnncal.RatioBinnedScaling(n_bins=0).fit(
+        gnncal_lab.RatioBinnedScaling(n_bins=0).fit(
             np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3), nodes=range(3)
         )
 
@@ -128,7 +129,7 @@ def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
                     fitted = gnncal.TemperatureScaling().fit(z[rest], y[rest]).base_temperature_
                     temperature[(fold == f) & (bins == b)] = min(max(fitted, 0.05), 20)
         losses[n_bins] = mean_log_loss(y, gnncal.softmax(z, temperature))
-    calibrator = gnncal.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
+    calibrator = gnncal_lab.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
     assert len(calibrator.bin_temperatures_) == min(losses, key=losses.get)
 
 
@@ -137,8 +138,10 @@ def test_duplicate_edges_count_each_or_once():
     edges = np.array([[1, 1, 1, 2, 0], [0, 0, 0, 0, 1]])
     probs = np.array([[0.6, 0.4], [0.9, 0.1], [0.3, 0.7]])
     graph, logits = gnncal.Graph(edges, 3), np.log(probs)
-    each = gnncal.RatioBinnedScaling()._ratio(gnncal.Nodes(logits, graph))
-    once = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(gnncal.Nodes(logits, graph))
+    each = gnncal_lab.RatioBinnedScaling()._ratio(gnncal.Nodes(logits, graph))
+    once = gnncal_lab.RatioBinnedScaling(merge_duplicate_edges=True)._ratio(
+        gnncal.Nodes(logits, graph)
+    )
     assert each[0] == pytest.approx((4 * 0.9 + 0.3) / 5)
     assert once[0] == pytest.approx((2 * 0.9 + 0.3) / 3)
 
@@ -155,14 +158,14 @@ def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
     degree = both.sum(axis=1)
     sums = (both @ probs)[np.arange(n), predictions]
     expected = np.where(degree > 0, sums / np.maximum(degree, 1), 1.0)
-    calibrator = gnncal.RatioBinnedScaling(merge_duplicate_edges=True)
+    calibrator = gnncal_lab.RatioBinnedScaling(merge_duplicate_edges=True)
     found = calibrator._ratio(gnncal.Nodes(logits, gnncal.Graph(edges, n)))
     np.testing.assert_allclose(found, expected)
     labels = generator.integers(0, 3, n)
     graph = gnncal.Graph(edges, n)
     calibrator.fit(logits, labels, graph, nodes=np.arange(n))
     merged = gnncal.Graph(np.stack(np.nonzero(once)), n)
-    plain = gnncal.RatioBinnedScaling().fit(logits, labels, merged, nodes=np.arange(n))
+    plain = gnncal_lab.RatioBinnedScaling().fit(logits, labels, merged, nodes=np.arange(n))
     np.testing.assert_array_equal(
         calibrator.predict_proba(logits, gnncal.Graph(edges, n)),
         plain.predict_proba(logits, merged),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnncal
+import gnncal_lab
 from tests.calibrators.planted import draw
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -29,7 +30,7 @@ def natural_basis(t, knots):
 @given(st.integers(0, 10**6), st.integers(3, 9))
 def test_the_curve_is_the_derivative_of_a_natural_spline_through_summed_errors(seed, n_knots):
     logits, labels = draw(80, 4, seed)
-    calibrator = gnncal.SplineCalibration(n_knots=n_knots).fit(logits, labels)
+    calibrator = gnncal_lab.SplineCalibration(n_knots=n_knots).fit(logits, labels)
     p = gnncal.softmax(logits)
     order = np.argsort(p.max(axis=1))
     s, a = p.max(axis=1)[order], (p.argmax(axis=1) == labels)[order]
@@ -48,7 +49,7 @@ def test_the_curve_is_the_derivative_of_a_natural_spline_through_summed_errors(s
 
 def test_confidences_beyond_the_curve_continue_it_in_a_straight_line():
     logits, labels = draw(80, 3, 0)
-    calibrator = gnncal.SplineCalibration().fit(logits, labels)
+    calibrator = gnncal_lab.SplineCalibration().fit(logits, labels)
     calibrator.curve_ = np.array([[0.5, 0.6, 0.7], [0.5, 0.55, 0.65]])
     logits = np.log([[0.8, 0.1, 0.1], [0.65, 0.3, 0.05], [0.4, 0.3, 0.3]])
     found = calibrator.predict_proba(logits)[:, 0]
@@ -57,20 +58,20 @@ def test_confidences_beyond_the_curve_continue_it_in_a_straight_line():
 
 def test_equal_confidences_count_once_and_one_gives_its_accuracy():
     logits = np.tile([1.0, 0.0, 0.0], (4, 1))
-    calibrator = gnncal.SplineCalibration().fit(logits, np.array([0, 0, 0, 1]))
+    calibrator = gnncal_lab.SplineCalibration().fit(logits, np.array([0, 0, 0, 1]))
     np.testing.assert_allclose(calibrator.predict_proba(logits), [[0.75, 0.125, 0.125]] * 4)
 
 
 def test_a_certain_model_shares_the_remainder_evenly():
     logits = np.array([[1e4, 0.0, 0.0]] * 4)
-    calibrator = gnncal.SplineCalibration().fit(logits, np.array([0, 0, 0, 1]))
+    calibrator = gnncal_lab.SplineCalibration().fit(logits, np.array([0, 0, 0, 1]))
     np.testing.assert_allclose(calibrator.predict_proba(logits), [[0.75, 0.125, 0.125]] * 4)
 
 
 def test_predictions_can_change_where_the_accuracy_is_low():
-    assert not gnncal.SplineCalibration.preserves_predictions
+    assert not gnncal_lab.SplineCalibration.preserves_predictions
     logits = np.tile([0.1, 0.0], (4, 1))
-    probs = gnncal.SplineCalibration().fit(logits, np.array([0, 1, 1, 1])).predict_proba(logits)
+    probs = gnncal_lab.SplineCalibration().fit(logits, np.array([0, 1, 1, 1])).predict_proba(logits)
     np.testing.assert_allclose(probs, [[0.25, 0.75]] * 4)
 
 
@@ -78,4 +79,4 @@ def test_a_spline_has_at_least_two_knots():
     with pytest.raises(
         gnncal.InputError, match="n_knots is 1; expected a whole number of at least 2"
     ):
-        gnncal.SplineCalibration(n_knots=1).fit(np.eye(3), np.arange(3))
+        gnncal_lab.SplineCalibration(n_knots=1).fit(np.eye(3), np.arange(3))

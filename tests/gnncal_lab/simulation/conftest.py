@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.lab.pages.csbm.experiments import get_experiment
+from gnncal_lab.pages.csbm.experiments import get_experiment
 
 
 class Records(dict):

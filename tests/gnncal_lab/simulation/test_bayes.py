@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import gnncal
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.simulation import CSBM
 
 
 def test_signal_and_variance_by_hand():

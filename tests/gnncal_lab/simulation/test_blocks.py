@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnncal.lab.simulation.blocks import _triangle, bernoulli_positions, sample_block_edges
+from gnncal_lab.simulation.blocks import _triangle, bernoulli_positions, sample_block_edges
 
 
 @given(st.integers(0, 300), st.floats(0, 1), st.integers(0, 5))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.simulation import CSBM
 
 # --- class means
 

@@ -6,8 +6,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 import gnncal
-from gnncal.lab.simulation import CSBM
-from gnncal.lab.simulation.estimate import (
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.estimate import (
     check_seeds,
     fit_inverse_temperature,
     log_slope,

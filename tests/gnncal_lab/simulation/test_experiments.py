@@ -12,16 +12,16 @@ from scipy.stats import norm
 import gnncal
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.formulas.probability import normalised_entropy
-from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
-from gnncal.lab.simulation import CSBM
-from gnncal.lab.simulation.experiments.attenuation import power_law_exponent
-from gnncal.lab.simulation.experiments.entropy import uncertainty_lost
-from gnncal.lab.simulation.experiments.hots import hots
-from gnncal.lab.simulation.experiments.kl import kl, shared_inputs, unit_kl
-from gnncal.lab.simulation.experiments.leak import auc
-from gnncal.lab.simulation.experiments.necessity import homophily_given_scores, necessity, solve_tau
-from gnncal.lab.simulation.experiments.sweep import sweep
-from tests.lab.simulation.html import Balance
+from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.experiments.attenuation import power_law_exponent
+from gnncal_lab.simulation.experiments.entropy import uncertainty_lost
+from gnncal_lab.simulation.experiments.hots import hots
+from gnncal_lab.simulation.experiments.kl import kl, shared_inputs, unit_kl
+from gnncal_lab.simulation.experiments.leak import auc
+from gnncal_lab.simulation.experiments.necessity import homophily_given_scores, necessity, solve_tau
+from gnncal_lab.simulation.experiments.sweep import sweep
+from tests.gnncal_lab.simulation.html import Balance
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -498,7 +498,7 @@ def test_limit_both_sides_are_one_on_undirected_graphs(records):
 
 def test_the_page_shows_every_experiment(records):
     pytest.importorskip("matplotlib")
-    from gnncal.lab.pages.csbm.page import csbm_page
+    from gnncal_lab.pages.csbm.page import csbm_page
 
     results = [(get_experiment(name), records[name]) for name in NAMES]
     page = csbm_page(results, version="0", command="gnncal csbm all")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gnncal.core.graph import Graph
-from gnncal.lab.simulation import CSBM
-from gnncal.lab.simulation.experiments.limit import best_temperature_given, sample_mixed_undirected
-from gnncal.lab.simulation.graph_posterior import Edges, graph_posterior, propagate
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.experiments.limit import best_temperature_given, sample_mixed_undirected
+from gnncal_lab.simulation.graph_posterior import Edges, graph_posterior, propagate
 
 LEVELS = (0.1, 0.5, 0.9)
 MODEL = CSBM(n_classes=3, n_features=4, separation=1.5, sigma=0.8)

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import gnncal
-from gnncal.lab.simulation import CSBM, GraphSample
-from gnncal.lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 from gnncal.probability import softmax
+from gnncal_lab.simulation import CSBM, GraphSample
+from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 
 
 def test_the_aggregate_by_hand():

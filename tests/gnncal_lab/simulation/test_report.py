@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 
 from gnncal.__main__ import app
 from gnncal.files.markers import MARKER
-from gnncal.lab.commands import csbm as verb
-from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
-from gnncal.lab.simulation import experiments
-from gnncal.lab.simulation.experiments.attenuation import attenuation
-from gnncal.lab.simulation.experiments.kl import kl
-from gnncal.lab.simulation.experiments.necessity import necessity
-from gnncal.lab.simulation.experiments.posterior import posterior
-from tests.lab.simulation.html import Balance
+from gnncal_lab.commands import csbm as verb
+from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
+from gnncal_lab.simulation import experiments
+from gnncal_lab.simulation.experiments.attenuation import attenuation
+from gnncal_lab.simulation.experiments.kl import kl
+from gnncal_lab.simulation.experiments.necessity import necessity
+from gnncal_lab.simulation.experiments.posterior import posterior
+from tests.gnncal_lab.simulation.html import Balance
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_computed_experiment_is_in_the_catalogue():
 
 
 def test_names_are_known_without_loading_any_experiment():
-    code = "import sys, gnncal.lab.pages.csbm.experiments; assert 'scipy' not in sys.modules"
+    code = "import sys, gnncal_lab.pages.csbm.experiments; assert 'scipy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

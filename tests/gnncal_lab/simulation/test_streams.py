@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.stats import chi2_contingency
 
-from gnncal.lab.simulation import CSBM
-from gnncal.lab.simulation.streams import stream
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.streams import stream
 
 
 def test_a_stream_repeats_itself_and_no_other():

@@ -9,9 +9,9 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import multivariate_normal
 
 import gnncal
-from gnncal.lab.simulation import CSBM
-from gnncal.lab.simulation.experiments.sufficiency import common_tau, sufficiency
-from gnncal.lab.simulation.neighbourhoods import (
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.experiments.sufficiency import common_tau, sufficiency
+from gnncal_lab.simulation.neighbourhoods import (
     aggregate_means,
     balanced,
     degrees_vary,
@@ -22,7 +22,7 @@ from gnncal.lab.simulation.neighbourhoods import (
     span_coordinates,
     two_shapes,
 )
-from gnncal.lab.simulation.symmetric_head import symmetrised, train_head
+from gnncal_lab.simulation.symmetric_head import symmetrised, train_head
 
 MODEL = CSBM(separation=1.0)
 MAKERS = (balanced, one_other, two_shapes, drawn, degrees_vary, hub)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gnncal.core.errors import InputError
-from gnncal.lab.bench.diagnosis import read_diagnosis
-from gnncal.lab.bench.perturbation import read_perturbation
-from gnncal.lab.bench.plan import PROTOCOLS, Protocol
-from gnncal.lab.bench.results import EVERYTHING, Selection, read_results
-from gnncal.lab.bench.tables import comparisons
-from gnncal.lab.bench.tables.graphs import perturbation, structure
-from gnncal.lab.bench.tables.model import ResultTable
-from gnncal.lab.bench.tables.paper import paper_tables
-from gnncal.lab.bench.tables.treatments import treatments
+from gnncal_lab.bench.diagnosis import read_diagnosis
+from gnncal_lab.bench.perturbation import read_perturbation
+from gnncal_lab.bench.plan import PROTOCOLS, Protocol
+from gnncal_lab.bench.results import EVERYTHING, Selection, read_results
+from gnncal_lab.bench.tables import comparisons
+from gnncal_lab.bench.tables.graphs import perturbation, structure
+from gnncal_lab.bench.tables.model import ResultTable
+from gnncal_lab.bench.tables.paper import paper_tables
+from gnncal_lab.bench.tables.treatments import treatments
 
 TESTED = ("ece", "nll")  # the metrics of paired tests and ranks
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.bench import published
-from gnncal.lab.bench.plan import Protocol, knows_protocols
-from gnncal.lab.bench.results import Results
-from gnncal.lab.bench.summary import (
+from gnncal.metrics.table import METRICS, metric_of
+from gnncal_lab.bench import published
+from gnncal_lab.bench.plan import Protocol, knows_protocols
+from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.summary import (
     average_present,
     compare_paired,
     critical_difference,
@@ -18,8 +19,7 @@ from gnncal.lab.bench.summary import (
     mean_ranks,
     unit_means,
 )
-from gnncal.lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row
-from gnncal.metrics.table import METRICS, metric_of
+from gnncal_lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row
 
 RELEASED = "hots-release"  # also to be compared with the paper's HoTS
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gnncal.lab.bench import published
-from gnncal.lab.bench.results import Results
-from gnncal.lab.bench.summary import average_present
-from gnncal.lab.bench.tables.model import NAN, Entry, marked
-from gnncal.lab.datasets import FACTS
 from gnncal.metrics.table import metric_of
+from gnncal_lab.bench import published
+from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.summary import average_present
+from gnncal_lab.bench.tables.model import NAN, Entry, marked
+from gnncal_lab.datasets import FACTS
 
 PRINTED_DECIMALS = {"nll": 3}  # as the paper prints it; 2 for the other metrics
 

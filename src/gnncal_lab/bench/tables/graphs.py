@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gnncal.lab.bench import published
-from gnncal.lab.bench.diagnosis import DiagnosisEntry, structural_correlations
-from gnncal.lab.bench.perturbation import OPERATIONS, RATES, PerturbationEntry
-from gnncal.lab.bench.structure import STATISTICS
-from gnncal.lab.bench.summary import spread_of_seeds
-from gnncal.lab.bench.tables.model import FLOORS, NAN, Entry, ResultTable, Row
+from gnncal_lab.bench import published
+from gnncal_lab.bench.diagnosis import DiagnosisEntry, structural_correlations
+from gnncal_lab.bench.perturbation import OPERATIONS, RATES, PerturbationEntry
+from gnncal_lab.bench.structure import STATISTICS
+from gnncal_lab.bench.summary import spread_of_seeds
+from gnncal_lab.bench.tables.model import FLOORS, NAN, Entry, ResultTable, Row
 
 PAPERS_BACKBONE = "gcn"  # of its structural statistics and perturbation
 

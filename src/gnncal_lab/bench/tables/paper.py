@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gnncal.lab.bench import published
-from gnncal.lab.bench.plan import ABLATIONS, PAPER_METHODS
-from gnncal.lab.bench.records import COVERAGES
-from gnncal.lab.bench.results import POOLED, Results
-from gnncal.lab.bench.summary import average_present, mean_ranks
-from gnncal.lab.bench.tables.entries import (
+from gnncal.metrics.table import metric_of
+from gnncal_lab.bench import published
+from gnncal_lab.bench.plan import ABLATIONS, PAPER_METHODS
+from gnncal_lab.bench.records import COVERAGES
+from gnncal_lab.bench.results import POOLED, Results
+from gnncal_lab.bench.summary import average_present, mean_ranks
+from gnncal_lab.bench.tables.entries import (
     average_entry,
     by_regime,
     entries_of,
@@ -20,9 +21,8 @@ from gnncal.lab.bench.tables.entries import (
     printed_decimals,
     published_for,
 )
-from gnncal.lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
-from gnncal.lab.classifiers.treatments import TREATED
-from gnncal.metrics.table import metric_of
+from gnncal_lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
+from gnncal_lab.classifiers.treatments import TREATED
 
 OVER_18 = "The paper's values are over its 18 datasets; compare columns within a row."
 KEEPING = ("uncalibrated", "ts", "hts", "entropy-only", "hots")  # keep predictions; the paper's

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.bench.results import Results
-from gnncal.lab.bench.summary import compare_paired, unit_means
-from gnncal.lab.bench.tables.model import NAN, Entry, ResultTable, Row
-from gnncal.lab.classifiers.treatments import SEPARATOR, TREATED, parts_of
 from gnncal.metrics.table import metric_of
+from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.summary import compare_paired, unit_means
+from gnncal_lab.bench.tables.model import NAN, Entry, ResultTable, Row
+from gnncal_lab.classifiers.treatments import SEPARATOR, TREATED, parts_of
 
 METHODS = ("uncalibrated", "ts", "structural")
 REFERENCE = "structural"  # on the untreated network

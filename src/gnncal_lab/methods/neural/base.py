@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
-from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError, require, warn
-from gnncal.core.learned import LearnedTable
-from gnncal.fitting import protocols
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.parameters import TEMPERATURE_RANGE
-from gnncal.nodes import Nodes
+from gnncal import Calibrator, FitReport, InputError, Nodes, TemperatureCalibrator
+from gnncal.calibrators import (
+    TEMPERATURE_RANGE,
+    FloatArray,
+    IntArray,
+    LearnedTable,
+    TemperatureLoss,
+    check_protocol,
+    warn,
+    whole_number,
+)
+from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Weights = dict[str, FloatArray]
 Noise = np.random.Generator
+PAPER_EPOCHS, PAPER_PATIENCE = 1000, 50  # of the GETS, WATS and HoTS papers
 HELD_OUT_SHARE = 0.2  # share of the calibration nodes held out for early stopping
 FEWEST_HELD_OUT_NODES = 2  # even two keep a network from overfitting a handful of nodes
 LARGEST_LOGIT = 1e6  # beyond it a network sees this value: squares must fit a float32
@@ -82,8 +85,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
         return True
 
     def _fit(self, nodes: Nodes) -> None:
-        protocols.check_protocol(self.protocol, nodes)
-        require("torch", extra="neural", purpose=type(self).__name__)
+        check_protocol(self.protocol, nodes)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._remember(nodes)
         self.weights_ = {
@@ -95,7 +97,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _train(self, nodes: Nodes, generator: np.random.Generator) -> None:
         import torch
 
-        from gnncal.calibrators.neural.training import train
+        from gnncal_lab.methods.neural.training import train
 
         weights = {
             name: torch.from_numpy(value).requires_grad_(self._is_trained(name))
@@ -107,8 +109,8 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
             weights,
             loss=self._objective(nodes, *fitted, weights, generator),
             monitor=None if watched is None else self._monitor(nodes, *watched, weights),
-            max_epochs=protocols.PAPER_EPOCHS if paper else self.max_epochs,
-            patience=protocols.PAPER_PATIENCE if paper else self.patience,
+            max_epochs=PAPER_EPOCHS if paper else self.max_epochs,
+            patience=PAPER_PATIENCE if paper else self.patience,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
         )
@@ -209,7 +211,8 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
         self.fit_report_ = self._report(nodes, scaled)
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
-        torch = require("torch", extra="neural", purpose=type(self).__name__)
+        import torch
+
         inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():
             output = self._network(self._tensors(nodes.logits.dtype), inputs, None)

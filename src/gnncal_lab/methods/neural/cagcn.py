@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from gnncal.calibrators.neural.base import (
+from gnncal import Graph, Nodes
+from gnncal.calibrators import FLAG, Array, IntArray, choice, number, whole_number
+from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,
     Weights,
@@ -18,17 +20,12 @@ from gnncal.calibrators.neural.base import (
     linear,
     within_range,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
-from gnncal.core.arrays import IntArray
-from gnncal.core.constraints import FLAG, choice, number, whole_number
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array
-from gnncal.nodes import Nodes
+from gnncal_lab.methods.neural.parameters import TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.calibrators.neural.sparse import SparseMatrix
+    from gnncal_lab.methods.neural.sparse import SparseMatrix
 
 Link = Literal["softplus", "log-shifted"]
 SHIFT = 1.1  # of the original link
@@ -97,8 +94,8 @@ class CaGCN(NeuralTemperature):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import CaGCN
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import CaGCN
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = CaGCN(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))
@@ -163,8 +160,8 @@ class CaGCN(NeuralTemperature):
     def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
-        from gnncal.calibrators.neural.propagation import restrict
-        from gnncal.calibrators.neural.sparse import SparseMatrix
+        from gnncal_lab.methods.neural.propagation import restrict
+        from gnncal_lab.methods.neural.sparse import SparseMatrix
 
         logits = nodes.logits
         adjacency = self._adjacency(nodes.required_graph, logits.dtype)

@@ -8,15 +8,17 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.calibrators.neural.sparse import SparseMatrix
-from gnncal.core.propagation import propagated_features
+from gnncal_lab.methods.neural.sparse import SparseMatrix
 
 
 class ConstantFeatures:
     """Constant features X, or P X after they were sent along the edges, times a tensor."""
 
     def __init__(self, features: Any, matrix: sparse.csr_array | None = None) -> None:
-        factors = (features,) if matrix is None else propagated_features(matrix, features)
+        if matrix is None:
+            factors = [features]
+        else:  # sparse features would fill in, so P and X are kept apart
+            factors = [matrix, features] if sparse.issparse(features) else [matrix @ features]
         self.factors = [
             SparseMatrix(factor) if sparse.issparse(factor) else torch.from_numpy(factor)
             for factor in factors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnncal.calibrators.neural.base import Noise
+from gnncal_lab.methods.neural.base import Noise
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,25 +7,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from gnncal.calibrators.neural.base import (
+from gnncal import Graph, Nodes
+from gnncal.calibrators import (
+    FLAG,
+    TEXT,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_recalled_nodes,
+    choice,
+    number,
+    softmax,
+    whole_number,
+)
+from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,
     Weights,
     bounded,
     glorot,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.constraints import FLAG, choice, number, whole_number
-from gnncal.core.graph import Graph
-from gnncal.core.learned import TEXT, Array, check_recalled_nodes
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
+from gnncal_lab.methods.neural.parameters import TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.calibrators.neural.propagation import Attention
+    from gnncal_lab.methods.neural.propagation import Attention
 
 SMALLEST_RANGE = 1e-8  # of a row of logits that is divided by its range
 SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
@@ -92,8 +100,8 @@ class GATS(NeuralTemperature):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import GATS
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import GATS
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = GATS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))
@@ -158,7 +166,7 @@ class GATS(NeuralTemperature):
     def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
-        from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods, has_sender
+        from gnncal_lab.methods.neural.propagation import Attention, Neighbourhoods, has_sender
 
         graph = nodes.required_graph
         around = Neighbourhoods.of(graph, rows)

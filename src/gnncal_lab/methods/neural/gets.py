@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from gnncal.calibrators.neural.base import (
+from gnncal import Graph, InputError, Nodes
+from gnncal.calibrators import (
+    FLAG,
+    Array,
+    FloatArray,
+    IntArray,
+    LearnedTable,
+    number,
+    softmax,
+    whole_number,
+)
+from gnncal_lab.methods.neural.base import (
     NeuralCalibrator,
     Noise,
     Weights,
@@ -18,21 +29,14 @@ from gnncal.calibrators.neural.base import (
     linear,
     within_range,
 )
-from gnncal.calibrators.neural.gate import Gates, noisy_top_k
-from gnncal.calibrators.neural.parameters import TrainingParameters
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, number, whole_number
-from gnncal.core.errors import InputError, require
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array, LearnedTable
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
+from gnncal_lab.methods.neural.gate import Gates, noisy_top_k
+from gnncal_lab.methods.neural.parameters import TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnncal.calibrators.neural.features import ConstantFeatures
-    from gnncal.calibrators.neural.sparse import SparseMatrix
+    from gnncal_lab.methods.neural.features import ConstantFeatures
+    from gnncal_lab.methods.neural.sparse import SparseMatrix
 
 EXPERTS = ("l", "f", "d", "lf", "fd", "ld", "lfd")  # which of logits, features, degrees each sees
 
@@ -102,8 +106,8 @@ class GETS(NeuralCalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import GETS
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import GETS
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> report = GETS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200)).fit_report_
@@ -230,9 +234,9 @@ class GETS(NeuralCalibrator):
     def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
 
-        from gnncal.calibrators.neural.features import ConstantFeatures
-        from gnncal.calibrators.neural.propagation import restrict
-        from gnncal.calibrators.neural.sparse import SparseMatrix
+        from gnncal_lab.methods.neural.features import ConstantFeatures
+        from gnncal_lab.methods.neural.propagation import restrict
+        from gnncal_lab.methods.neural.sparse import SparseMatrix
 
         logits, graph = nodes.logits, nodes.required_graph
         self._check_features(graph)
@@ -360,7 +364,8 @@ class GETS(NeuralCalibrator):
         return softmax(self._all_scores(nodes))
 
     def _all_scores(self, nodes: Nodes) -> FloatArray:
-        torch = require("torch", extra="neural", purpose=type(self).__name__)
+        import torch
+
         logits = nodes.logits
         inputs = self._inputs(nodes, np.arange(nodes.n_nodes))
         with torch.no_grad():

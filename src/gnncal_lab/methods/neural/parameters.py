@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any, ClassVar, Literal
 
-from gnncal.core.constraints import SEED, Constraint, choice, number, whole_number
-from gnncal.fitting.protocols import Protocol
+from gnncal.calibrators import SEED, Constraint, Protocol, choice, number, whole_number
 
 ENTRY = re.compile(r"^(?=\w+ : )", re.M)  # where the description of a parameter begins
 ENTRY_OF_TRAINING = re.compile(r"^\*\*training : .*\n(?: .*\n)+", re.M)
@@ -36,7 +35,7 @@ class TrainingParameters:
     patience : int, default=50
         Epochs without a lower loss after which training ends.
     learning_rate : float, default=0.01
-        Step size of Adam. :func:`gnncal.lab.settings_for` has what publications used.
+        Step size of Adam. :func:`gnncal_lab.settings_for` has what publications used.
     weight_decay : float, default=0.0
         Multiple of the weights that is added to their gradient.
     random_state : int or numpy.random.Generator, default=0

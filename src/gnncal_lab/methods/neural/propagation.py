@@ -12,8 +12,8 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.graph import Graph
+from gnncal import Graph
+from gnncal.calibrators import BoolArray, FloatArray, IntArray
 
 EDGES_PER_BLOCK = 1 << 20  # of attention: bounds its temporaries
 EDGES_PER_PRODUCT = 1 << 16  # of dot products, each over all classes

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from scipy.special import ive
 
-from gnncal.calibrators.neural.base import (
+from gnncal import Graph, Nodes
+from gnncal.calibrators import Array, FloatArray, IntArray, choice, number, whole_number
+from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,
     Weights,
     dropped_out,
     linear,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import choice, number, whole_number
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array
-from gnncal.nodes import Nodes
+from gnncal_lab.methods.neural.parameters import TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,8 +87,8 @@ class WATS(NeuralTemperature):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import WATS
-    >>> from gnncal.lab.simulation import CSBM
+    >>> from gnncal_lab import WATS
+    >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = WATS(max_epochs=100).fit(logits, sample.labels, graph, nodes=range(200))

@@ -10,14 +10,14 @@ import numpy as np
 
 from gnncal.core.errors import InputError, require
 from gnncal.files.folders import extended_folder
-from gnncal.lab.bench.diagnosis import DiagnosisEntry, read_diagnosis
-from gnncal.lab.bench.published import BACKBONES
-from gnncal.lab.bench.records import ReliabilitySums
-from gnncal.lab.bench.results import Results, read_results
-from gnncal.lab.datasets import FACTS
 from gnncal.metrics import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
 from gnncal.plotting.style import BLUE, GREY, MIDDLE, ORANGE, open_frame
+from gnncal_lab.bench.diagnosis import DiagnosisEntry, read_diagnosis
+from gnncal_lab.bench.published import BACKBONES
+from gnncal_lab.bench.records import ReliabilitySums
+from gnncal_lab.bench.results import Results, read_results
+from gnncal_lab.datasets import FACTS
 
 COMPARED = ("uncalibrated", "ts", "hots")
 GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}

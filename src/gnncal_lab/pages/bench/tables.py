@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gnncal.files.folders import extended_folder
-from gnncal.lab.bench.tables.model import Entry, ResultTable, Row
+from gnncal_lab.bench.tables.model import Entry, ResultTable, Row
 
 MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
 LATEX_NOTE = "Needs booktabs and xcolor. Best, second and third: red, bold, underlined."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.lab.pages.csbm.style import points
-from gnncal.lab.simulation.experiments.attenuation import AttenuationRecord, attenuation
 from gnncal.plotting.style import BLUE, GAP, SAND
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal_lab.pages.csbm.style import points
+from gnncal_lab.simulation.experiments.attenuation import AttenuationRecord, attenuation
 
 
 def draw(record: AttenuationRecord, axes: Any) -> None:

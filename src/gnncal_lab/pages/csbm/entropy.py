@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.lab.pages.csbm.style import SERIES
-from gnncal.lab.simulation.experiments.entropy import EntropyRecord, ReliabilityTable, entropy
 from gnncal.plotting.style import BLUE, GAP
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal_lab.pages.csbm.style import SERIES
+from gnncal_lab.simulation.experiments.entropy import EntropyRecord, ReliabilityTable, entropy
 
 
 def draw(record: EntropyRecord, axes: Any) -> None:

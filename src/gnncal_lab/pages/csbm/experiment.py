@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.errors import require
-from gnncal.lab.pages.csbm.style import STYLE
-from gnncal.lab.simulation.estimate import Estimate
+from gnncal_lab.pages.csbm.style import STYLE
+from gnncal_lab.simulation.estimate import Estimate
 
 
 @dataclass(frozen=True)

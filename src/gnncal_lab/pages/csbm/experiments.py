@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gnncal.lab.pages.csbm.experiment import Experiment
+    from gnncal_lab.pages.csbm.experiment import Experiment
 
 # Each name is a file of this folder that defines EXPERIMENT.
 NAMES = (
@@ -34,5 +34,5 @@ def get_experiment(name: str) -> Experiment:
         raise InputError(
             f"there is no experiment {name!r}; expected one of {', '.join(NAMES)}; or all."
         )
-    experiment: Experiment = import_module(f"gnncal.lab.pages.csbm.{name}").EXPERIMENT
+    experiment: Experiment = import_module(f"gnncal_lab.pages.csbm.{name}").EXPERIMENT
     return experiment

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.lab.pages.csbm.style import parts
-from gnncal.lab.simulation.experiments.hots import HotsRecord, hots
 from gnncal.plotting.style import BAR, GAP, GREY
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, with_interval
+from gnncal_lab.pages.csbm.style import parts
+from gnncal_lab.simulation.experiments.hots import HotsRecord, hots
 
 
 def draw(record: HotsRecord, axes: Any) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.lab.pages.csbm.style import SERIES, plain_ticks, points
-from gnncal.lab.simulation.estimate import Estimate
-from gnncal.lab.simulation.experiments.kl import KlRecord, kl
 from gnncal.plotting.style import BLUE, GREY
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, with_interval
+from gnncal_lab.pages.csbm.style import SERIES, plain_ticks, points
+from gnncal_lab.simulation.estimate import Estimate
+from gnncal_lab.simulation.experiments.kl import KlRecord, kl
 
 
 def draw(record: KlRecord, axes: Any) -> None:

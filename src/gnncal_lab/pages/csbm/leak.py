@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.lab.simulation.estimate import Estimate
-from gnncal.lab.simulation.experiments.leak import LeakRecord, leak
 from gnncal.plotting.style import BLUE, GAP
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, with_interval
+from gnncal_lab.simulation.estimate import Estimate
+from gnncal_lab.simulation.experiments.leak import LeakRecord, leak
 
 
 def draw(record: LeakRecord, axes: Any) -> None:

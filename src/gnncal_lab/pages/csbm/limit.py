@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.lab.simulation.estimate import Estimate
-from gnncal.lab.simulation.experiments.limit import (
+from gnncal.plotting.style import BAR, BLUE, GREY, SAND
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, with_interval
+from gnncal_lab.simulation.estimate import Estimate
+from gnncal_lab.simulation.experiments.limit import (
     BY_LEVEL,
     FREE,
     POSTERIOR,
@@ -18,7 +19,6 @@ from gnncal.lab.simulation.experiments.limit import (
     LimitRecord,
     limit,
 )
-from gnncal.plotting.style import BAR, BLUE, GREY, SAND
 
 KINDS = {"template scores": (BLUE, 0.12), "trained GCN": (SAND, -0.12)}  # colour, shift upwards
 

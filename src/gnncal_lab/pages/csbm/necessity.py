@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.lab.pages.csbm.style import points
-from gnncal.lab.simulation.experiments.necessity import LOCAL, NecessityRecord, necessity
 from gnncal.plotting.style import BLUE, GAP, GREY
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal_lab.pages.csbm.style import points
+from gnncal_lab.simulation.experiments.necessity import LOCAL, NecessityRecord, necessity
 
 
 def draw(record: NecessityRecord, axes: Any) -> None:

@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 from typing import Any
 
-from gnncal.lab.pages.csbm.experiment import Experiment
+from gnncal_lab.pages.csbm.experiment import Experiment
 
 INTRODUCTION = (
     "HoTS gives every node of a graph its own temperature, from the entropy of its prediction and "

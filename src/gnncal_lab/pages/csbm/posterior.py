@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.lab.pages.csbm.style import mark_signal, points
-from gnncal.lab.simulation.estimate import Estimate
-from gnncal.lab.simulation.experiments.posterior import PosteriorRecord, posterior
 from gnncal.plotting.style import BLUE, GAP
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal_lab.pages.csbm.style import mark_signal, points
+from gnncal_lab.simulation.estimate import Estimate
+from gnncal_lab.simulation.experiments.posterior import PosteriorRecord, posterior
 
 
 def draw(record: PosteriorRecord, axes: Any) -> None:

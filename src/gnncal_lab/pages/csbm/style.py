@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.simulation.estimate import Estimate
-from gnncal.lab.simulation.experiments.kl import Curve
-from gnncal.lab.simulation.experiments.sweep import Temperatures
 from gnncal.plotting.style import BAR, BLUE, GAP, GREEN, GREY, PURPLE, SAND, SHADE
+from gnncal_lab.simulation.estimate import Estimate
+from gnncal_lab.simulation.experiments.kl import Curve
+from gnncal_lab.simulation.experiments.sweep import Temperatures
 
 SERIES = (BLUE, GAP, SAND, GREEN, PURPLE)
 STYLE = {

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
-from gnncal.lab.simulation.experiments.sufficiency import (
+from gnncal.plotting.style import BLUE, GAP, GREEN, GREY, ORANGE, PURPLE, SAND
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, entry, with_interval
+from gnncal_lab.simulation.experiments.sufficiency import (
     SufficiencyRecord,
     SufficiencyWorld,
     sufficiency,
 )
-from gnncal.lab.simulation.symmetric_head import HeadRecord
-from gnncal.plotting.style import BLUE, GAP, GREEN, GREY, ORANGE, PURPLE, SAND
+from gnncal_lab.simulation.symmetric_head import HeadRecord
 
 COLOURS = (BLUE, SAND, GREEN, PURPLE, ORANGE, GAP, GREY)
 MARKERS = ("o", "s", "D", "^", "v", "X", "P")

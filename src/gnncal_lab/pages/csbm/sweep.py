@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.lab.pages.csbm.experiment import Experiment, Finding, with_interval
-from gnncal.lab.pages.csbm.style import band, mark_signal, parts
-from gnncal.lab.simulation.experiments.sweep import SweepRecord, sweep
 from gnncal.plotting.style import GAP, GREY
+from gnncal_lab.pages.csbm.experiment import Experiment, Finding, with_interval
+from gnncal_lab.pages.csbm.style import band, mark_signal, parts
+from gnncal_lab.simulation.experiments.sweep import SweepRecord, sweep
 
 
 def draw(record: SweepRecord, axes: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCell, Standing
-from gnncal.lab.bench.plan import PAPER_METHODS
 from gnncal.metrics.table import Metric
 from gnncal.rendering.page import capital, render_page
+from gnncal_lab.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCell, Standing
+from gnncal_lab.bench.plan import PAPER_METHODS
 
 SECTIONS = (
     ("leaderboard", "Leaderboard"),

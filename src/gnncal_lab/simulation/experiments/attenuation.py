@@ -10,10 +10,10 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.solvers import newton
 from gnncal.formulas.probability import normalised_homophily
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
-from gnncal.lab.simulation.streams import stream
 from gnncal.probability import softmax
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(separation=1.0)
 LOWEST, HIGHEST = (

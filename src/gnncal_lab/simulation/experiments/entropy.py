@@ -9,16 +9,16 @@ from scipy.special import expit, log_ndtr
 
 from gnncal.core.arrays import FloatArray
 from gnncal.formulas.probability import concentration, normalised_homophily
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import (
+from gnncal.metrics import expected_calibration_error, negative_log_likelihood
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import (
     Estimate,
     check_seeds,
     fit_temperature,
     log_slope,
     over_seeds,
 )
-from gnncal.lab.simulation.streams import stream
-from gnncal.metrics import expected_calibration_error, negative_log_likelihood
+from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(n_classes=2, n_features=2, separation=1.0)
 CLASSES = (2, 3, 5, 10, 40)

@@ -13,13 +13,13 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
-from gnncal.homophily import CrossFitted
-from gnncal.lab.simulation.csbm import CSBM, GraphSample
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
-from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
-from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
 from gnncal.probability import softmax
+from gnncal_lab.homophily import CrossFitted
+from gnncal_lab.simulation.csbm import CSBM, GraphSample
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
+from gnncal_lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(separation=1.0)
 LEVELS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)  # the homophily of a node, each equally often

@@ -9,9 +9,9 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, log_slope, over_seeds
-from gnncal.lab.simulation.streams import stream
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, log_slope, over_seeds
+from gnncal_lab.simulation.streams import stream
 
 HOMOPHILY = 0.7
 N_SWEEP = (4_000, 8_000, 16_000, 32_000, 64_000)

@@ -11,15 +11,16 @@ from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.homophily import CrossFitted, HomophilyEstimator, Predictor, Support
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
-from gnncal.lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
-from gnncal.lab.simulation.streams import stream
+from gnncal.homophily import HomophilyEstimator, Predictor, Support
 from gnncal.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
 )
+from gnncal_lab.homophily import CrossFitted
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(n_features=128)
 LOWEST, HIGHEST = 0.2, 0.95  # homophily of a node, uniform between

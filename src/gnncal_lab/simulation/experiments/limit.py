@@ -12,22 +12,22 @@ from sklearn.base import clone
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.calibrators.hots import HoTS
-from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.graph import Graph
 from gnncal.formulas.structural import LOG_TEMPERATURE
 from gnncal.homophily import Support
-from gnncal.lab.simulation.csbm import CSBM, GraphSample
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
-from gnncal.lab.simulation.experiments.hots import LEVELS, MODEL, TYPICAL, best_by_level
-from gnncal.lab.simulation.experiments.necessity import solve_tau
-from gnncal.lab.simulation.graph_posterior import graph_posterior
-from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
-from gnncal.lab.simulation.streams import stream
 from gnncal.metrics import negative_log_likelihood
 from gnncal.probability import logits_from_probabilities, softmax
+from gnncal_lab.methods.ratio_binned import RatioBinnedScaling
+from gnncal_lab.simulation.csbm import CSBM, GraphSample
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.experiments.hots import LEVELS, MODEL, TYPICAL, best_by_level
+from gnncal_lab.simulation.experiments.necessity import solve_tau
+from gnncal_lab.simulation.graph_posterior import graph_posterior
+from gnncal_lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.streams import stream
 
 RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change nothing more
 WHOLE = "the whole graph"

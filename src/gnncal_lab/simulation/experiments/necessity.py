@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.lab.simulation.bayes import BayesRule
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import (
+from gnncal.probability import softmax
+from gnncal_lab.simulation.bayes import BayesRule
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import (
     Estimate,
     check_seeds,
     log_slope,
     over_seeds,
     score_variance,
 )
-from gnncal.probability import softmax
 
 MODEL = CSBM(separation=1.0)
 SPREADS = (0.0, 0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)

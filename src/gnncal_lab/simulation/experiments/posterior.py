@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import (
-    Estimate,
-    check_seeds,
-    fit_inverse_temperature,
-    fit_temperature,
-)
 from gnncal.metrics import (
     CalibrationEstimate,
     accuracy,
     estimate_calibration_error,
     negative_log_likelihood,
+)
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import (
+    Estimate,
+    check_seeds,
+    fit_inverse_temperature,
+    fit_temperature,
 )
 
 MODEL = CSBM(separation=1.0)  # half the release's: at 2 nearly no node is misclassified at high h

@@ -17,9 +17,10 @@ from scipy.stats import f_oneway
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import InputError
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
-from gnncal.lab.simulation.neighbourhoods import (
+from gnncal.probability import softmax
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.neighbourhoods import (
     Neighbourhoods,
     aggregate_means,
     balanced,
@@ -31,9 +32,8 @@ from gnncal.lab.simulation.neighbourhoods import (
     span_coordinates,
     two_shapes,
 )
-from gnncal.lab.simulation.streams import stream
-from gnncal.lab.simulation.symmetric_head import HeadRecord, symmetric_head
-from gnncal.probability import softmax
+from gnncal_lab.simulation.streams import stream
+from gnncal_lab.simulation.symmetric_head import HeadRecord, symmetric_head
 
 MODEL = CSBM(separation=1.0)
 HOMOPHILY = (0.3, 0.5, 0.7, 0.9)

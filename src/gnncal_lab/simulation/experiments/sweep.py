@@ -10,9 +10,9 @@ from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import InputError
 from gnncal.fitting.parameters import TEMPERATURE_RANGE
 from gnncal.formulas.probability import normalised_homophily
-from gnncal.lab.simulation.csbm import CSBM
-from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
-from gnncal.lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.csbm import CSBM
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
+from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 
 MODEL = CSBM()
 HOMOPHILY = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.calibrators.neural.wats import wavelet_coefficients
-from tests.calibrators.neural import plain
+import gnncal_lab
+from gnncal_lab.methods.neural.wats import wavelet_coefficients
+from tests.gnncal_lab.methods.neural import plain
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 N, K, F = 23, 4, 5
@@ -39,7 +40,7 @@ def fitted(kind, graph=GRAPH, logits=LOGITS, **params):
 @pytest.mark.parametrize("normalisation", ["in-out", "out"])
 def test_cagcn(link, loops, normalisation):
     options = {"link": link, "add_self_loops": loops, "normalisation": normalisation}
-    calibrator = fitted(gnncal.CaGCN, **options)
+    calibrator = fitted(gnncal_lab.CaGCN, **options)
     expected = plain.cagcn(calibrator.weights_, LOGITS, A, **options)
     found = calibrator.predict_temperature(LOGITS, GRAPH)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
@@ -48,7 +49,7 @@ def test_cagcn(link, loops, normalisation):
 @pytest.mark.parametrize("relative_to", ["in", "out"])
 @pytest.mark.parametrize("positive", [True, False])
 def test_gats(positive, relative_to):
-    calibrator = fitted(gnncal.GATS, heads=3, positive=positive, relative_to=relative_to)
+    calibrator = fitted(gnncal_lab.GATS, heads=3, positive=positive, relative_to=relative_to)
     if not positive:
         for name in ("base_temperature", "train_factor", "neighbour_factor"):
             calibrator.weights_[name] = np.abs(calibrator.weights_[name]) + 0.3
@@ -60,18 +61,18 @@ def test_gats(positive, relative_to):
 
 @pytest.mark.parametrize("n_edges", [7, 1 << 20])
 def test_gats_in_blocks_is_the_same(monkeypatch, n_edges):
-    from gnncal.calibrators.neural import propagation
+    from gnncal_lab.methods.neural import propagation
 
     monkeypatch.setattr(propagation, "EDGES_PER_BLOCK", n_edges)
     monkeypatch.setattr(propagation, "EDGES_PER_PRODUCT", n_edges)
-    calibrator = fitted(gnncal.GATS)
+    calibrator = fitted(gnncal_lab.GATS)
     expected = plain.gats(calibrator.weights_, LOGITS, A, IS_TRAIN)
     found = calibrator.predict_temperature(LOGITS, GRAPH)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_gats_knows_training_nodes_on_its_graph_or_through_known_labels():
-    calibrator = fitted(gnncal.GATS)
+    calibrator = fitted(gnncal_lab.GATS)
     other = gnncal.Graph(np.concatenate([EDGES, [[3], [4]]], axis=1), N, X)
     B = plain.counts(other.edge_index, N)
     nobody = np.zeros(N, dtype=bool)
@@ -86,7 +87,7 @@ def test_gats_knows_training_nodes_on_its_graph_or_through_known_labels():
 @pytest.mark.parametrize("coefficients", ["heat-kernel", "bessel", "exponential"])
 def test_wats(coefficients, normalisation):
     params = {"order": 4, "scale": 0.7, "coefficients": coefficients}
-    calibrator = fitted(gnncal.WATS, normalisation=normalisation, **params)
+    calibrator = fitted(gnncal_lab.WATS, normalisation=normalisation, **params)
     c = plain.heat_kernel_coefficients(4, 0.7)
     if coefficients == "heat-kernel":
         c[0] /= 2
@@ -113,14 +114,14 @@ def test_halved_heat_kernel_coefficients_are_an_expansion():
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_gets(layout, k):
     graph = gnncal.Graph(EDGES, N, layout(X))
-    calibrator = fitted(gnncal.GETS, graph, experts_per_node=k)
+    calibrator = fitted(gnncal_lab.GETS, graph, experts_per_node=k)
     expected = plain.softmax(plain.gets(calibrator.weights_, LOGITS, A, X, k))
     np.testing.assert_allclose(calibrator.predict_proba(LOGITS, graph), expected, rtol=1e-8)
 
 
 def test_gets_without_features_runs_the_experts_that_need_none():
     bare = gnncal.Graph(EDGES, N)
-    calibrator = fitted(gnncal.GETS, bare, experts_per_node=2)
+    calibrator = fitted(gnncal_lab.GETS, bare, experts_per_node=2)
     expected = plain.softmax(plain.gets(calibrator.weights_, LOGITS, A, None, 2))
     np.testing.assert_allclose(calibrator.predict_proba(LOGITS, bare), expected, rtol=1e-8)
     # It never saw features, so those of another graph play no part.
@@ -130,7 +131,7 @@ def test_gets_without_features_runs_the_experts_that_need_none():
 
 
 def test_gets_clips_degrees_it_has_not_seen():
-    calibrator = fitted(gnncal.GETS)
+    calibrator = fitted(gnncal_lab.GETS)
     hub = np.stack([np.zeros(60, dtype=int), np.arange(60) % N])
     edges = np.concatenate([EDGES, hub], axis=1)
     B = plain.counts(edges, N)
@@ -141,7 +142,7 @@ def test_gets_clips_degrees_it_has_not_seen():
 
 
 def test_gets_asks_for_the_features_it_was_fitted_with():
-    calibrator = fitted(gnncal.GETS)
+    calibrator = fitted(gnncal_lab.GETS)
     for features, width in ((None, "none"), (X[:, :2], "2")):
         with pytest.raises(gnncal.InputError, match=f"fitted with 5 .* this graph has {width}"):
             calibrator.predict_proba(LOGITS, gnncal.Graph(EDGES, N, features))
@@ -151,13 +152,13 @@ def test_rows_that_are_wanted_are_the_rows_of_the_whole():
     import torch
 
     rows = np.array([2, 5, 11, 22])
-    for kind in (gnncal.CaGCN, gnncal.GATS, gnncal.WATS):
+    for kind in (gnncal_lab.CaGCN, gnncal_lab.GATS, gnncal_lab.WATS):
         calibrator = fitted(kind)
         inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
         part = calibrator._network(calibrator._tensors(LOGITS.dtype), inputs, None)
         whole = calibrator.predict_temperature(LOGITS, GRAPH)
         np.testing.assert_allclose(part.numpy(), whole[rows], rtol=1e-12)
-    gets = fitted(gnncal.GETS)
+    gets = fitted(gnncal_lab.GETS)
     inputs = gets._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     z = torch.from_numpy(LOGITS[rows])
     part = gets._scores(gets._tensors(LOGITS.dtype), inputs, z, None).softmax(dim=1)
@@ -167,7 +168,7 @@ def test_rows_that_are_wanted_are_the_rows_of_the_whole():
 def test_the_load_of_experts_by_hand():
     import torch
 
-    from gnncal.calibrators.neural.gate import noisy_top_k
+    from gnncal_lab.methods.neural.gate import noisy_top_k
 
     generator = np.random.default_rng(0)
     clean, spread = generator.normal(size=(2, 30, 7))
@@ -185,7 +186,7 @@ def test_the_load_of_experts_by_hand():
 def test_the_margin_by_hand():
     import torch
 
-    calibrator = fitted(gnncal.CaGCN, margin_weight=0.5, dropout=0.0)
+    calibrator = fitted(gnncal_lab.CaGCN, margin_weight=0.5, dropout=0.0)
     rows = SPLIT["nodes"]
     labels = LABELS[rows]
     inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)

@@ -6,8 +6,8 @@ from scipy import sparse
 
 torch = pytest.importorskip("torch")
 
-from gnncal.calibrators.neural.sparse import Pattern, SparseMatrix, SparseProduct  # noqa: E402
-from gnncal.lab.classifiers.gat import softmax_by_row  # noqa: E402
+from gnncal_lab.classifiers.gat import softmax_by_row  # noqa: E402
+from gnncal_lab.methods.neural.sparse import Pattern, SparseMatrix, SparseProduct  # noqa: E402
 
 # row 1 is empty, row 2 holds one place twice, column 2 is empty
 INDPTR, INDICES = np.array([0, 2, 2, 5]), np.array([0, 3, 1, 1, 3])

@@ -9,11 +9,17 @@ from scipy import sparse
 from sklearn.base import clone
 
 import gnncal
-from gnncal.calibrators.neural import base
-from tests.calibrators.neural.test_formulas import EDGES, GRAPH, LABELS, LOGITS, SPLIT, N, X
+import gnncal_lab
+from gnncal_lab.methods.neural import base
+from tests.gnncal_lab.methods.neural.test_formulas import EDGES, GRAPH, LABELS, LOGITS, SPLIT, N, X
 
 torch = pytest.importorskip("torch")
-METHODS = {"cagcn": gnncal.CaGCN, "gats": gnncal.GATS, "gets": gnncal.GETS, "wats": gnncal.WATS}
+METHODS = {
+    "cagcn": gnncal_lab.CaGCN,
+    "gats": gnncal_lab.GATS,
+    "gets": gnncal_lab.GETS,
+    "wats": gnncal_lab.WATS,
+}
 every_method = pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)
 
 
@@ -27,7 +33,7 @@ def probs_of(calibrator, graph=GRAPH, **split):
 
 def bowl(monitor, **options):
     """Minimise (w - 1)² from w = 0 and note every w that the monitor sees."""
-    from gnncal.calibrators.neural.training import train
+    from gnncal_lab.methods.neural.training import train
 
     w = torch.zeros(1, requires_grad=True)
     seen = []
@@ -93,24 +99,24 @@ def watched(monkeypatch):
 
 
 def test_held_out_nodes_are_a_seeded_fifth_and_not_trained_on(watched):
-    probs_of(gnncal.CaGCN(max_epochs=2))
+    probs_of(gnncal_lab.CaGCN(max_epochs=2))
     first = watched["watched"]
     assert len(first) == len(SPLIT["nodes"]) // 5
     together = np.sort(np.concatenate([first, watched["trained"]]))
     np.testing.assert_array_equal(together, SPLIT["nodes"])
-    probs_of(gnncal.CaGCN(max_epochs=2, random_state=1))
+    probs_of(gnncal_lab.CaGCN(max_epochs=2, random_state=1))
     assert not np.array_equal(watched["watched"], first)
 
 
 @pytest.mark.parametrize("params", [{"stop_on": "train"}, {"protocol": "paper"}])
 def test_stopping_on_training_nodes_trains_on_all_calibration_nodes(watched, params):
-    probs_of(gnncal.CaGCN(max_epochs=2, **params))
+    probs_of(gnncal_lab.CaGCN(max_epochs=2, **params))
     np.testing.assert_array_equal(watched["trained"], SPLIT["nodes"])
     np.testing.assert_array_equal(watched["watched"], SPLIT["train_nodes"])
 
 
 def test_stopping_on_nothing_runs_every_epoch(watched):
-    calibrator = gnncal.CaGCN(max_epochs=70, patience=1, stop_on="none")
+    calibrator = gnncal_lab.CaGCN(max_epochs=70, patience=1, stop_on="none")
     probs_of(calibrator)
     assert "watched" not in watched
     assert calibrator.n_iter_ == 70
@@ -119,7 +125,7 @@ def test_stopping_on_nothing_runs_every_epoch(watched):
 def test_too_few_nodes_to_hold_some_out_fall_back_with_a_warning(watched):
     for train, expected in ((SPLIT["train_nodes"], "train"), (None, "none")):
         with pytest.warns(gnncal.GnncalWarning, match=f"stop_on='{expected}' is used instead"):
-            probs_of(gnncal.CaGCN(max_epochs=2), nodes=[0, 2, 4], train_nodes=train)
+            probs_of(gnncal_lab.CaGCN(max_epochs=2), nodes=[0, 2, 4], train_nodes=train)
         np.testing.assert_array_equal(watched["trained"], [0, 2, 4])
 
 
@@ -151,19 +157,19 @@ def test_bad_settings_are_refused(kind, params, message):
 @pytest.mark.parametrize(
     ("calibrator", "message"),
     [
-        (gnncal.CaGCN(link="exp"), "link is 'exp'; expected 'softplus' or 'log-shifted'"),
-        (gnncal.CaGCN(dropout=1.0), "dropout is 1.0"),
-        (gnncal.CaGCN(margin_weight=-1), "margin_weight is -1"),
-        (gnncal.CaGCN(hidden=0), "hidden is 0"),
-        (gnncal.GATS(heads=0), "heads is 0"),
-        (gnncal.GATS(base_temperature=0.0), "base_temperature is 0.0"),
-        (gnncal.WATS(scale=0.0), "scale is 0.0"),
-        (gnncal.WATS(coefficients="haar"), "coefficients is 'haar'"),
+        (gnncal_lab.CaGCN(link="exp"), "link is 'exp'; expected 'softplus' or 'log-shifted'"),
+        (gnncal_lab.CaGCN(dropout=1.0), "dropout is 1.0"),
+        (gnncal_lab.CaGCN(margin_weight=-1), "margin_weight is -1"),
+        (gnncal_lab.CaGCN(hidden=0), "hidden is 0"),
+        (gnncal_lab.GATS(heads=0), "heads is 0"),
+        (gnncal_lab.GATS(base_temperature=0.0), "base_temperature is 0.0"),
+        (gnncal_lab.WATS(scale=0.0), "scale is 0.0"),
+        (gnncal_lab.WATS(coefficients="haar"), "coefficients is 'haar'"),
         (
-            gnncal.GETS(experts_per_node=8),
+            gnncal_lab.GETS(experts_per_node=8),
             "experts_per_node is 8; expected a whole number from 1 to 7",
         ),
-        (gnncal.GETS(balance_weight=-0.1), "balance_weight is -0.1"),
+        (gnncal_lab.GETS(balance_weight=-0.1), "balance_weight is -0.1"),
     ],
 )
 def test_bad_parameters_are_refused(calibrator, message):
@@ -187,8 +193,8 @@ def test_the_seed_decides_the_result_and_leaves_no_trace(kind):
 
 
 def test_sparse_products_and_attention_pass_gradcheck():
-    from gnncal.calibrators.neural.propagation import Attention, Neighbourhoods
-    from gnncal.calibrators.neural.sparse import SparseMatrix
+    from gnncal_lab.methods.neural.propagation import Attention, Neighbourhoods
+    from gnncal_lab.methods.neural.sparse import SparseMatrix
 
     generator = np.random.default_rng(0)
     matrix = SparseMatrix(sparse.random_array((6, 9), density=0.4, rng=generator).tocsr())
@@ -205,7 +211,7 @@ def test_sparse_products_and_attention_pass_gradcheck():
 
 @every_method
 def test_every_weight_of_every_loss_has_the_gradient_of_finite_differences(kind):
-    extra = {"margin_weight": 0.5} if kind is gnncal.CaGCN else {}
+    extra = {"margin_weight": 0.5} if kind is gnncal_lab.CaGCN else {}
     calibrator = kind(max_epochs=1, **extra).fit(LOGITS, LABELS, GRAPH, **SPLIT)
     generator = np.random.default_rng(1)
     weights = {
@@ -267,23 +273,23 @@ def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
 @pytest.mark.parametrize(
     ("kind", "one", "other"),
     [
-        (gnncal.CaGCN, {}, {"link": "log-shifted"}),
-        (gnncal.CaGCN, {}, {"margin_weight": 0.5}),
-        (gnncal.CaGCN, {}, {"initial": "uniform"}),
-        (gnncal.CaGCN, {}, {"add_self_loops": False}),
-        (gnncal.CaGCN, {}, {"normalisation": "out"}),
-        (gnncal.CaGCN, {}, {"dropout": 0.0}),
-        (gnncal.GATS, {}, {"heads": 2}),
-        (gnncal.GATS, {}, {"positive": False}),
-        (gnncal.GATS, {}, {"relative_to": "out"}),
-        (gnncal.GATS, {}, {"base_temperature": 1.5}),
-        (gnncal.WATS, {}, {"coefficients": "bessel"}),
-        (gnncal.WATS, {}, {"coefficients": "exponential"}),
-        (gnncal.WATS, {}, {"normalisation": "in"}),
-        (gnncal.GETS, {}, {"train_degrees": False}),
-        (gnncal.GETS, {}, {"experts_per_node": 1}),
-        (gnncal.GETS, {}, {"balance_weight": 0.0}),
-        (gnncal.GETS, {}, {"add_self_loops": False}),
+        (gnncal_lab.CaGCN, {}, {"link": "log-shifted"}),
+        (gnncal_lab.CaGCN, {}, {"margin_weight": 0.5}),
+        (gnncal_lab.CaGCN, {}, {"initial": "uniform"}),
+        (gnncal_lab.CaGCN, {}, {"add_self_loops": False}),
+        (gnncal_lab.CaGCN, {}, {"normalisation": "out"}),
+        (gnncal_lab.CaGCN, {}, {"dropout": 0.0}),
+        (gnncal_lab.GATS, {}, {"heads": 2}),
+        (gnncal_lab.GATS, {}, {"positive": False}),
+        (gnncal_lab.GATS, {}, {"relative_to": "out"}),
+        (gnncal_lab.GATS, {}, {"base_temperature": 1.5}),
+        (gnncal_lab.WATS, {}, {"coefficients": "bessel"}),
+        (gnncal_lab.WATS, {}, {"coefficients": "exponential"}),
+        (gnncal_lab.WATS, {}, {"normalisation": "in"}),
+        (gnncal_lab.GETS, {}, {"train_degrees": False}),
+        (gnncal_lab.GETS, {}, {"experts_per_node": 1}),
+        (gnncal_lab.GETS, {}, {"balance_weight": 0.0}),
+        (gnncal_lab.GETS, {}, {"add_self_loops": False}),
     ],
 )
 def test_options_change_the_result(kind, one, other):
@@ -292,9 +298,9 @@ def test_options_change_the_result(kind, one, other):
 
 
 def test_frozen_degree_embeddings_stay_and_trained_ones_move():
-    start = gnncal.GETS(max_epochs=1, train_degrees=False)
+    start = gnncal_lab.GETS(max_epochs=1, train_degrees=False)
     probs_of(start)
-    frozen, trained = (gnncal.GETS(max_epochs=4, train_degrees=t) for t in (False, True))
+    frozen, trained = (gnncal_lab.GETS(max_epochs=4, train_degrees=t) for t in (False, True))
     probs_of(frozen)
     probs_of(trained)
     table = "degree_embedding"
@@ -305,8 +311,8 @@ def test_frozen_degree_embeddings_stay_and_trained_ones_move():
 def test_direction_only_matters_on_directed_graphs():
     both_ways = gnncal.Graph(np.concatenate([EDGES, EDGES[::-1]], axis=1), N, X)
     for kind, option in (
-        (gnncal.GATS, {"relative_to": "out"}),
-        (gnncal.WATS, {"normalisation": "in"}),
+        (gnncal_lab.GATS, {"relative_to": "out"}),
+        (gnncal_lab.WATS, {"normalisation": "in"}),
     ):
         usual, released = kind(max_epochs=4), kind(max_epochs=4, **option)
         np.testing.assert_allclose(probs_of(usual, both_ways), probs_of(released, both_ways))
@@ -315,12 +321,12 @@ def test_direction_only_matters_on_directed_graphs():
 def test_the_first_release_of_cagcn_differs_on_directed_graphs_and_where_there_are_loops_only():
     others = EDGES[:, EDGES[0] != EDGES[1]]
     undirected = gnncal.Graph(np.concatenate([others, others[::-1]], axis=1), N, X)
-    usual, released = (gnncal.CaGCN(max_epochs=4, normalisation=n) for n in ("in-out", "out"))
+    usual, released = (gnncal_lab.CaGCN(max_epochs=4, normalisation=n) for n in ("in-out", "out"))
     np.testing.assert_allclose(probs_of(usual, undirected), probs_of(released, undirected))
 
 
 def test_a_node_at_a_limit_of_the_temperature_gives_no_gradient():
-    from gnncal.calibrators.neural.base import within_range
+    from gnncal_lab.methods.neural.base import within_range
 
     values = torch.tensor([1.0, 1e3, 1e-3], requires_grad=True)
     limited = within_range(values)
@@ -346,11 +352,11 @@ def test_training_parameters_are_those_of_every_method_and_shown_only_when_chang
 def test_initial_temperatures_are_those_of_the_releases():
     start = {"max_epochs": 1, "learning_rate": 1e-12, "stop_on": "none"}
     logits = 0.01 * LOGITS  # a small network output: what remains is the link at zero
-    cagcn = gnncal.CaGCN(**start).fit(logits, LABELS, GRAPH, **SPLIT)
+    cagcn = gnncal_lab.CaGCN(**start).fit(logits, LABELS, GRAPH, **SPLIT)
     np.testing.assert_allclose(cagcn.temperature_, 1 / np.log(2), rtol=0.02)
-    gats = gnncal.GATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
+    gats = gnncal_lab.GATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
     assert abs(gats.temperature_.mean() - 1.7) < 0.3
-    wats = gnncal.WATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
+    wats = gnncal_lab.WATS(**start).fit(LOGITS, LABELS, GRAPH, **SPLIT)
     assert 0.5 < wats.temperature_.mean() < 1.0
 
 
@@ -391,7 +397,7 @@ def python(script):
 
 def test_listing_and_other_methods_do_not_load_torch():
     script = "import sys, gnncal; gnncal.list_calibrators(); gnncal.get_calibrator('ts'); "
-    script += "gnncal.lab.settings_for('gats', 'Cora', 'gcn'); gnncal.GATS(); "
+    script += "gnncal_lab.settings_for('gats', 'Cora', 'gcn'); gnncal_lab.GATS(); "
     assert python(script + "assert 'torch' not in sys.modules").returncode == 0
     assert python(script + "gnncal.get_calibrator('gats'); sys.modules['torch']").returncode == 0
 
@@ -411,7 +417,8 @@ graph = gnncal.Graph([[0], [1]])
 
 
 @pytest.mark.parametrize(
-    "use", ["gnncal.get_calibrator('gats')", "gnncal.GATS().fit([[0, 1], [2, 0]], [0, -1], graph)"]
+    "use",
+    ["gnncal.get_calibrator('gats')", "gnncal_lab.GATS().fit([[0, 1], [2, 0]], [0, -1], graph)"],
 )
 def test_without_torch_the_extra_is_named(use):
     done = python(WITHOUT_TORCH + use)
@@ -426,7 +433,7 @@ def test_cagcn_trains_on_logits_that_drive_its_multiplier_to_zero(link):
     logits = (60 * generator.normal(size=(200, 5))).astype(np.float32)
     labels = generator.integers(5, size=200)
     graph = gnncal.Graph(generator.integers(200, size=(2, 600)), 200)
-    calibrator = gnncal.CaGCN(link=link, stop_on="none", max_epochs=30, weight_decay=0.0)
+    calibrator = gnncal_lab.CaGCN(link=link, stop_on="none", max_epochs=30, weight_decay=0.0)
     calibrator.fit(logits, labels, graph, nodes=np.arange(200))
     assert all(np.isfinite(weight).all() for weight in calibrator.weights_.values())
     assert calibrator.fit_report_.loss_after < calibrator.fit_report_.loss_before
@@ -434,7 +441,7 @@ def test_cagcn_trains_on_logits_that_drive_its_multiplier_to_zero(link):
 
 def test_a_training_that_diverges_is_refused():
     logits, labels, graph, nodes = planted()
-    calibrator = gnncal.GETS(learning_rate=1e30, stop_on="none", max_epochs=3)
+    calibrator = gnncal_lab.GETS(learning_rate=1e30, stop_on="none", max_epochs=3)
     with pytest.raises(gnncal.InputError, match=r"GETS's training diverged.*lower learning_rate"):
         calibrator.fit(logits.astype(np.float32), labels, graph, nodes=nodes)
 
@@ -443,19 +450,22 @@ def test_a_training_that_diverges_is_refused():
     ("calibrator", "message"),
     [
         (
-            gnncal.CaGCN(margin_weight=float("nan")),
+            gnncal_lab.CaGCN(margin_weight=float("nan")),
             "margin_weight is nan; expected a number of at least 0",
         ),
         (
-            gnncal.GETS(balance_weight=float("inf")),
+            gnncal_lab.GETS(balance_weight=float("inf")),
             "balance_weight is inf; expected a number of at least 0",
         ),
-        (gnncal.GATS(learning_rate=float("inf")), "learning_rate is inf; expected a positive"),
-        (gnncal.GATS(heads=2.5), "heads is 2.5; expected a whole number"),
-        (gnncal.WATS(max_epochs=2.5), "max_epochs is 2.5; expected a whole number"),
-        (gnncal.HistogramBinning(n_bins=2.5), "n_bins is 2.5; expected a whole number"),
-        (gnncal.SplineCalibration(n_knots=1), "n_knots is 1; expected a whole number of at least"),
-        (gnncal.RatioBinnedScaling(n_bins=0), "n_bins is 0; expected a whole number"),
+        (gnncal_lab.GATS(learning_rate=float("inf")), "learning_rate is inf; expected a positive"),
+        (gnncal_lab.GATS(heads=2.5), "heads is 2.5; expected a whole number"),
+        (gnncal_lab.WATS(max_epochs=2.5), "max_epochs is 2.5; expected a whole number"),
+        (gnncal_lab.HistogramBinning(n_bins=2.5), "n_bins is 2.5; expected a whole number"),
+        (
+            gnncal_lab.SplineCalibration(n_knots=1),
+            "n_knots is 1; expected a whole number of",
+        ),
+        (gnncal_lab.RatioBinnedScaling(n_bins=0), "n_bins is 0; expected a whole number"),
     ],
 )
 def test_impossible_parameters_are_refused(calibrator, message):

@@ -5,8 +5,9 @@ import inspect
 import pytest
 
 import gnncal
+import gnncal_lab
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.lab.settings import TABLES
+from gnncal_lab.settings import TABLES
 
 DATASETS = (
     "Cora", "CiteSeer", "PubMed", "CoraFull", "Computers", "Photo", "CS", "Physics", "Texas",
@@ -21,7 +22,7 @@ def test_every_setting_is_a_parameter_of_the_method(method, source):
     allowed = set(inspect.signature(CALIBRATORS[method]).parameters)
     for dataset in DATASETS:
         for backbone in ("gcn", "gat", "gin"):
-            settings = gnncal.lab.settings_for(method, dataset, backbone, source=source)
+            settings = gnncal_lab.settings_for(method, dataset, backbone, source=source)
             assert set(settings) <= allowed
 
 
@@ -48,7 +49,7 @@ def test_every_setting_is_a_parameter_of_the_method(method, source):
     ],
 )
 def test_values_of_the_publications(method, dataset, backbone, source, expected):
-    settings = gnncal.lab.settings_for(method, dataset, backbone, source=source)
+    settings = gnncal_lab.settings_for(method, dataset, backbone, source=source)
     assert expected.items() <= settings.items()
 
 
@@ -98,7 +99,7 @@ WATS_ROWS = {  # hidden, dropout
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_each_row_of_the_published_tables(dataset, backbone):
     def found(method, source):
-        return gnncal.lab.settings_for(method, dataset, backbone, source=source)
+        return gnncal_lab.settings_for(method, dataset, backbone, source=source)
 
     with_a_file = (*GETS_ROWS, "Actor")  # configurations of the comparison in the HoTS paper
     gats = found("gats", "hots")
@@ -121,20 +122,20 @@ def test_each_row_of_the_published_tables(dataset, backbone):
 
 
 def test_methods_without_settings_have_none_and_unknown_ones_are_refused():
-    assert gnncal.lab.settings_for("ts", "Cora", "gcn") == {}
-    assert gnncal.lab.settings_for("rbs", "Texas", "gcn") == {}
+    assert gnncal_lab.settings_for("ts", "Cora", "gcn") == {}
+    assert gnncal_lab.settings_for("rbs", "Texas", "gcn") == {}
     with pytest.raises(gnncal.InputError, match="no calibrator 'magic'"):
-        gnncal.lab.settings_for("magic", "Cora", "gcn")
+        gnncal_lab.settings_for("magic", "Cora", "gcn")
     with pytest.raises(gnncal.InputError, match="source is 'mine'; expected 'hots' or 'original'"):
-        gnncal.lab.settings_for("gats", "Cora", "gcn", source="mine")
+        gnncal_lab.settings_for("gats", "Cora", "gcn", source="mine")
 
 
 def test_published_settings_are_found_in_any_case_and_left_to_the_default_elsewhere():
-    assert gnncal.lab.settings_for("gets", "cora", "gcn") == gnncal.lab.settings_for(
+    assert gnncal_lab.settings_for("gets", "cora", "gcn") == gnncal_lab.settings_for(
         "gets", "Cora", "gcn"
     )
-    upper = gnncal.lab.settings_for("gats", "Cora", "GAT", source="original")
+    upper = gnncal_lab.settings_for("gats", "Cora", "GAT", source="original")
     assert upper["weight_decay"] == 0.01
     # The class knows the rule, which goes by the number of classes.
     for dataset in ("Texas", "Reddit", "my graph"):
-        assert gnncal.lab.settings_for("dirichlet", dataset, "gcn") == {}
+        assert gnncal_lab.settings_for("dirichlet", dataset, "gcn") == {}
