@@ -12,14 +12,14 @@ from hypothesis import given, settings
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
 from tests.strategies import tasks
 
 
 def _cases():
-    for name, kind in CALIBRATORS.items():
+    for name, kind in every_calibrator().items():
         kind = partial(kind, **preset_of(name))
         short = SHORT.get(name, {"max_epochs": EPOCHS} if kind().needs_torch else {})
         yield name, partial(kind, **short)

@@ -18,9 +18,9 @@ from gnncal.core.constraints import (
     NONE,
     SEED,
     Constraint,
-    choice,
     number,
     number_range,
+    one_of,
     whole_number,
 )
 from gnncal.core.errors import warn
@@ -82,7 +82,6 @@ __all__ = [
     "best_temperature",
     "check_protocol",
     "check_recalled_nodes",
-    "choice",
     "keep_predictions",
     "lbfgs",
     "log_losses",
@@ -93,6 +92,7 @@ __all__ = [
     "number",
     "number_range",
     "of_logits",
+    "one_of",
     "scaled_probabilities",
     "softmax",
     "solve_like_the_paper",

@@ -48,13 +48,10 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal import MultiClassIsotonic
-    >>> from gnncal_lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
-    >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = MultiClassIsotonic().fit(logits, sample.labels, nodes=range(300))
-    >>> bool((calibrator.predict(logits) == logits.argmax(axis=1)).all())
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.MultiClassIsotonic().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> bool((calibrator.predict(task.logits) == task.logits.argmax(axis=1)).all())
     True
 
     """

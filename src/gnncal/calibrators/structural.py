@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.compiled import in_parallel
-from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
+from gnncal.core.constraints import FLAG, NONE, Constraint, number, one_of
 from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.labelled import TemperatureLabelled
@@ -166,7 +166,7 @@ class Structural(HasTemperature, Calibrator):
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "keep_predictions": FLAG,
-        "without": choice("remainder", "neighbours") | NONE,
+        "without": one_of("remainder", "neighbours") | NONE,
     }
     certain_temperature_: float
     uncertain_temperature_: float

@@ -51,16 +51,11 @@ class TemperatureScaling(ParametricTemperature):
 
     Examples
     --------
-    These logits are twice as large as the Bayes rule's, so the temperature is about two:
-
-    >>> import numpy as np
-    >>> from gnncal import TemperatureScaling
-    >>> from gnncal_lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(1000, 0.8))
-    >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = TemperatureScaling().fit(logits, sample.labels, nodes=range(500))
-    >>> round(calibrator.base_temperature_, 2)
-    1.96
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.TemperatureScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> round(fitted.base_temperature_, 2)
+    0.41
 
     """
 

@@ -38,7 +38,7 @@ from gnncal.cli.policies import (
 )
 from gnncal.cli.results import collected_notes, terminal_advice
 from gnncal.cli.terminal import err, staged_folder
-from gnncal.core.constraints import Constraint, choice, number, whole_number
+from gnncal.core.constraints import Constraint, number, one_of, whole_number
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _check_options(
 def _known_score() -> Constraint:
     from gnncal.decisions.conformal import SCORES
 
-    return choice(*SCORES)
+    return one_of(*SCORES)
 
 
 def _check_folder(folder: Path) -> None:

@@ -5,7 +5,7 @@ A calibrator lists them by parameter name, and ``fit`` checks all of them before
     constraints = {
         "epsilon": number(above=0),
         "n_bins": whole_number(at_least=1) | NONE,
-        "side": choice("in", "out") | NONE,
+        "side": one_of("in", "out") | NONE,
         "temperature_range": number_range(above=0) | NONE,
     }
 """
@@ -168,7 +168,7 @@ def number(
     return Constraint(_describe(above, at_least, below, at_most), holds)
 
 
-def choice(*words: str) -> Constraint:
+def one_of(*words: str) -> Constraint:
     """Return the constraint that a value is one of a few words.
 
     Parameters
@@ -183,8 +183,8 @@ def choice(*words: str) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.extend import choice
-    >>> choice("in", "out", "both").expected
+    >>> from gnncal.extend import one_of
+    >>> one_of("in", "out", "both").expected
     "'in', 'out' or 'both'"
 
     """

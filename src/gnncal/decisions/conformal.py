@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_class_names
-from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
+from gnncal.core.constraints import FLAG, NONE, Constraint, number, one_of, whole_number
 from gnncal.core.errors import InputError, shown, warn
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
@@ -148,7 +148,7 @@ class ConformalClassifier(Saved):
 
     constraints: ClassVar[dict[str, Constraint]] = {
         "coverage": number(above=0, below=1),
-        "score": choice(*SCORES) | IS_SCORE,
+        "score": one_of(*SCORES) | IS_SCORE,
         "by_class": FLAG,
         "nonempty": FLAG,
         "random_state": whole_number(at_least=0),

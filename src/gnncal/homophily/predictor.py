@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
+from gnncal.core.constraints import FLAG, Constraint, number, one_of, whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
@@ -38,9 +38,9 @@ class TrainedPredictor(HomophilyEstimator):
     patience: int = 30
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "side": choice("in", "out", "both"),
+        "side": one_of("in", "out", "both"),
         "add_self_loops": FLAG,
-        "checkpoint": choice("matched", "after-step"),
+        "checkpoint": one_of("matched", "after-step"),
         "random_state": whole_number(at_least=0, at_most=2**32 - 1),
         "hidden": whole_number(at_least=1),
         "learning_rate": number(above=0),
@@ -208,15 +208,12 @@ class Predictor(TrainedPredictor):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal import HoTS
-    >>> from gnncal.homophily import Predictor
-    >>> from gnncal_lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
-    >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> calibrator = HoTS(homophily=Predictor(max_epochs=50))
-    >>> calibrator = calibrator.fit(logits, sample.labels, graph, nodes=range(200))
-    >>> round(float(calibrator.homophily_.mean()), 1)  # the true one is 0.8
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Predictor(max_epochs=50))
+    >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
+    >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
+    >>> round(float(calibrator.homophily_.mean()), 1)
     0.8
 
     """

@@ -6,11 +6,10 @@ import platform
 import secrets
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from gnncal.calibrators.plugins import plugin_versions
 from gnncal_lab.bench.records import append_lines, read_entries
 from gnncal_lab.bench.source import package_source
 
@@ -52,7 +51,11 @@ def read_runs(folder: Path) -> dict[str, RunNote]:
 
 def _versions() -> dict[str, str | None]:
     """Return the versions of the packages that results depend on, those with plugins included."""
-    found: dict[str, str | None] = {**plugin_versions()}
+    found: dict[str, str | None] = {
+        package.name: package.version
+        for each in entry_points(group="gnncal.calibrators")
+        if (package := each.dist) is not None and package.name != "gnncal"
+    }
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -11,10 +11,10 @@ from sklearn.cluster import KMeans
 
 import gnncal
 import gnncal_lab
-from gnncal.backends import similarity
-from gnncal.calibrators import simi_mailbox
+from gnncal_lab.fitting import similarity
 from gnncal_lab.fitting.gap_loss import GapLoss
 from gnncal_lab.fitting.similarity import neighbour_similarity
+from gnncal_lab.methods import simi_mailbox
 from tests.calibrators.planted import draw, mean_log_loss
 from tests.strategies import small_task, tasks
 
@@ -98,7 +98,7 @@ def test_similarities_of_four_nodes_by_hand():
 def test_the_blocks_that_edges_are_taken_in_do_not_matter(monkeypatch):
     task = small_task()
     expected = neighbour_similarity(task.logits, task.graph)
-    monkeypatch.setattr(similarity, "EDGES_IN_CACHE", 21)  # seven edges of three classes
+    monkeypatch.setattr(similarity, "NUMBERS_AT_ONCE", 21)  # seven edges of three classes
     np.testing.assert_allclose(neighbour_similarity(task.logits, task.graph), expected, rtol=1e-12)
 
 

@@ -16,8 +16,8 @@ from gnncal.calibrators import (
     FloatArray,
     IntArray,
     check_recalled_nodes,
-    choice,
     number,
+    one_of,
     softmax,
     whole_number,
 )
@@ -129,7 +129,7 @@ class GATS(NeuralTemperature):
         "heads": whole_number(at_least=1),
         "base_temperature": number(above=0),
         "positive": FLAG,
-        "relative_to": choice("in", "out"),
+        "relative_to": one_of("in", "out"),
     }
 
     def __init__(

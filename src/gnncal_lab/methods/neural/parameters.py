@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any, ClassVar, Literal
 
-from gnncal.calibrators import SEED, Constraint, Protocol, choice, number, whole_number
+from gnncal.calibrators import SEED, Constraint, Protocol, number, one_of, whole_number
 
 ENTRY = re.compile(r"^(?=\w+ : )", re.M)  # where the description of a parameter begins
 ENTRY_OF_TRAINING = re.compile(r"^\*\*training : .*\n(?: .*\n)+", re.M)
@@ -45,8 +45,8 @@ class TrainingParameters:
     """
 
     training_constraints: ClassVar[dict[str, Constraint]] = {
-        "protocol": choice("converged", "paper"),
-        "stop_on": choice("held-out", "train", "none"),
+        "protocol": one_of("converged", "paper"),
+        "stop_on": one_of("held-out", "train", "none"),
         "max_epochs": whole_number(at_least=1),
         "patience": whole_number(at_least=1),
         "learning_rate": number(above=0),
