@@ -5,7 +5,9 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
+
+CALIBRATORS = every_calibrator()
 
 
 def test_a_calibrator_says_whether_predictions_are_preserved():

@@ -72,7 +72,7 @@ def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_gradient_of_vector_scaling_equals_finite_differences(seed, bias):
     logits, labels = draw(20, 3, seed)
-    objective = gnncal_lab.VectorScaling(bias=bias)._objective(logits, labels)
+    objective = gnncal_lab.VectorScaling(bias=bias)._objective(logits, labels, np.zeros(3), 0.0)
     theta = np.random.default_rng(seed).normal(size=6)
     expected = approx_fprime(theta, lambda t: objective(t)[0], 1e-7)
     expected[3:] *= bias

@@ -8,10 +8,12 @@ from hypothesis import given
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.homophily import Support
 from tests.strategies import tasks
+
+CALIBRATORS = every_calibrator()
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 

@@ -8,9 +8,12 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+from gnncal.calibrators import catalogue
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
 from gnncal.calibrators.description import describe
 from gnncal.cli.params import parse_params
+
+CALIBRATORS = every_calibrator()
 
 
 def run(*arguments):
@@ -63,7 +66,7 @@ def test_descriptions_are_plain_text(name):
     assert "\\" not in described.summary
 
 
-def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
+def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it(monkeypatch):
     class Parent(gnncal.TemperatureScaling):
         """A parent.
 
@@ -83,11 +86,8 @@ def test_notes_of_a_parameter_come_from_the_nearest_class_that_explains_it():
             The child's own words.
         """
 
-    CALIBRATORS["child"] = Child
-    try:
-        described = describe("child")
-    finally:
-        del CALIBRATORS["child"]
+    monkeypatch.setitem(catalogue.CALIBRATORS, "child", Child)
+    described = describe("child")
     assert described.summary == "A child of Graph."
     (protocol,) = described.parameters
     assert (protocol.name, protocol.note) == ("protocol", "The parent's words, over two lines.")

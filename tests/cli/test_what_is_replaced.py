@@ -49,7 +49,7 @@ class Verb:
 
 
 WRITES = {
-    "demo": Verb("demo --block-model --nodes 500 --out OUT"),
+    "block-model": Verb("block-model --nodes 500 --out OUT"),
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "update": Verb("update INPUT/c.safetensors INPUT/in.npz --out OUT"),

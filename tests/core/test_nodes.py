@@ -5,10 +5,12 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
 from gnncal_lab.methods.ratio_binned import ratio_of
+
+CALIBRATORS = every_calibrator()
 
 LABELS = np.array([0, 1, 2, 1, 0, 2, 1, 0])
 LOGITS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)

@@ -6,8 +6,10 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal_lab.settings import TABLES
+
+CALIBRATORS = every_calibrator()
 
 DATASETS = (
     "Cora", "CiteSeer", "PubMed", "CoraFull", "Computers", "Photo", "CS", "Physics", "Texas",

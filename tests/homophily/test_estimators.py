@@ -112,7 +112,7 @@ def test_names_are_shorthands_for_estimators_with_default_parameters():
         assert make_estimator(name) == kind()
     own = CrossFitted(n_folds=3)
     assert make_estimator(own) is own
-    with pytest.raises(gnncal.InputError, match="expected one of support, agreement"):
+    with pytest.raises(gnncal.InputError, match="expected one of support, predictor, agreement"):
         make_estimator("oracle")
 
 

@@ -13,9 +13,11 @@ from tests.strategies import small_task, tasks
 torch = pytest.importorskip("torch")
 
 from gnncal.calibrators.base import Calibrator  # noqa: E402
-from gnncal.calibrators.catalogue import CALIBRATORS  # noqa: E402
+from gnncal.calibrators.catalogue import every_calibrator  # noqa: E402
 from gnncal.torch.module import TensorNodes  # noqa: E402
 from gnncal.torch.neighbours import EdgeList  # noqa: E402
+
+CALIBRATORS = every_calibrator()
 
 NAMES = [
     name

@@ -214,7 +214,7 @@ class Predictor(TrainedPredictor):
     >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
     >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
     >>> round(float(calibrator.homophily_.mean()), 1)
-    0.8
+    1.0
 
     """
 

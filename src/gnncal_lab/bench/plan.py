@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators, preset_of
 from gnncal.calibrators.hots import HoTS
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import HomophilyEstimator, Support, make_estimator
 from gnncal.homophily.plain import to_plain
@@ -64,6 +64,7 @@ VARIANTS = {
         "hots", "converged", {"homophily": Agreement(clamp_train_labels=True)}
     ),
 }
+GROUPS = ("all", "paper", "few")  # names that stand for several methods
 PAPER_METHODS = ("uncalibrated", "ts", "vs", "ets", "hts", "cagcn", "gats", "gets", "wats", "hots")
 ABLATIONS = ("ts", "entropy-only", "homophily-only", "hots-alpha1", "hots")
 FEW_PARAMETERS = (*PAPER_METHODS[:5], "hts-log", "hots", *ABLATIONS[1:4], *VARIANTS)
@@ -92,14 +93,18 @@ class Plan:
 
 def list_methods() -> list[str]:
     """Return every calibrator of the catalogue, and the variants that the benchmark adds."""
-    return [*list_calibrators(), *VARIANTS]
+    known = list_calibrators()
+    taken = [name for name in known if name in (*VARIANTS, *GROUPS)]
+    if taken:
+        warn(f"the benchmark uses the names {', '.join(taken)} itself; rename these calibrators.")
+    return [*(name for name in known if name not in taken), *VARIANTS]
 
 
 def choose_methods(names: Sequence[str]) -> list[str]:
     """Return the methods that names and groups (``all``, ``paper``, ``few``) stand for."""
     known = list_methods()
     paper = [*PAPER_METHODS, "hots-release", *ABLATIONS[1:4]]
-    groups = {"all": known, "paper": paper, "few": list(FEW_PARAMETERS)}
+    groups = dict(zip(GROUPS, (known, paper, list(FEW_PARAMETERS)), strict=True))
     chosen: dict[str, None] = {}
     for name in map(plain_name, names):
         if name not in groups and name not in known:

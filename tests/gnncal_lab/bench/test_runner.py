@@ -19,7 +19,7 @@ from joblib.externals.loky import get_reusable_executor
 
 import gnncal
 from gnncal import metrics
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.core.errors import InputError
 from gnncal.homophily import Predictor
 from gnncal.homophily.plain import to_plain
@@ -43,6 +43,8 @@ from gnncal_lab.bench.source import package_source
 from gnncal_lab.homophily import Shared
 from tests.gnncal_lab.bench.deadly import double_unless_deadly, process_of
 from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
+
+CALIBRATORS = every_calibrator()
 
 METHODS = ["uncalibrated", "ts", "hts"]
 PLAN = Plan(["A", "B"], ["gcn"], [0, 1], METHODS, ["paper", "converged"])

@@ -108,7 +108,7 @@ def test_the_papers_protocol_starts_without_a_temperature_and_stops_on_training_
 
 
 def test_the_iterations_times_the_weights_are_bounded(monkeypatch):
-    from gnncal.calibrators import order_invariant
+    from gnncal_lab.methods import order_invariant
 
     monkeypatch.setattr(order_invariant, "FEWEST_ITERATIONS", 3)
     monkeypatch.setattr(order_invariant, "MOST_WORK", 4 * 31)  # K = 4 has 4 * 5 + 5 * 3 = 35

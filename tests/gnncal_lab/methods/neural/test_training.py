@@ -396,7 +396,9 @@ def python(script):
 
 
 def test_listing_and_other_methods_do_not_load_torch():
-    script = "import sys, gnncal; gnncal.list_calibrators(); gnncal.get_calibrator('ts'); "
+    script = (
+        "import sys, gnncal, gnncal_lab; gnncal.list_calibrators(); gnncal.get_calibrator('ts'); "
+    )
     script += "gnncal_lab.settings_for('gats', 'Cora', 'gcn'); gnncal_lab.GATS(); "
     assert python(script + "assert 'torch' not in sys.modules").returncode == 0
     assert python(script + "gnncal.get_calibrator('gats'); sys.modules['torch']").returncode == 0
@@ -411,7 +413,7 @@ class Nothing:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Nothing())
-import gnncal
+import gnncal, gnncal_lab
 graph = gnncal.Graph([[0], [1]])
 """
 
