@@ -2,7 +2,6 @@
 
 from . import calibrators as calibrators
 from . import decisions as decisions
-from . import extend as extend
 from . import homophily as homophily
 from . import inspection as inspection
 from . import metrics as metrics

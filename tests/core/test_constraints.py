@@ -10,9 +10,9 @@ from gnncal.core.constraints import (
     FLAG,
     NONE,
     SEED,
+    choice,
     number,
     number_range,
-    one_of,
     whole_number,
 )
 from gnncal.core.errors import shown
@@ -48,8 +48,8 @@ def test_numbers(constraint, accepted, refused, expected):
 @pytest.mark.parametrize(
     ("constraint", "accepted", "refused", "expected"),
     [
-        (one_of("in", "out"), ("in",), ("IN", None, 1, ["in"], np.ones(3)), "'in' or 'out'"),
-        (one_of("in") | NONE, ("in", None), ("out",), "'in' or None"),
+        (choice("in", "out"), ("in",), ("IN", None, 1, ["in"], np.ones(3)), "'in' or 'out'"),
+        (choice("in") | NONE, ("in", None), ("out",), "'in' or None"),
         (FLAG, (True, np.False_), (0, 1, "True", None), "True or False"),
         (SEED, (0, None, np.random.RandomState(0)), (-1, 2**32, 0.5, "x"), SEED.expected),
         (

@@ -1,28 +1,25 @@
-"""What calibrators are made of: their bases, parameters, learned numbers, losses and solvers.
+"""Calibrators behind ``fit`` and ``predict_proba``, and what one of your own is made of.
 
-Everything that a method of another package needs is here or in the top level; ``docs/plugins.md``
-shows how the parts fit together, and :mod:`gnncal.testing` checks what you made of them. The
-methods of :mod:`gnncal_lab` use nothing else.
+``docs/plugins.md`` shows how the parts fit together; :mod:`gnncal.testing` checks what you made of
+them. The methods of :mod:`gnncal_lab` are made of nothing else.
 """
 
 from gnncal.backends import backend_of
 from gnncal.calibrators.affine import AffineCalibrator
+from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
+from gnncal.calibrators.entropy import EntropyScaling
+from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.isotonic import MultiClassIsotonic
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.plugins import Preset
-from gnncal.calibrators.temperature import best_temperature
+from gnncal.calibrators.structural import Structural
+from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
+from gnncal.calibrators.temperature import TemperatureScaling, best_temperature
+from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.constraints import (
-    FLAG,
-    NONE,
-    SEED,
-    Constraint,
-    number,
-    number_range,
-    one_of,
-    whole_number,
-)
+from gnncal.core.constraints import FLAG, NONE, SEED, Constraint, choice, number, whole_number
 from gnncal.core.errors import warn
 from gnncal.core.graph import Side
 from gnncal.core.learned import (
@@ -45,8 +42,13 @@ from gnncal.fitting.protocols import (
 )
 from gnncal.fitting.solvers import Solution, lbfgs, newton
 from gnncal.formulas.methods import Portable, of_logits
-from gnncal.formulas.probability import normalised_entropy, normalised_homophily, softmax
-from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
+from gnncal.formulas.probability import normalised_entropy, softmax
+from gnncal.probability import (
+    keep_predictions,
+    log_losses,
+    logits_from_probabilities,
+    scaled_probabilities,
+)
 
 __all__ = [
     "FLAG",
@@ -58,13 +60,17 @@ __all__ = [
     "TEXT",
     "AffineCalibrator",
     "Array",
+    "Auto",
     "BoolArray",
     "Calibrator",
     "Constraint",
+    "EntropyScaling",
     "FitReport",
     "FloatArray",
+    "HoTS",
     "IntArray",
     "LearnedTable",
+    "MultiClassIsotonic",
     "Objective",
     "OneEachClass",
     "OwnLogitsCalibrator",
@@ -75,24 +81,28 @@ __all__ = [
     "Protocol",
     "Side",
     "Solution",
+    "Structural",
+    "StructuredMatrixScaling",
+    "StructuredVectorScaling",
     "TemperatureCalibrator",
     "TemperatureLoss",
+    "TemperatureScaling",
+    "Uncalibrated",
     "adam",
     "backend_of",
     "best_temperature",
     "check_protocol",
     "check_recalled_nodes",
+    "choice",
     "keep_predictions",
     "lbfgs",
     "log_losses",
+    "logits_from_probabilities",
     "loss_and_residual",
     "newton",
     "normalised_entropy",
-    "normalised_homophily",
     "number",
-    "number_range",
     "of_logits",
-    "one_of",
     "scaled_probabilities",
     "softmax",
     "solve_like_the_paper",

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import NONE, Constraint, number, number_range, one_of
+from gnncal.core.constraints import NONE, Constraint, choice, number, number_range
 from gnncal.core.errors import InputError, warn
 from gnncal.core.graph import Side
 from gnncal.core.learned import TEXT, LearnedTable
@@ -29,7 +29,6 @@ from gnncal.homophily import (
 )
 from gnncal.homophily.base import CannotLearnError, Weights
 from gnncal.homophily.clamping import CLAMPED_LABELS
-from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 from gnncal.nodes import Nodes
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
@@ -181,11 +180,11 @@ class HoTS(ParametricTemperature):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "protocol": one_of("converged", "paper"),
+        "protocol": choice("converged", "paper"),
         "epsilon": number(above=0),
         "minimum_certainty": number(at_least=0, at_most=1),
         "temperature_range": number_range(above=0) | NONE,
-        "without": one_of("homophily", "entropy", "exponent") | NONE,
+        "without": choice("homophily", "entropy", "exponent") | NONE,
     }
     base_temperature_: float
     beta_: float
@@ -282,23 +281,6 @@ class HoTS(ParametricTemperature):
                 without=without,
             )
         raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
-
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Put what older versions kept beside the estimator, parameters and labels, into it."""
-        if "side" not in parameters:
-            return parameters, learned
-        homophily = parameters["homophily"]
-        if isinstance(homophily, str) and parameters["side"] == "out":
-            homophily = learned.get("homophily_method_", homophily)  # where it fell back
-        kept = {n: value for n, value in parameters.items() if n not in OLDER_PARAMETERS}
-        state = {n: value for n, value in learned.items() if n != "clamped_labels_"}
-        if np.size(learned.get("clamped_labels_", ())):
-            recalled = {"clamped_labels": learned["clamped_labels_"]}
-            state["homophily_weights_"] = learned["homophily_weights_"] | recalled
-        return kept | {"homophily": from_older(homophily, parameters)}, state
 
     def _learned_table(self) -> LearnedTable:
         if not self.needs_graph:

@@ -16,7 +16,6 @@ from gnncal.cli.gates import (
     failures_of,
     read_gates,
 )
-from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
@@ -38,7 +37,7 @@ from gnncal.cli.policies import (
 )
 from gnncal.cli.results import collected_notes, terminal_advice
 from gnncal.cli.terminal import err, staged_folder
-from gnncal.core.constraints import Constraint, number, one_of, whole_number
+from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +69,9 @@ def decide(
     ] = 0.9,
     sets: Annotated[
         str | None,
-        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
+        typer.Option(
+            help="Also give each node a set of classes, by a score: lac, aps, raps, daps, snaps."
+        ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
@@ -209,7 +210,7 @@ def _check_options(
 def _known_score() -> Constraint:
     from gnncal.decisions.conformal import SCORES
 
-    return one_of(*SCORES)
+    return choice(*SCORES)
 
 
 def _check_folder(folder: Path) -> None:

@@ -8,14 +8,14 @@ from typing import Literal
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import one_of
+from gnncal.core.constraints import choice
 from gnncal.core.errors import InputError, warn
 from gnncal.fitting.adam import Objective, adam
 from gnncal.fitting.solvers import Solution
 from gnncal.nodes import Nodes
 
 Protocol = Literal["converged", "paper"]
-PROTOCOLS = one_of("converged", "paper")  # what the parameter may be
+PROTOCOLS = choice("converged", "paper")  # what the parameter may be
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum

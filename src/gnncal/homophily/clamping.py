@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_known_labels
-from gnncal.core.constraints import FLAG, one_of
+from gnncal.core.constraints import FLAG, choice
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Side
 from gnncal.core.learned import Array
@@ -29,7 +29,7 @@ class NeighbourMean(HomophilyEstimator):
     side: Side = "in"
     clamp_train_labels: bool = False
 
-    constraints: ClassVar = {"side": one_of("in", "out", "both"), "clamp_train_labels": FLAG}
+    constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
 
     def learn(self, nodes: Nodes) -> Weights:
         """Remember the training labels, if they are to be used."""

@@ -10,15 +10,6 @@ from gnncal.homophily import find_estimator, make_estimator, name_of
 from gnncal.homophily.base import HomophilyEstimator
 from gnncal.homophily.given import Given
 
-OLDER_PARAMETERS = (  # of HoTS, before they belonged to an estimator
-    "side",
-    "n_folds",
-    "add_self_loops",
-    "checkpoint",
-    "clamp_train_labels",
-    "random_state",
-)
-
 
 def to_plain(homophily: Any) -> dict[str, Any]:
     """Return an estimator as a dictionary: its name under ``"estimator"``, and all parameters."""
@@ -50,17 +41,3 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
 def _kind(name: Any) -> type[HomophilyEstimator] | None:
     """Return the class that a name in a file stands for."""
     return Given if name == "given" else find_estimator(name) if isinstance(name, str) else None
-
-
-def from_older(homophily: Any, older: dict[str, Any]) -> Any:
-    """Return the estimator for ``homophily`` and the parameters that HoTS once had beside it.
-
-    An estimator takes those that it has; ``side=None`` meant its default.
-    """
-    if not isinstance(homophily, str):
-        return homophily
-    known = {field.name for field in fields(_kind(homophily))}  # type: ignore[arg-type]
-    taken = {name: older[name] for name in OLDER_PARAMETERS if name in older and name in known}
-    if taken.get("side", "") is None:
-        del taken["side"]
-    return _kind(homophily)(**taken)  # type: ignore[misc]

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import FLAG, Constraint, number, one_of, whole_number
+from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.core.learned import Array
@@ -38,9 +37,9 @@ class TrainedPredictor(HomophilyEstimator):
     patience: int = 30
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "side": one_of("in", "out", "both"),
+        "side": choice("in", "out", "both"),
         "add_self_loops": FLAG,
-        "checkpoint": one_of("matched", "after-step"),
+        "checkpoint": choice("matched", "after-step"),
         "random_state": whole_number(at_least=0, at_most=2**32 - 1),
         "hidden": whole_number(at_least=1),
         "learning_rate": number(above=0),
@@ -52,7 +51,7 @@ class TrainedPredictor(HomophilyEstimator):
     @property
     def seed(self) -> int:
         """The seed that ``random_state`` stands for in scikit-learn's manner."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
 
     def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
         """Return the share of a node's labelled neighbours that have its label, NaN without any.

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gnncal import Calibrator, FitReport, InputError, Nodes, TemperatureCalibrator
 from gnncal.calibrators import (
@@ -86,6 +85,8 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         check_protocol(self.protocol, nodes)
+        from sklearn.utils import check_random_state
+
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._remember(nodes)
         self.weights_ = {

@@ -15,9 +15,10 @@ from gnncal.calibrators import (
     BoolArray,
     FloatArray,
     IntArray,
+    Protocol,
     check_recalled_nodes,
+    choice,
     number,
-    one_of,
     softmax,
     whole_number,
 )
@@ -28,7 +29,7 @@ from gnncal_lab.methods.neural.base import (
     bounded,
     glorot,
 )
-from gnncal_lab.methods.neural.parameters import TrainingParameters
+from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,8 +70,8 @@ class GATS(NeuralTemperature):
         the number of edges that leave i, as released. Equal on undirected graphs.
     weight_decay : float, default=0.001
         Multiple of the weights that is added to their gradient.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -129,7 +130,7 @@ class GATS(NeuralTemperature):
         "heads": whole_number(at_least=1),
         "base_temperature": number(above=0),
         "positive": FLAG,
-        "relative_to": one_of("in", "out"),
+        "relative_to": choice("in", "out"),
     }
 
     def __init__(
@@ -140,13 +141,26 @@ class GATS(NeuralTemperature):
         positive: bool = True,
         relative_to: Literal["in", "out"] = "in",
         weight_decay: float = 1e-3,
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        random_state: Any = 0,
     ) -> None:
         self.heads = heads
         self.base_temperature = base_temperature
         self.positive = positive
         self.relative_to = relative_to
-        super().__init__(weight_decay=weight_decay, **training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _remember(self, nodes: Nodes) -> None:
         self.train_nodes_ = nodes.train_nodes

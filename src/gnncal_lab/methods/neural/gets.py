@@ -15,6 +15,7 @@ from gnncal.calibrators import (
     FloatArray,
     IntArray,
     LearnedTable,
+    Protocol,
     number,
     softmax,
     whole_number,
@@ -30,7 +31,7 @@ from gnncal_lab.methods.neural.base import (
     within_range,
 )
 from gnncal_lab.methods.neural.gate import Gates, noisy_top_k
-from gnncal_lab.methods.neural.parameters import TrainingParameters
+from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,8 +76,8 @@ class GETS(NeuralCalibrator):
         created after the optimiser, which never sees them).
     add_self_loops : bool, default=True
         Give a loop to each node that has none; ``False`` takes the graph as it is.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -146,7 +147,13 @@ class GETS(NeuralCalibrator):
         balance_weight: float = 1.0,
         train_degrees: bool = True,
         add_self_loops: bool = True,
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
     ) -> None:
         self.hidden = hidden
         self.dropout = dropout
@@ -156,7 +163,15 @@ class GETS(NeuralCalibrator):
         self.balance_weight = balance_weight
         self.train_degrees = train_degrees
         self.add_self_loops = add_self_loops
-        super().__init__(**training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _remember(self, nodes: Nodes) -> None:
         features = nodes.required_graph.features

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import Array, FloatArray, IntArray, number, one_of, whole_number
+from gnncal.calibrators import Array, FloatArray, IntArray, Protocol, choice, number, whole_number
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,
@@ -17,7 +17,7 @@ from gnncal_lab.methods.neural.base import (
     dropped_out,
     linear,
 )
-from gnncal_lab.methods.neural.parameters import TrainingParameters
+from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,8 +59,8 @@ class WATS(NeuralTemperature):
         ``"in-out"`` sums over senders with the in-degree on the receiving and the out-degree on the
         sending side, which bounds the spectrum; ``"in"`` sums over receivers with the in-degree on
         both sides, as released.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class WATS(NeuralTemperature):
     """
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
-        "coefficients": one_of("heat-kernel", "bessel", "exponential"),
+        "coefficients": choice("heat-kernel", "bessel", "exponential"),
         "order": whole_number(at_least=1),
         "scale": number(above=0),
         "hidden": whole_number(at_least=1),
         "dropout": number(at_least=0, below=1),
-        "normalisation": one_of("in-out", "in"),
+        "normalisation": choice("in-out", "in"),
     }
     weight_table: ClassVar = {
         "input_weight": Array("order+1 hidden"),
@@ -121,7 +121,13 @@ class WATS(NeuralTemperature):
         hidden: int = 32,
         dropout: float = 0.4,
         normalisation: Normalisation = "in-out",
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
     ) -> None:
         self.coefficients = coefficients
         self.order = order
@@ -129,7 +135,15 @@ class WATS(NeuralTemperature):
         self.hidden = hidden
         self.dropout = dropout
         self.normalisation = normalisation
-        super().__init__(**training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         n_signals, h = self.order + 1, self.hidden
