@@ -22,6 +22,7 @@ import gnncal_lab
 SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (
     "gnncal",
+    "gnncal_lab",
     *(f"gnncal.{name}" for name in gnncal.__all__ if find_spec(f"gnncal.{name}")),
     *(f"gnncal_lab.{name}" for name in gnncal_lab.__all__ if find_spec(f"gnncal_lab.{name}")),
     "gnncal.torch.metrics",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
 
-from gnncal import InputError
+from gnncal import GnncalWarning, InputError
 from gnncal.calibrators import (
     PROTOCOLS,
     FloatArray,
     IntArray,
     Protocol,
     Solution,
-    adam,
     number,
-    warn_unless_converged,
+    solve_like_the_paper,
 )
 from gnncal.metrics import Outcomes
 from gnncal_lab.fitting.logistic import logistic
@@ -125,11 +125,11 @@ class MonotoneReliability:
         PROTOCOLS.check("protocol", self.protocol)
         probs, labels = np.asarray(probs), np.asarray(labels)
         chosen = np.asarray(labels != -1 if nodes is None else nodes)
+        if not labels[chosen].size:
+            raise InputError("there is no node to fit on; pass at least one with a label.")
         outcomes = Outcomes(labels[chosen], probs[chosen])
         predicted, right = outcomes.predictions, outcomes.correct
         confidence, n_classes = np.minimum(outcomes.confidence, 1.0), probs.shape[1]
-        if right.size == 0:
-            raise InputError("there is no node to fit on; pass at least one with a label.")
         if self.protocol == "paper":
             self.values_ = _published(confidence, predicted, right, n_classes)
         else:
@@ -196,7 +196,8 @@ class MonotoneReliability:
         values = np.tile(together, (n_classes, 1))
         for c in np.unique(predicted):
             values[c] = solved(predicted == c, together, n_classes)
-        warn_unless_converged(self, min(solutions, key=lambda solution: solution.converged))
+        if not all(solution.converged for solution in solutions):
+            warnings.warn("MRP stopped before convergence.", GnncalWarning, stacklevel=2)
         return values
 
 
@@ -246,12 +247,11 @@ def _published(
 
     steps = np.diff(START)
     start = np.tile(np.append(START[0], np.log(np.expm1(steps))), n_classes)
-    run = adam(
+    run = solve_like_the_paper(
         objective,
+        lambda _: 0.0,  # equal scores refresh the checkpoint: the last parameters are kept
         start,
         max_epochs=PAPER_EPOCHS,
-        patience=None,
-        monitor=lambda _: 0.0,  # equal scores refresh the checkpoint: the last parameters are kept
         learning_rate=PAPER_LEARNING_RATE,
     )
     return values_of(run.parameters)

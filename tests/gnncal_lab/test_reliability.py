@@ -1,24 +1,15 @@
 """MRP ranks nodes by how likely their prediction is right, and touches nothing else."""
 
-import json
-import struct
 import warnings
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
-from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import SelectiveClassifier, hold_out
 from gnncal_lab import MonotoneReliability
 from gnncal_lab.reliability import KNOTS, START
-from tests.test_persistence import refused, signed
 
 
 def sample(seed, n, n_classes=3, bias=(0.0, 1.0, -1.0)):
@@ -217,16 +208,6 @@ def test_labels_outside_the_nodes_never_matter():
         np.testing.assert_array_equal(fit.values_, fits[0].values_)
 
 
-def test_other_predictions_than_the_most_probable_are_judged_by_their_own_probability():
-    predicted = np.zeros(400, dtype=int)
-    model = MonotoneReliability().fit(PROBS, LABELS, predicted)
-    assert model.n_predicted_.tolist() == [400, 0, 0]
-    expected = expit(np.interp(PROBS[:, 0], KNOTS, model.values_[0]))
-    np.testing.assert_allclose(model.score(PROBS, predicted), expected, atol=1e-9)
-    with pytest.raises(gnncal.InputError, match="1 of the predictions lie outside"):
-        model.score(PROBS[:2], [0, 3])
-
-
 def test_a_class_that_is_never_predicted_has_the_map_of_all_classes():
     two = PROBS.argmax(axis=1) != 2
     model = MonotoneReliability().fit(PROBS, LABELS, nodes=two)
@@ -269,134 +250,18 @@ def test_a_single_right_prediction_does_not_put_its_class_above_all_others():
     assert score[0] > score[1]
 
 
-def test_scikit_learn_conventions_hold_and_hostile_input_is_refused():
-    model = MonotoneReliability(prior_nodes=2.0, protocol="paper")
-    assert clone(model).get_params() == {"prior_nodes": 2.0, "protocol": "paper"}
-    with pytest.raises(NotFittedError):
-        model.score(PROBS)
+def test_hostile_input_is_refused():
     for params, message in [
         ({"prior_nodes": 0}, "prior_nodes is 0; expected a positive number"),
         ({"protocol": "magic"}, "protocol is 'magic'; expected 'converged' or 'paper'"),
     ]:
         with pytest.raises(gnncal.InputError, match=message):
             MonotoneReliability(**params).fit(PROBS, LABELS)
-    for args, message in [
-        ((PROBS * 2, LABELS), "sum to one"),
-        ((PROBS, LABELS[:7]), "7 entries"),
-        ((PROBS, np.full(400, -1)), "no calibration node"),
-        ((PROBS, LABELS, np.full(400, 9)), "400 of the predictions lie outside"),
+    for probs, labels, message in [
+        (PROBS * 2, LABELS, "sum to one"),
+        (PROBS, np.full(400, -1), "no node to fit on"),
     ]:
         with pytest.raises(gnncal.InputError, match=message):
-            MonotoneReliability().fit(*args)
-    with pytest.raises(gnncal.InputError, match="2 columns but those of fit had 3"):
-        MonotoneReliability().fit(PROBS, LABELS).score(PROBS[:, :2] / PROBS[:, :2].sum(1)[:, None])
-
-
-# Ranked decisions
-
-
-@pytest.fixture(scope="module")
-def reliability():
-    return MonotoneReliability().fit(*sample(5, 2000))
-
-
-def test_nodes_are_decided_by_their_score(reliability):
-    probs, labels = sample(6, 1500)
-    selective = SelectiveClassifier(0.85).fit(probs, labels, rank_by=reliability)
-    score = reliability.score(probs)
-    np.testing.assert_array_equal(selective.decide(probs), score >= selective.threshold_)
-    assert selective.decide(probs).sum() == selective.n_decided_ > 0
-    assert "Nodes with a reliability of at least" in selective.report_.sentence
-    assert "reliability threshold" in repr(selective.report_)
-    by_confidence = SelectiveClassifier(0.85).fit(probs, labels)
-    assert selective.n_decided_ > by_confidence.n_decided_  # the classes differ here
-    assert by_confidence.report_.ranked_by == "confidence"
-
-
-def test_a_refreshed_threshold_is_still_about_the_score(reliability):
-    probs, labels = sample(7, 800)
-    selective = SelectiveClassifier(0.8).fit(
-        probs, labels, nodes=np.arange(400), rank_by=reliability
-    )
-    assert selective.refresh(probs).report_ == selective.report_
-
-
-def test_what_cannot_rank_is_refused(reliability):
-    probs, labels = sample(8, 100, n_classes=4)
-    for given, message in [
-        (MonotoneReliability(), "expected None or a fitted"),
-        ("reliability", "rank_by is 'reliability'; expected"),
-        (reliability, "rank_by was fitted with 3 classes but probs has 4"),
-    ]:
-        with pytest.raises(gnncal.InputError, match=message):
-            SelectiveClassifier().fit(probs, labels, rank_by=given)
-
-
-def test_a_ranked_promise_is_broken_as_rarely_as_one_by_confidence():
-    # Ranking and threshold are fitted on different nodes. For a given ranking, draws of the
-    # nodes of the threshold are independent.
-    probs, labels = sample(9, 8_000)
-    right = probs.argmax(axis=1) == labels
-    generator = np.random.default_rng(0)
-    broken, n_rankings, n_draws = 0, 16, 25
-    for draw in range(n_rankings):
-        nodes = generator.choice(8_000, size=240, replace=False)
-        for_ranking, _ = hold_out(nodes, random_state=draw)
-        ranking = MonotoneReliability().fit(probs, labels, nodes=for_ranking)
-        others = np.setdiff1d(np.arange(8_000), for_ranking)
-        score = ranking.score(probs)
-        for _ in range(n_draws):
-            held_out = generator.choice(others, size=120, replace=False)
-            selective = SelectiveClassifier(0.8, confidence_level=0.8)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", gnncal.GnncalWarning)
-                selective.fit(probs[held_out], labels[held_out], rank_by=ranking)
-            decided = score[others] >= selective.threshold_
-            broken += decided.any() and right[others][decided].mean() < 0.8
-    assert 0 < broken <= stats.binom.ppf(0.9999, n_rankings * n_draws, 0.2)
-
-
-# Files
-
-
-def test_a_loaded_score_is_the_saved_one(tmp_path, reliability):
-    reliability.save(tmp_path / "r", class_names=["a", "b", "c"])
-    again = gnncal.load(tmp_path / "r")
-    assert type(again) is MonotoneReliability
-    assert (again.get_params(), again.class_names_) == (reliability.get_params(), ["a", "b", "c"])
-    np.testing.assert_array_equal(again.score(PROBS), reliability.score(PROBS))
-    np.testing.assert_array_equal(again.n_predicted_, reliability.n_predicted_)
-    again.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "r").read_bytes()
-
-
-def test_a_loaded_ranked_threshold_is_the_saved_one(tmp_path, reliability):
-    probs, labels = sample(10, 1000)
-    before = SelectiveClassifier(0.8).fit(probs, labels, rank_by=reliability)
-    before.save(tmp_path / "s")
-    after = gnncal.load(tmp_path / "s")
-    assert after.report_ == before.report_
-    np.testing.assert_array_equal(after.decide(probs), before.decide(probs))
-    assert after.refresh(probs).report_ == before.report_
-
-
-def test_scores_that_no_fit_leaves_are_refused(tmp_path, reliability):
-    path = tmp_path / "r"
-    for fitted, prefix in [
-        (reliability, "fit"),
-        (SelectiveClassifier(0.8).fit(*sample(10, 1000), rank_by=reliability), "fit.rank_by.fit"),
-    ]:
-        fitted.save(path)
-        whole = path.read_bytes()
-        (size,) = struct.unpack("<Q", whole[:8])
-        metadata = json.loads(whole[8 : 8 + size])["__metadata__"]
-        for name, value, message in [
-            ("values", reliability.values_[:, ::-1].copy(), "rows that do not rise"),
-            ("values", reliability.values_[:2], "has shape"),
-            ("values", np.full((3, 8), np.nan), "not within"),
-            ("n_predicted", np.array([-1, 0, 0]), "not within"),
-        ]:
-            tensors = from_bytes(whole) | {f"{prefix}.{name}": value}
-            refused(path, signed(to_bytes(tensors, metadata=metadata)), message)
-    other = metadata["gnncal"].replace('"n_classes": 3', '"n_classes": 4', 1)
-    refused(path, signed(to_bytes(from_bytes(whole), metadata={"gnncal": other})), "3 classes but")
+            MonotoneReliability().fit(probs, labels)
+    with pytest.raises(gnncal.InputError, match="the fit had 3 classes"):
+        MonotoneReliability().fit(PROBS, LABELS).score(PROBS[:, :2])

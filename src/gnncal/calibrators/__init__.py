@@ -20,7 +20,6 @@ from gnncal.calibrators.temperature import TemperatureScaling, best_temperature
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import FLAG, NONE, SEED, Constraint, choice, number, whole_number
-from gnncal.core.errors import warn
 from gnncal.core.graph import Side
 from gnncal.core.learned import (
     SOLVER_TABLE,
@@ -28,24 +27,20 @@ from gnncal.core.learned import (
     Array,
     LearnedTable,
     OneEachClass,
-    check_recalled_nodes,
 )
-from gnncal.fitting.adam import Objective, adam
+from gnncal.fitting.adam import Objective
 from gnncal.fitting.losses import TemperatureLoss, loss_and_residual
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import (
     PROTOCOLS,
     Protocol,
-    check_protocol,
     solve_like_the_paper,
-    warn_unless_converged,
 )
 from gnncal.fitting.solvers import Solution, lbfgs, newton
 from gnncal.formulas.methods import Portable, of_logits
 from gnncal.formulas.probability import normalised_entropy, softmax
 from gnncal.probability import (
     keep_predictions,
-    log_losses,
     logits_from_probabilities,
     scaled_probabilities,
 )
@@ -88,15 +83,11 @@ __all__ = [
     "TemperatureLoss",
     "TemperatureScaling",
     "Uncalibrated",
-    "adam",
     "backend_of",
     "best_temperature",
-    "check_protocol",
-    "check_recalled_nodes",
     "choice",
     "keep_predictions",
     "lbfgs",
-    "log_losses",
     "logits_from_probabilities",
     "loss_and_residual",
     "newton",
@@ -106,7 +97,5 @@ __all__ = [
     "scaled_probabilities",
     "softmax",
     "solve_like_the_paper",
-    "warn",
-    "warn_unless_converged",
     "whole_number",
 ]

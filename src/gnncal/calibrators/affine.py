@@ -15,7 +15,6 @@ from gnncal.fitting.adam import Objective
 from gnncal.fitting.labelled import AffineLabelled, Labelled
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.fitting.many_classes import RowSpaceLoss, fit_matrix
-from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.fitting.updating import Part, covariance_of
 from gnncal.nodes import Nodes
@@ -26,12 +25,48 @@ MOST_PARAMETERS = 420  # whose covariance is remembered: a full matrix of 20 cla
 
 
 class AffineCalibrator(OwnLogitsCalibrator):
-    r"""softmax(W x + b) with a quadratic penalty on W - I and on b.
+    r"""Base of calibrators softmax(W x + b) with a quadratic penalty on W - I and on b.
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
     W is (K, K), or (K,) where it is diagonal. The loss is convex, so there is one minimum.
     L-BFGS finds it, or with a full matrix and many classes Newton's method in the row space of x.
+
+    A subclass implements ``_features``, the x of logits; ``_probabilities``; and ``_fit``, which
+    calls ``_fit_affine`` with the penalties, ``_remember`` if :meth:`update` shall work, and
+    ``_report``.
+
+    Attributes
+    ----------
+    ridge : float
+        Penalty where a method has none of its own.
+    bound : float
+        Largest size of a weight or bias.
+    weight_, bias_ : ndarray
+        The fitted W and b.
+
+    Examples
+    --------
+    A bias for each class and no more:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> from gnncal.calibrators import AffineCalibrator, Array
+    >>> class Bias(AffineCalibrator):
+    ...     learned = {**AffineCalibrator.learned, "weight_": Array("K")}
+    ...     def _fit(self, nodes):
+    ...         logits, stiff = nodes.calibration_logits, np.full(nodes.n_classes, 1e6)
+    ...         self._fit_affine(logits, nodes.labels, stiff, self.ridge, nodes.weights)
+    ...         loss = nodes.mean_log_loss(self._probabilities(logits))
+    ...         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=False)
+    ...     def _features(self, logits):
+    ...         return logits
+    ...     def _probabilities(self, logits):
+    ...         return gnncal.softmax(self.weight_ * logits + self.bias_)
+    >>> task = gnncal.example()
+    >>> Bias().fit(task.logits, task.labels, nodes=task.nodes).weight_.round(3).max().item()
+    1.0
+
     """
 
     preserves_predictions = False
@@ -65,7 +100,6 @@ class AffineCalibrator(OwnLogitsCalibrator):
                 x, labels, weights, diagonal=diagonal, off_diagonal=off_diagonal, mu=mu
             )
             solution = fit_matrix(loss)
-            warn_unless_converged(self, solution)
             self._set_affine(solution, penalty.shape)
             return
         objective = self._objective(x, labels, penalty, mu, weights)
@@ -91,7 +125,6 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
     def _minimise(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> Solution:
         solution = lbfgs(objective, np.zeros(len(lower)), lower, upper)
-        warn_unless_converged(self, solution)
         return solution
 
     def _set_affine(self, solution: Solution, shape: tuple[int, ...]) -> None:

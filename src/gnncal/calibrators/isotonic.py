@@ -12,7 +12,7 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.learned import Array
 from gnncal.formulas.probability import softmax
 from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions, log_losses
+from gnncal.probability import keep_predictions
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
@@ -65,7 +65,7 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
         is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
         self.steps_ = _steps(probs.ravel(), is_label.ravel())
         calibrated = self._probabilities(nodes.calibration_logits)
-        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
+        self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         probs, predictions = softmax(logits), logits.argmax(axis=1)

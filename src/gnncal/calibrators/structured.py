@@ -18,7 +18,6 @@ from gnncal.fitting.losses import loss_and_residual
 from gnncal.formulas.affine import log_odds, mixed_log_probabilities, structured
 from gnncal.formulas.methods import Portable, of_logits
 from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
 
 
 class StructuredScaling(AffineCalibrator):
@@ -66,7 +65,7 @@ class StructuredScaling(AffineCalibrator):
             bounded = self.weight_
             ridge = np.append(penalty.ravel(), np.full(nodes.n_classes, mu))
             self._remember(self._labelled(nodes), 2.0 * n_nodes * ridge)
-        loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
+        loss = nodes.mean_log_loss(self._probabilities(logits))
         is_free = nodes.n_classes == 2
         self.fit_report_ = self._report(nodes, loss, bounded, has_free_weights=is_free)
 

@@ -123,7 +123,28 @@ def hots_temperature(
 
 
 def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of nodes that looks at their logits alone."""
+    """Return a function of nodes that looks at their logits alone, for a ``Portable``.
+
+    Parameters
+    ----------
+    function : callable
+        Gets logits (n_nodes, n_classes), then what was learned by name.
+
+    Returns
+    -------
+    callable
+        Gets nodes in place of the logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import Nodes
+    >>> from gnncal.calibrators import of_logits
+    >>> of_logits(lambda z, factor: factor * z)(Nodes(np.eye(2)), factor=3.0)
+    array([[3., 0.],
+           [0., 3.]])
+
+    """
 
     def of_nodes(nodes: Any, **learned: Any) -> Any:
         return function(nodes.logits, **learned)

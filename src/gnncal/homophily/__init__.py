@@ -15,7 +15,7 @@ from gnncal.core.errors import InputError
 from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
 from gnncal.homophily.clamping import NeighbourMean
 from gnncal.homophily.given import Given
-from gnncal.homophily.predictor import Predictor, TrainedPredictor
+from gnncal.homophily.predictor import Predictor
 from gnncal.homophily.support import Support
 
 GROUP = "gnncal.homophily"
@@ -29,7 +29,6 @@ __all__ = [
     "NeighbourMean",
     "Predictor",
     "Support",
-    "TrainedPredictor",
     "Weights",
     "make_estimator",
     "name_of",

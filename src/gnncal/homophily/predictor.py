@@ -20,10 +20,49 @@ from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedPredictor(HomophilyEstimator):
-    """Base of the estimators that train the paper's network, by Adam on the squared error.
+class Predictor(HomophilyEstimator):
+    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
 
-    :class:`Predictor` describes the parameters.
+    Calibration labels are among its targets, so calibration nodes are estimated better than test
+    nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
+
+    Parameters
+    ----------
+    side : {"in", "out", "both"}, default="out"
+        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
+        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
+    add_self_loops : bool, default=True
+        Give a loop to each node of the network's graph that has none.
+    checkpoint : {"matched", "after-step"}, default="matched"
+        Which weights are kept for the best loss: those that gave it, or those after the step, as
+        released.
+    random_state : int, default=0
+        Seed of the initial weights and of the folds.
+    hidden : int, default=32
+        Width of the network's hidden layer.
+    learning_rate : float, default=0.01
+        Step size of Adam.
+    weight_decay : float, default=0.0001
+        Multiple of the weights that is added to their gradient.
+    max_epochs : int, default=200
+        Largest number of epochs.
+    patience : int, default=30
+        Epochs without a lower loss after which training ends.
+
+    References
+    ----------
+    Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Predictor(max_epochs=50))
+    >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
+    >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
+    >>> round(float(calibrator.homophily_.mean()), 1)
+    1.0
+
     """
 
     side: Side = "out"
@@ -46,6 +85,13 @@ class TrainedPredictor(HomophilyEstimator):
         "weight_decay": number(at_least=0),
         "max_epochs": whole_number(at_least=1),
         "patience": whole_number(at_least=1),
+    }
+
+    learned: ClassVar = {
+        "input_weight": Array("features hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
     }
 
     @property
@@ -169,60 +215,6 @@ class TrainedPredictor(HomophilyEstimator):
             )
         network = Network(propagation, hidden)
         return network.forward(network.flat(weights))[0]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Predictor(TrainedPredictor):
-    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
-
-    Calibration labels are among its targets, so calibration nodes are estimated better than test
-    nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
-
-    Parameters
-    ----------
-    side : {"in", "out", "both"}, default="out"
-        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
-        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
-    add_self_loops : bool, default=True
-        Give a loop to each node of the network's graph that has none.
-    checkpoint : {"matched", "after-step"}, default="matched"
-        Which weights are kept for the best loss: those that gave it, or those after the step, as
-        released.
-    random_state : int, default=0
-        Seed of the initial weights and of the folds.
-    hidden : int, default=32
-        Width of the network's hidden layer.
-    learning_rate : float, default=0.01
-        Step size of Adam.
-    weight_decay : float, default=0.0001
-        Multiple of the weights that is added to their gradient.
-    max_epochs : int, default=200
-        Largest number of epochs.
-    patience : int, default=30
-        Epochs without a lower loss after which training ends.
-
-    References
-    ----------
-    Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Predictor(max_epochs=50))
-    >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
-    >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
-    >>> round(float(calibrator.homophily_.mean()), 1)
-    1.0
-
-    """
-
-    learned: ClassVar = {
-        "input_weight": Array("features hidden"),
-        "input_bias": Array("hidden"),
-        "output_weight": Array("hidden"),
-        "output_bias": Array("1"),
-    }
 
     def learn(self, nodes: Nodes) -> Weights:
         """Train on every observed label."""

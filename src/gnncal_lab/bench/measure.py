@@ -13,7 +13,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.bundle import Bundle
 from gnncal.homophily import HomophilyEstimator
-from gnncal.homophily.predictor import TrainedPredictor
+from gnncal.homophily.predictor import Predictor
 from gnncal.metrics.binning import bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.risk_coverage import selective_accuracy_of
@@ -64,7 +64,7 @@ def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) ->
 def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> float:
     """Use the predictor that the task shares; return the CPU seconds that it took before."""
     estimator = getattr(calibrator, "homophily", None)
-    if not isinstance(estimator, TrainedPredictor):
+    if not isinstance(estimator, Predictor):
         return 0.0
     shared = predictors.setdefault(estimator, Shared(estimator))
     calibrator.set_params(homophily=shared)

@@ -14,7 +14,7 @@ from gnncal.core.errors import InputError, warn
 from gnncal.core.names import plain_name, suggestion
 from gnncal.homophily import HomophilyEstimator, Support, make_estimator
 from gnncal.homophily.plain import to_plain
-from gnncal.homophily.predictor import TrainedPredictor
+from gnncal.homophily.predictor import Predictor
 from gnncal_lab.classifiers.treatments import parts_of
 from gnncal_lab.homophily import Agreement
 from gnncal_lab.settings import settings_for
@@ -146,10 +146,10 @@ def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     return parameters == constructor_parameters(class_of(method)(**wanted))
 
 
-def predictor_of(cell: Cell) -> TrainedPredictor | None:
+def predictor_of(cell: Cell) -> Predictor | None:
     """Return the homophily predictor that a cell trains; equal ones of a task are trained once."""
     estimator = _recipe(cell)[1].get("homophily")
-    return estimator if isinstance(estimator, TrainedPredictor) else None
+    return estimator if isinstance(estimator, Predictor) else None
 
 
 def constructor_parameters(calibrator: Calibrator) -> dict[str, Any]:
@@ -191,6 +191,6 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
 def _seeded(homophily: Any, seed: int) -> HomophilyEstimator:
     """Return the estimator with the seed of a task, where it draws anything."""
     estimator = make_estimator(homophily)
-    if isinstance(estimator, TrainedPredictor):
+    if isinstance(estimator, Predictor):
         return replace(estimator, random_state=seed)
     return estimator

@@ -51,10 +51,9 @@ def read_runs(folder: Path) -> dict[str, RunNote]:
 
 def _versions() -> dict[str, str | None]:
     """Return the versions of the packages that results depend on, those with plugins included."""
+    declaring = [each.dist for each in entry_points(group="gnncal.calibrators")]
     found: dict[str, str | None] = {
-        package.name: package.version
-        for each in entry_points(group="gnncal.calibrators")
-        if (package := each.dist) is not None and package.name != "gnncal"
+        each.name: each.version for each in declaring if each is not None and each.name != "gnncal"
     }
     for package in PACKAGES:
         try:

@@ -8,14 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FloatArray, check_recalled_nodes, whole_number
-from gnncal.homophily import CannotLearnError, TrainedPredictor, Weights
+from gnncal.calibrators import Array, FloatArray, whole_number
+from gnncal.homophily import CannotLearnError, Predictor, Weights
+from gnncal_lab.fitting.recalled import check_recalled_nodes
 
 FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossFitted(TrainedPredictor):
+class CrossFitted(Predictor):
     """The paper's predictor of homophily, with calibration nodes estimated out of fold.
 
     One predictor for each fold of the calibration nodes is trained without that fold's labels. A
@@ -64,7 +65,7 @@ class CrossFitted(TrainedPredictor):
 
     n_folds: int = 5
 
-    constraints: ClassVar = TrainedPredictor.constraints | {"n_folds": whole_number(at_least=2)}
+    constraints: ClassVar = Predictor.constraints | {"n_folds": whole_number(at_least=2)}
     learned: ClassVar = {
         "input_weight": Array("folds features hidden"),
         "input_bias": Array("folds hidden"),

@@ -14,7 +14,6 @@ from gnncal.calibrators import (
     FloatArray,
     Portable,
     backend_of,
-    log_losses,
     number,
     of_logits,
     softmax,
@@ -100,7 +99,7 @@ class DirichletCalibration(AffineCalibrator):
         # The penalty is one of the mean loss, and its curvature twice as large.
         ridge = np.append(weights.ravel(), np.full(n_classes, mu))
         self._remember(self._labelled(nodes), 2.0 * nodes.total_weight * ridge)
-        loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
+        loss = nodes.mean_log_loss(self._probabilities(logits))
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 
     def _features(self, logits: FloatArray) -> FloatArray:

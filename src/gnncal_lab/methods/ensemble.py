@@ -23,7 +23,6 @@ from gnncal.calibrators import (
     number,
     of_logits,
     softmax,
-    warn_unless_converged,
 )
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
@@ -111,7 +110,6 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
         parts = self._parts(nodes.calibration_logits.astype(np.float64))
         at_label = parts[:, np.arange(nodes.calibration_nodes.size), nodes.labels].T  # (n, 3)
         solution = mixture_weights(at_label)
-        warn_unless_converged(self, solution)
         self.weights_ = solution.parameters
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         self.fit_report_ = replace(scaling.fit_report_, loss_after=solution.loss)

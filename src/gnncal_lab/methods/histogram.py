@@ -12,7 +12,6 @@ from gnncal.calibrators import (
     Constraint,
     FloatArray,
     OwnLogitsCalibrator,
-    log_losses,
     softmax,
     whole_number,
 )
@@ -91,7 +90,7 @@ class HistogramBinning(OwnLogitsCalibrator):
         self.frequencies_ = np.stack(
             [self._frequencies(c, p, nodes.labels == c) for c, p in enumerate(probs.T)]
         )
-        loss = log_losses(self._probabilities(nodes.calibration_logits), nodes.labels).mean()
+        loss = nodes.mean_log_loss(self._probabilities(nodes.calibration_logits))
         n = nodes.labels.size
         few = n < 2 * self.n_bins
         reason = f"{n} calibration nodes in {self.n_bins} bins are fewer than two each"

@@ -13,7 +13,6 @@ from gnncal.calibrators import (
     FloatArray,
     OneEachClass,
     OwnLogitsCalibrator,
-    log_losses,
     softmax,
 )
 
@@ -71,7 +70,7 @@ class IsotonicCalibration(OwnLogitsCalibrator):
         probs = softmax(nodes.calibration_logits)
         self.steps_ = tuple(_steps(p, nodes.labels == c) for c, p in enumerate(probs.T))
         calibrated = self._probabilities(nodes.calibration_logits)
-        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
+        self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         probs = softmax(logits)

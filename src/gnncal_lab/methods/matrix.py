@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, FloatArray, Portable, log_losses, of_logits
+from gnncal.calibrators import AffineCalibrator, FloatArray, Portable, of_logits
 from gnncal_lab.methods.vector import vector
 
 
@@ -63,7 +63,7 @@ class MatrixScaling(AffineCalibrator):
         self._fit_affine(logits, nodes.labels, ridge, self.ridge / 2, nodes.weights)
         precision = np.full(n_classes**2 + n_classes, nodes.total_weight * self.ridge)
         self._remember(self._labelled(nodes), precision)
-        loss = nodes.mean(log_losses(self._probabilities(logits), nodes.labels))
+        loss = nodes.mean_log_loss(self._probabilities(logits))
         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
 
     def _features(self, logits: FloatArray) -> FloatArray:

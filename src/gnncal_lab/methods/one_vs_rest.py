@@ -12,8 +12,6 @@ from gnncal.calibrators import (
     FloatArray,
     OwnLogitsCalibrator,
     Solution,
-    log_losses,
-    warn_unless_converged,
 )
 from gnncal_lab.fitting.one_vs_rest import log_chances
 
@@ -41,10 +39,8 @@ class OneVsRestCalibrator(OwnLogitsCalibrator):
         self._set_curves(np.array([fit.parameters for fit in fits]))
         self.converged_ = all(fit.converged for fit in fits)
         self.n_iter_ = max(fit.n_iter for fit in fits)
-        for fit in fits:
-            warn_unless_converged(self, fit)
         probs = self._probabilities(nodes.calibration_logits)
-        loss = nodes.mean(log_losses(probs, nodes.labels))
+        loss = nodes.mean_log_loss(probs)
         is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
         reasons = self._undetermined(own - others, is_label)
         self.fit_report_ = FitReport.of(nodes, loss, undetermined=reasons)

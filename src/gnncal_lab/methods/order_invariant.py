@@ -19,15 +19,12 @@ from gnncal.calibrators import (
     OwnLogitsCalibrator,
     Protocol,
     best_temperature,
-    check_protocol,
     keep_predictions,
     lbfgs,
-    log_losses,
     loss_and_residual,
     number,
     softmax,
     solve_like_the_paper,
-    warn_unless_converged,
     whole_number,
 )
 
@@ -138,7 +135,6 @@ class OrderInvariant(OwnLogitsCalibrator):
         self.random_state = random_state
 
     def _fit(self, nodes: Nodes) -> None:
-        check_protocol(self.protocol, nodes)
         logits, n_classes = nodes.calibration_logits, nodes.n_classes
         rows = canonical_rows(logits, nodes.labels)
         start = _initial_weights(n_classes, self.random_state)
@@ -159,10 +155,9 @@ class OrderInvariant(OwnLogitsCalibrator):
                 loss_tolerance=LOSS_TOLERANCE,
                 max_iterations=max(FEWEST_ITERATIONS, MOST_WORK // start.size),
             )
-            warn_unless_converged(self, solution)
         self._set_layers(_layers(solution.parameters, n_classes))
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        loss = log_losses(self._probabilities(logits), nodes.labels).mean()
+        loss = nodes.mean_log_loss(self._probabilities(logits))
         self.fit_report_ = FitReport.of(nodes, loss)
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:

@@ -23,10 +23,8 @@ from gnncal.calibrators import (
     Protocol,
     Solution,
     TemperatureLoss,
-    check_protocol,
     number,
     solve_like_the_paper,
-    warn_unless_converged,
     whole_number,
 )
 from gnncal_lab.fitting.clusters import DIGITS, Clusters
@@ -152,7 +150,6 @@ class SimiMailbox(TemperatureCalibrator):
         self.protocol = protocol
 
     def _fit(self, nodes: Nodes) -> None:
-        check_protocol(self.protocol, nodes)
         clusters = nodes.once(_clusters, self.n_groups or self._best_n_groups(nodes))
         self.ranges_, self.centres_ = clusters.ranges, clusters.centres
         groups = self._groups(nodes)
@@ -193,7 +190,6 @@ class SimiMailbox(TemperatureCalibrator):
         on_nodes, n_groups = groups[nodes.calibration_nodes], len(self.centres_)
         if self.protocol == "converged":
             solution = _solved_groups(logits, labels, on_nodes, n_groups, self.gap_weight)
-            warn_unless_converged(self, solution)
             return solution
         losses = _losses(logits, labels, on_nodes, self.gap_weight)
         train_logits, on_train = nodes.logits[nodes.train_nodes], groups[nodes.train_nodes]

@@ -14,7 +14,6 @@ from gnncal.calibrators import (
     Constraint,
     FloatArray,
     OwnLogitsCalibrator,
-    log_losses,
     softmax,
     whole_number,
 )
@@ -86,7 +85,7 @@ class SplineCalibration(OwnLogitsCalibrator):
         confidence = softmax(logits).max(axis=1).astype(np.float64)
         self.curve_ = _curve(confidence, correct, self.n_knots)
         calibrated = self._probabilities(logits)
-        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
+        self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         probs, rows, top = softmax(logits), np.arange(len(logits)), logits.argmax(axis=1)

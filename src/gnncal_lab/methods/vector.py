@@ -18,7 +18,6 @@ from gnncal.calibrators import (
     Portable,
     Protocol,
     backend_of,
-    check_protocol,
     of_logits,
     softmax,
     solve_like_the_paper,
@@ -91,7 +90,6 @@ class VectorScaling(AffineCalibrator):
         self.protocol = protocol
 
     def _fit(self, nodes: Nodes) -> None:
-        check_protocol(self.protocol, nodes)
         logits, shape = nodes.calibration_logits, (nodes.n_classes,)
         none, weights = np.zeros(shape), nodes.weights
         loss = self._objective(logits, nodes.labels, none, 0.0, weights)

@@ -23,7 +23,6 @@ from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.core.errors import InputError
 from gnncal.homophily import Predictor
 from gnncal.homophily.plain import to_plain
-from gnncal.homophily.predictor import TrainedPredictor
 from gnncal.nodes import Nodes
 from gnncal_lab.bench import engines, measure
 from gnncal_lab.bench.engines import workers
@@ -132,14 +131,14 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
 def test_cells_of_a_task_share_one_predictor_and_record_what_each_alone_would(source, tmp_path):
     methods = ["hots", "homophily-only", "hots-alpha1", "hots-predictor", "hots-release"]
     plan = Plan(["A"], ["gcn"], [0], methods, ["paper", "converged"])
-    trained, train = [], TrainedPredictor.train
+    trained, train = [], Predictor.train
 
     def counted(self, *arguments):
         trained.append(self)
         return train(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainedPredictor, "train", counted)
+        patch.setattr(Predictor, "train", counted)
         run_plan(plan, source, tmp_path / "together")
         assert len(trained) == 2  # the text's and the release's
         for cell in plan.cells():

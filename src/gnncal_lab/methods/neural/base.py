@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gnncal import Calibrator, FitReport, InputError, Nodes, TemperatureCalibrator
+from gnncal import Calibrator, FitReport, GnncalWarning, InputError, Nodes, TemperatureCalibrator
 from gnncal.calibrators import (
     TEMPERATURE_RANGE,
     FloatArray,
     IntArray,
     LearnedTable,
     TemperatureLoss,
-    check_protocol,
-    warn,
     whole_number,
 )
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
@@ -84,7 +83,6 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
         return True
 
     def _fit(self, nodes: Nodes) -> None:
-        check_protocol(self.protocol, nodes)
         from sklearn.utils import check_random_state
 
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -150,10 +148,12 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _fall_back(self, nodes: Nodes) -> StopOn:
         """How to stop when there are too few nodes to hold some out."""
         instead: StopOn = "train" if nodes.train_nodes.size else "none"
-        warn(
+        warnings.warn(
             f"{type(self).__name__} has only {nodes.labels.size} calibration nodes, too few to "
             f"hold some out; stop_on={instead!r} is used instead. 'ts' usually does better on so "
-            "few."
+            "few.",
+            GnncalWarning,
+            stacklevel=2,
         )
         return instead
 

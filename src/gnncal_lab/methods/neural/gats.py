@@ -16,12 +16,12 @@ from gnncal.calibrators import (
     FloatArray,
     IntArray,
     Protocol,
-    check_recalled_nodes,
     choice,
     number,
     softmax,
     whole_number,
 )
+from gnncal_lab.fitting.recalled import check_recalled_nodes
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,
