@@ -96,8 +96,8 @@ def test_no_direction_that_keeps_a_map_rising_lowers_its_loss():
 
 def towards_of(confidence, right):
     """The map of all classes together: that of one class that has all the nodes."""
-    probs = np.column_stack([confidence, 1 - confidence])
-    model = MonotoneReliability().fit(probs, np.where(right, 0, 1), np.zeros(len(right)))
+    others = np.tile((1 - confidence)[:, None] / 9, 9)  # so the first class is predicted
+    model = MonotoneReliability().fit(np.column_stack([confidence, others]), np.where(right, 0, 1))
     return model.values_[1]  # never predicted
 
 
