@@ -124,8 +124,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
         return True
 
     def _minimise(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> Solution:
-        solution = lbfgs(objective, np.zeros(len(lower)), lower, upper)
-        return solution
+        return lbfgs(objective, np.zeros(len(lower)), lower, upper)
 
     def _set_affine(self, solution: Solution, shape: tuple[int, ...]) -> None:
         change, self.bias_ = np.split(solution.parameters, [int(np.prod(shape))])

@@ -189,8 +189,7 @@ class SimiMailbox(TemperatureCalibrator):
         logits, labels = nodes.calibration_logits, nodes.labels
         on_nodes, n_groups = groups[nodes.calibration_nodes], len(self.centres_)
         if self.protocol == "converged":
-            solution = _solved_groups(logits, labels, on_nodes, n_groups, self.gap_weight)
-            return solution
+            return _solved_groups(logits, labels, on_nodes, n_groups, self.gap_weight)
         losses = _losses(logits, labels, on_nodes, self.gap_weight)
         train_logits, on_train = nodes.logits[nodes.train_nodes], groups[nodes.train_nodes]
         train_loss = TemperatureLoss(train_logits, nodes.train_labels)
