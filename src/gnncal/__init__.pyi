@@ -16,7 +16,6 @@ from .calibrators.base import TemperatureCalibrator as TemperatureCalibrator
 from .calibrators.catalogue import get_calibrator as get_calibrator
 from .calibrators.catalogue import list_calibrators as list_calibrators
 from .calibrators.entropy import EntropyScaling as EntropyScaling
-from .calibrators.history import History as History
 from .calibrators.hots import HoTS as HoTS
 from .calibrators.isotonic import MultiClassIsotonic as MultiClassIsotonic
 from .calibrators.structural import Structural as Structural

@@ -130,6 +130,16 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
             "import gnncal\nclass Good(gnncal.Uncalibrated):\n fitting = 'iterative'",
             "Good is iterative and has no parameter 'protocol'",
         ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n"
+            " def __init__(self): raise SystemExit('no licence')",
+            r"Good\(\) raises SystemExit: no licence",
+        ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n"
+            " @property\n def preserves_predictions(self): return 'perhaps'",
+            "does not say whether it preserves_predictions",
+        ),
     ],
 )
 def test_a_broken_package_costs_a_warning_and_nothing_else(site, code, reason):

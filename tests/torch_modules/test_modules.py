@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 
 import gnncal
-import gnncal_lab
 from tests.strategies import small_task, tasks
 
 torch = pytest.importorskip("torch")
@@ -25,7 +24,7 @@ NAMES = [
     if kind._portable is not Calibrator._portable and name != "auto"
 ]
 VARIANTS = {
-    "hots": {"homophily": gnncal_lab.homophily.Agreement(side="both")},
+    "hots": {"homophily": gnncal.homophily.Support(side="both")},
     "homophily-only": {"homophily": gnncal.homophily.Support(side="out")},
     "hots-alpha1": {"temperature_range": (0.5, 2.0), "minimum_certainty": 0.1},
     "rbs": {"n_bins": 3},

@@ -169,8 +169,6 @@ def why_unusable(kind: object) -> str | None:
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
         return f"{kind.__name__} does not define {missing}"
-    if not isinstance(getattr(kind, "preserves_predictions", None), bool | property):
-        return f"{kind.__name__} does not say whether it preserves_predictions"
     required = [
         parameter.name
         for parameter in inspect.signature(kind).parameters.values()
@@ -178,6 +176,13 @@ def why_unusable(kind: object) -> str | None:
     ]
     if required:
         return f"the parameter {required[0]!r} of {kind.__name__} has no default"
+    try:
+        sides = (kind, kind())  # lists of methods make one too
+        keeps = [getattr(each, "preserves_predictions", None) for each in sides]
+    except BaseException as error:
+        return f"{kind.__name__}() raises {_said(error)}"
+    if not isinstance(keeps[0], bool | property) or not isinstance(keeps[1], bool):
+        return f"{kind.__name__} does not say whether it preserves_predictions"
     if not isinstance(kind.__doc__, str | None):
         return f"the docstring of {kind.__name__} is no text"
     for parameter in inspect.signature(kind).parameters.values():

@@ -19,12 +19,12 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
-from gnncal.cli.verbs import Verbs
+from gnncal.cli.verbs import AllVerbs
 from gnncal.cli.watch import watch
 
 app = typer.Typer(
     name="gnncal",
-    cls=Verbs,
+    cls=AllVerbs,
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
     add_completion=False,

@@ -16,9 +16,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from gnncal.cli.terminal import friendly, note
+from gnncal.cli.terminal import Verbs, friendly, note
 
 GROUP = "gnncal.commands"
 
@@ -53,7 +53,7 @@ class Command:
     load: Callable[[], Callable[..., None] | typer.Typer]
 
 
-class Verbs(TyperGroup):
+class AllVerbs(Verbs):
     """The program's own verbs, then those that entry points declare."""
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.fitting.adam import Objective
@@ -280,6 +279,8 @@ def lbfgs(
     array([0., 0., 0.])
 
     """
+    from scipy.optimize import Bounds, minimize  # here because it takes long to import
+
     result = minimize(
         objective,
         start,

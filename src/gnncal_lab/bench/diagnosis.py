@@ -12,7 +12,6 @@ import numpy as np
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
-from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.formulas.probability import concentration, normalised_entropy
 from gnncal.probability import softmax
@@ -39,6 +38,7 @@ from gnncal_lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
+from gnncal_lab.bench.typed import Share
 
 FILE = "diagnosis.jsonl"
 STRUCTURE_SEEDS = 5  # as in the paper

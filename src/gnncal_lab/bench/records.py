@@ -23,10 +23,10 @@ from typing import Annotated, Any, TypedDict, TypeVar
 
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
-from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
 from gnncal.files.archives import ExpansionError
 from gnncal.metrics.table import METRICS
 from gnncal_lab.bench.plan import Cell, Protocol
+from gnncal_lab.bench.typed import Amount, Count, Entries, Share, parse_json, read_as
 
 CHECKSUM = b',"checksum":"'  # how the end of each line begins
 LONGEST_START = 1 << 20  # bytes that are looked at to know a file

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.interpolate import CubicSpline, make_interp_spline
 
 from gnncal import FitReport, Nodes
 from gnncal.calibrators import (
@@ -105,6 +104,8 @@ def _curve(confidence: FloatArray, correct: BoolArray, n_knots: int) -> FloatArr
     a = np.bincount(group, weights=correct) / counts
     if len(s) == 1:
         return np.stack([s, a])
+    from scipy.interpolate import CubicSpline  # here because it takes long to import
+
     t, knots = np.linspace(0, 1, len(s)), np.linspace(0, 1, min(n_knots, len(s)))
     basis = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")  # one for each knot
     weights, *_ = np.linalg.lstsq(basis(t), np.cumsum(a - s) / len(s))
@@ -115,4 +116,6 @@ def _along(curve: FloatArray, confidence: FloatArray) -> FloatArray:
     """Linear between the points of the curve and beyond its ends; constant if it has one."""
     if curve.shape[1] == 1:
         return np.full(len(confidence), curve[1, 0])
+    from scipy.interpolate import make_interp_spline
+
     return make_interp_spline(*curve, k=1)(confidence)

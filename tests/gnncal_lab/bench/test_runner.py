@@ -23,6 +23,7 @@ from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.core.errors import InputError
 from gnncal.homophily import Predictor
 from gnncal.homophily.plain import to_plain
+from gnncal.metrics.risk_coverage import selective_accuracy_of
 from gnncal.nodes import Nodes
 from gnncal_lab.bench import engines, measure
 from gnncal_lab.bench.engines import workers
@@ -119,7 +120,7 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
         assert found[name] == pytest.approx(expected.values[name], abs=1e-12), name
     assert record.learned["base_temperature"] == calibrator.base_temperature_
     assert found["prediction_changes"] == 0
-    kept = metrics.selective_accuracy(labels, probs, measure.COVERAGES)
+    kept = selective_accuracy_of(metrics.Outcomes(labels, probs), measure.COVERAGES)
     np.testing.assert_array_equal(found["selective_accuracy"], kept)
     bins = metrics.reliability_bins(labels, probs, n_bins=10)
     assert found["reliability"]["count"] == bins.count.tolist()
@@ -176,7 +177,7 @@ def test_a_second_run_computes_nothing(source, tmp_path):
     assert files == {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.jsonl")}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:.* tasks")  # of joblib, whose results nobody waits for
 def test_a_killed_run_continues_where_it_was(source, tmp_path, jobs):
     run_plan(PLAN, source, tmp_path / "whole")
@@ -414,7 +415,7 @@ class Elsewhere:
             os._exit(1)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_dataset_is_fetched_once_and_its_failure_is_that_of_its_cells(source, tmp_path, jobs):
     elsewhere = Elsewhere(source, tmp_path, unreachable="A")
     plan = replace(PLAN, backbones=["gcn", "gat"])
@@ -438,6 +439,7 @@ def fresh_processes():
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 @pytest.mark.parametrize("deadly", ["training", "method hts"])
 def test_a_process_that_dies_once_costs_nothing(source, tmp_path, deadly):
@@ -448,6 +450,7 @@ def test_a_process_that_dies_once_costs_nothing(source, tmp_path, deadly):
     assert results(tmp_path / "out") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
     run_plan(SMALL_PLAN, source, tmp_path / "whole")
@@ -461,6 +464,7 @@ def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
     assert len(found) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 def test_a_classifier_whose_training_kills_its_process_fails_alone(source, tmp_path):
     elsewhere = Elsewhere(source, tmp_path, deadly="training")
@@ -574,7 +578,7 @@ def test_dask_counts_its_workers_and_starts_them_with_one_thread(monkeypatch, ad
             list(each(double_unless_deadly, [3]))
 
 
-@pytest.mark.parametrize("jobs", [None, 1, 2])
+@pytest.mark.parametrize("jobs", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (None, 2))])
 def test_the_time_left_is_shared_by_the_workers(source, tmp_path, jobs):
     plan = Plan(["A"], ["gcn"], [0, 1], ["ts", "hts"], ["paper"])
     run_plan(plan, source, tmp_path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.core.errors import InputError, require
 from gnncal.files.folders import extended_folder
-from gnncal.metrics import ReliabilityBins
+from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
 from gnncal.plotting.style import BLUE, GREY, MIDDLE, ORANGE, open_frame
 from gnncal_lab.bench.diagnosis import DiagnosisEntry, read_diagnosis

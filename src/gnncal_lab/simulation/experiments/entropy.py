@@ -9,7 +9,7 @@ from scipy.special import expit, log_ndtr
 
 from gnncal.core.arrays import FloatArray
 from gnncal.formulas.probability import concentration, normalised_homophily
-from gnncal.metrics import expected_calibration_error, negative_log_likelihood
+from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import (
     Estimate,
@@ -201,7 +201,7 @@ def _match_scores(model: CSBM, n_nodes: int, seed: int) -> dict[str, tuple[float
     for name, p in confidence.items():
         probs = np.stack([1.0 - p, p], axis=1)
         found[name] = (
-            negative_log_likelihood(outcome, probs),
+            METRICS["nll"](outcome, probs),
             expected_calibration_error(outcome, probs),
         )
     return found

@@ -13,7 +13,7 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph
-from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
+from gnncal.metrics import METRICS, calibration_by_group
 from gnncal.probability import softmax
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
@@ -144,8 +144,8 @@ def _losses(task: _Task) -> dict[str, tuple[float, float]]:
     found = {}
     for name, temperature in temperatures.items():
         probs = softmax(task.logits[test], temperature)
-        gap = grouped_calibration_error(labels, probs, groups)
-        found[name] = (negative_log_likelihood(labels, probs), gap)
+        gap = calibration_by_group(labels, probs, groups).error
+        found[name] = (METRICS["nll"](labels, probs), gap)
     correct = task.logits[test].argmax(axis=1) == labels
     return {**found, "accuracy": (float(correct.mean()), 0.0)}
 

@@ -13,10 +13,7 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.homophily import HomophilyEstimator, Predictor, Support
-from gnncal.metrics import (
-    expected_calibration_error,
-    negative_log_likelihood,
-)
+from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
@@ -121,7 +118,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
         probs = method.predict_proba(logits, sample.graph)
         losses[name] = {
             part: (
-                negative_log_likelihood(sample.labels[nodes], probs[nodes]),
+                METRICS["nll"](sample.labels[nodes], probs[nodes]),
                 expected_calibration_error(sample.labels[nodes], probs[nodes]),
             )
             for part, nodes in (("val", split.val), ("test", split.test))

@@ -18,7 +18,7 @@ from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.formulas.structural import LOG_TEMPERATURE
 from gnncal.homophily import Support
-from gnncal.metrics import negative_log_likelihood
+from gnncal.metrics import METRICS
 from gnncal.probability import logits_from_probabilities, softmax
 from gnncal_lab.methods.ratio_binned import RatioBinnedScaling
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
@@ -137,7 +137,7 @@ def _losses(
     }
     labels = sample.labels[split.test]
     excess = {
-        name: negative_log_likelihood(labels, p) - float(entr(p).sum(axis=1).mean())
+        name: METRICS["nll"](labels, p) - float(entr(p).sum(axis=1).mean())
         for name, p in posteriors.items()
     }
     scale = float(model.bayes.inverse_temperature(TYPICAL))
@@ -166,7 +166,7 @@ def _losses_of(
         probs[TEMPERATURE + name] = softmax(rows, best_temperature_given(posterior, rows))
     probs |= {POSTERIOR + name: posterior for name, posterior in posteriors.items()}
     return {
-        name: (negative_log_likelihood(labels, p), float((p.argmax(axis=1) == labels).mean()))
+        name: (METRICS["nll"](labels, p), float((p.argmax(axis=1) == labels).mean()))
         for name, p in probs.items()
     }
 

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.metrics import (
-    CalibrationEstimate,
-    accuracy,
-    estimate_calibration_error,
-    negative_log_likelihood,
-)
+from gnncal.metrics import METRICS, estimate_calibration_error
+from gnncal.metrics.uncertainty import CalibrationEstimate
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import (
     Estimate,
@@ -80,11 +76,11 @@ def posterior(
         fitted=Estimate.stack(fits),
         coverage=_coverage(scores, labels, bayes.inverse_temperature(h)),
         ece=ece,
-        accuracy=np.array([accuracy(y, p) for (_, y), p in zip(groups, probs, strict=True)]),
-        accuracy_of_scores=np.array([(s.argmax(axis=1) == y).mean() for s, y in groups]),
-        nll=np.array(
-            [negative_log_likelihood(y, p) for (_, y), p in zip(groups, probs, strict=True)]
+        accuracy=np.array(
+            [METRICS["accuracy"](y, p) for (_, y), p in zip(groups, probs, strict=True)]
         ),
+        accuracy_of_scores=np.array([(s.argmax(axis=1) == y).mean() for s, y in groups]),
+        nll=np.array([METRICS["nll"](y, p) for (_, y), p in zip(groups, probs, strict=True)]),
         nll_positive=np.array([fit_temperature(s, y)[1] for s, y in groups]),
     )
 
