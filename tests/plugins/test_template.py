@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
 from tests.plugins.packages import TEMPLATE, install_template, python
 
 pytestmark = pytest.mark.slow
