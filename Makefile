@@ -125,4 +125,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo-output csbm-output build dist docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(LOWEST) demo-output block-model-output csbm-output build dist docs/api docs/gallery docs/methods

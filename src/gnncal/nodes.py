@@ -26,6 +26,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph, train_mask_of
 from gnncal.formulas.probability import normalised_entropy
+from gnncal.probability import log_losses
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -366,6 +367,22 @@ class Nodes:
         return float(
             values.mean() if self.weights is None else np.average(values, weights=self.weights)
         )
+
+    def mean_log_loss(self, probs: FloatArray) -> float:
+        """Return the weighted mean log loss of probabilities of the calibration nodes.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n, n_classes)
+            Probabilities of each calibration node.
+
+        Returns
+        -------
+        float
+            The mean of -ln p of the labels, with p kept above 1e-12.
+
+        """
+        return self.mean(log_losses(probs, self.labels))
 
     @property
     def predictions(self) -> IntArray:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import gnncal
+import gnncal_lab
 from gnncal.calibrators.base import fit_quietly
-from gnncal.lab.simulation import CSBM
 from gnncal.nodes import Nodes
+from gnncal_lab.simulation import CSBM
 from tests.calibrators.planted import draw, mean_log_loss
 
 UPDATABLE = (
@@ -241,7 +242,7 @@ def test_methods_that_keep_predictions_or_have_no_bias_refuse_rates(fitted, here
     for name in ("structural", "ts", "hots"):
         with pytest.raises(gnncal.InputError, match="keeps the predicted class of every node"):
             fitted[name].update(rates={0: 0.1})
-    for calibrator in (gnncal.IsotonicCalibration(), gnncal.VectorScaling(bias=False)):
+    for calibrator in (gnncal_lab.IsotonicCalibration(), gnncal_lab.VectorScaling(bias=False)):
         with pytest.raises(gnncal.InputError, match="no bias for each class"):
             calibrator.fit(logits, labels, nodes=range(400)).update(rates={0: 0.1})
 
@@ -268,7 +269,7 @@ def test_estimated_rates_are_about_the_true_ones_where_only_they_changed(rate):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_estimated_rates_are_refused_where_more_than_the_rates_changed(n_classes):
-    calibrator = gnncal.VectorScaling().fit(*draw(4000, n_classes, 0))
+    calibrator = gnncal_lab.VectorScaling().fit(*draw(4000, n_classes, 0))
     logits, _ = draw(4000, n_classes, 1)
     assert calibrator.update(logits, rates="estimate").history_[0].moved < 0.03
     with pytest.raises(gnncal.InputError, match="more than the rates of the classes has changed"):
@@ -276,7 +277,7 @@ def test_estimated_rates_are_refused_where_more_than_the_rates_changed(n_classes
 
 
 def test_too_few_nodes_do_not_make_an_estimate():
-    calibrator = gnncal.VectorScaling().fit(*draw(4000, 2, 0, temperature=20.0))
+    calibrator = gnncal_lab.VectorScaling().fit(*draw(4000, 2, 0, temperature=20.0))
     with pytest.raises(gnncal.InputError, match="pass more nodes"):
         calibrator.update(draw(30, 2, 1)[0], rates="estimate")
 

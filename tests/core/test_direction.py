@@ -58,7 +58,7 @@ def test_both_directions_a_directed_graph_and_a_few_edges_are_silent():
 
 
 def load_or_skip(name):
-    datasets = pytest.importorskip("gnncal.lab.datasets")
+    datasets = pytest.importorskip("gnncal_lab.datasets")
     if not os.environ.get("GNNCAL_DATA"):
         pytest.skip("GNNCAL_DATA does not say where raw data are")
     return datasets.load(name).graph

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.simulation import CSBM
 
 N, K = 2400, 3
 

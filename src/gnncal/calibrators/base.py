@@ -284,6 +284,8 @@ class Calibrator(Estimator, ABC):
 
         """
         self.check_params()
+        if self.needs_torch:
+            require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             check_columns(logits)
         record = as_nodes_of_a_fit(
@@ -298,6 +300,10 @@ class Calibrator(Estimator, ABC):
             raise InputError(
                 f"{type(self).__name__} cannot give calibration nodes different weights; leave "
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
+            )
+        if getattr(self, "protocol", None) == "paper" and record.train_nodes.size == 0:
+            raise InputError(
+                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
             )
         if self.needs_graph and not record.has_neighbourhoods:
             other = "hts" if self.preserves_predictions else "svs"
@@ -333,8 +339,21 @@ class Calibrator(Estimator, ABC):
         self.history_ = ()
         self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
+        self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
         self._warn_of_weak_evidence(nodes)
+
+    def _warn_unless_converged(self) -> None:
+        """Say that a fit which should have reached its minimum did not."""
+        if getattr(self, "protocol", "converged") != "converged":
+            return  # where it stopped may be anywhere
+        for name in self.learned:
+            if name.endswith("converged_") and not getattr(self, name):
+                n_iter = getattr(self, name.replace("converged_", "n_iter_"))
+                warn(
+                    f"{type(self).__name__}: the fit stopped before convergence after {n_iter} "
+                    "iterations; check the logits' scale, or use a method with fewer parameters."
+                )
 
     def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
