@@ -6,7 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.affine import BOUND, RIDGE, AffineCalibrator, affine_objective
+from gnncal.calibrators.affine import (
+    BOUND,
+    RIDGE,
+    AffineCalibrator,
+    affine_objective,
+    check_size,
+)
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, Constraint
@@ -87,6 +93,7 @@ class VectorScaling(AffineCalibrator):
     def _fit(self, nodes: Nodes) -> None:
         check_protocol(self.protocol, nodes)
         logits, shape = nodes.calibration_logits, (nodes.n_classes,)
+        check_size(logits)
         loss = self._objective(logits, nodes.labels, nodes.weights)
         if self.protocol == "paper":
             on_train = self._objective(nodes.logits[nodes.train_nodes], nodes.train_labels)
