@@ -262,7 +262,7 @@ def _checked(name: str, value: Any, n_nodes: int) -> Any:
         raise InputError(f"the cost {name} has values that are negative or not finite.")
     if (array > LARGEST_COST).any():
         raise InputError(
-            f"the cost {name} is {array.max():g}, above {LARGEST_COST:g}; give all costs in a larger "
-            "unit."
+            f"the cost {name} is {array.max():g}, above {LARGEST_COST:g}; give all costs in a "
+            "larger unit."
         )
     return array.astype(np.float64) if array.ndim else float(array)
