@@ -140,7 +140,8 @@ class ConformalClassifier(Saved):
     >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
     >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes)
     >>> probs, test = result.probabilities, task.test_nodes
-    >>> conformal = ConformalClassifier(coverage=0.95).fit(probs, task.labels, nodes=held_out)
+    >>> conformal = ConformalClassifier(0.95, random_state=0)
+    >>> conformal = conformal.fit(probs, task.labels, nodes=held_out)
     >>> sets = conformal.predict_set(probs[test], ids=test)
     >>> holds_label = sets[range(len(test)), task.labels[test]]
     >>> round(float(holds_label.mean()), 2), round(float(sets.sum(axis=1).mean()), 2)
@@ -299,7 +300,7 @@ class ConformalClassifier(Saved):
         >>> labels = np.array([generator.choice(3, p=row) for row in probs])
         >>> edges = generator.integers(300, size=(2, 900))
         >>> old = edges[:, (edges < 200).all(axis=0)]  # nodes 200 to 299 are not there yet
-        >>> conformal = ConformalClassifier(0.9, score="daps")
+        >>> conformal = ConformalClassifier(0.9, score="daps", random_state=0)
         >>> conformal = conformal.fit(probs[:200], labels[:200], Graph(old, 200), nodes=range(100))
         >>> today = conformal.refresh(probs, Graph(edges, 300))
         >>> round(conformal.threshold_, 3), round(today.threshold_, 3)
