@@ -264,10 +264,10 @@ def test_whole_numbers_before_floats_cast_nothing_in_memory(tmp_path):
     ("change", "message"),
     [
         (lambda table: table.drop(["split"]), "lacks it"),
-        (cast("z1", "string"), "z1 is numbers in"),
+        (cast("z1", "string"), "z1 is double in .* and string in"),
         (
             lambda table: table.replace_schema_metadata({"class_names": json.dumps(NAMES[::-1])}),
-            "name the classes differently",
+            "classes are .* in",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
 from gnncal.core.tabular import Cell, Table, Tabular, count, listed, text
 
-LONGEST = 10_000  # updates that a file may list
+LONGEST = 10_000  # updates that are remembered, the latest ones
 
 
 def _is_date(value: Any) -> bool:
@@ -108,7 +108,7 @@ class History(Tabular):
             Another history.
 
         """
-        return History((*self.updates, update))
+        return History((*self.updates, update)[-LONGEST:])
 
     def to_plain(self) -> tuple[dict[str, Any], ...]:
         """Return the history as numbers and texts, for files.

@@ -8,6 +8,7 @@ from gnncal.cli.params import (
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     Positive,
     SummaryAsJson,
@@ -25,6 +26,7 @@ def calibrate(
     param: Parameters = None,
     positive: Positive = None,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
@@ -34,18 +36,13 @@ def calibrate(
     say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.pipeline import calibrate as run
 
     gates = read_gates(fail_if)
     calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (
-        staged_folder(
-            folder,
-            writes=("calibrator.safetensors", "summary.json"),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source],
-        ) as staging,
+        staged_folder(folder, "calibrate", inputs=[source], overwrite=overwrite) as staging,
         err.status(f"calibrating with {name_of(calibrator)}"),
     ):
         bundle = read_bundle(source)

@@ -22,6 +22,7 @@ from gnncal.cli.params import (
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     SummaryAsJson,
     chosen_calibrator,
@@ -99,6 +100,7 @@ def decide(
     costs: CostsOption = None,
     budget: Budget = None,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
@@ -117,7 +119,7 @@ def decide(
     nodes that goes to people) beside metrics.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
-    from gnncal.files import DECISION_FILES, read_bundle
+    from gnncal.files import read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
     if by_class and sets is None:
@@ -138,13 +140,12 @@ def decide(
         calibrator = chosen_calibrator(
             method, keep_predictions, param, one_class=policy is not None
         )
-    _check_folder(folder)
     with (
         staged_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*DECISION_FILES, "calibrator.safetensors"),
-            inputs=[source],
+            "decide",
+            inputs=[source, *([] if probabilities is None else [probabilities])],
+            overwrite=overwrite,
         ) as staging,
         err.status("deciding"),
     ):
@@ -210,18 +211,6 @@ def _known_score() -> Constraint:
     from gnncal.decisions.conformal import SCORES
 
     return choice(*SCORES)
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
-    from gnncal.files import PROBABILITY_FILES
-
-    for name in PROBABILITY_FILES:
-        if (folder / name).exists():
-            raise InputError(
-                f"{folder} has {name} of another result, and decide would overwrite its "
-                "calibrator and summary; choose another --out."
-            )
 
 
 def _calibrate(

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli.params import CalibratorFile
+from gnncal.cli.params import CalibratorFile, OverwriteFile
 from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
-from gnncal.files.atomic import check_file
+from gnncal.files.output import check_file
 
 
 def export(
@@ -28,6 +28,7 @@ def export(
         Path | None,
         typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
     ] = None,
+    overwrite: OverwriteFile = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a saved calibrator as an ONNX model or a torch.export program.
@@ -57,9 +58,11 @@ def export(
         "n_classes": len(fitted.classes_),
         "class_names": getattr(fitted, "class_names_", None),
     }
-    check_file(target, inputs=[calibrator])
+    check_file(target, inputs=[calibrator], overwrite=overwrite)
     with err.status(f"exporting {calibrator.name}"):
-        written = write(fitted.to_torch(), target, format=format, metadata=metadata)
+        written = write(
+            fitted.to_torch(), target, format=format, metadata=metadata, overwrite=overwrite
+        )
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return

@@ -21,8 +21,7 @@ from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
 from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
-from gnncal.files.atomic import check_file, is_stdout
-from gnncal.files.folders import check_folder, extended_folder
+from gnncal.files.output import check_file, is_special, result_folder
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
@@ -94,34 +93,39 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False)
 
 
-def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:
+def page_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> Path:
     """Check before any work that a page can be written to this path."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
-    check_file(path, inputs=inputs)
+    check_file(path, inputs=inputs, overwrite=overwrite)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
     return path
 
 
 def console_beside(page: Path) -> Console:
-    """Return where to speak of a page: not on stdout if the page itself goes there."""
-    return err if is_stdout(page) else out
+    """Return where to speak of a page: not on stdout if the page itself may go there."""
+    return err if is_special(page) else out
 
 
 @contextmanager
 def staged_folder(
     target: Path,
+    command: str,
     *,
-    writes: Collection[str] = (),
-    removes: Collection[str] = (),
+    names: Collection[str] = (),
     inputs: Iterable[Path] = (),
+    overwrite: bool = False,
+    adds: bool = False,
 ) -> Iterator[Path]:
-    """Give a temporary folder whose files move to ``target`` only if the block succeeds.
+    """Give a folder whose files move to ``target`` only if the block succeeds, and no signal came.
 
-    Nothing that this program did not write is replaced or removed: see
-    :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
+    :func:`gnncal.files.output.result_folder` has the same parameters.
     """
-    real = check_folder(target, inputs=inputs)
-    with ending_on_signals(), extended_folder(real, writes=writes, removes=removes) as staging:
+    with (
+        ending_on_signals(),
+        result_folder(
+            target, command, names=names, inputs=inputs, overwrite=overwrite, adds=adds
+        ) as staging,
+    ):
         yield staging

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, SummaryAsJson
+from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, Overwrite, SummaryAsJson
 from gnncal.cli.results import collected_notes, write_results
 from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder
 from gnncal.core.errors import InputError
@@ -39,6 +39,7 @@ def update(
         str | None,
         typer.Option(help="When this is, for the history.", show_default="today"),
     ] = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Update a saved calibrator with the labels of NEW's validation nodes.
@@ -48,7 +49,7 @@ def update(
     gets calibrator.safetensors, probabilities.npz (or .parquet when NEW is a folder) and
     summary.json.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply
@@ -59,10 +60,7 @@ def update(
     fitted = load(calibrator)
     with (
         staged_folder(
-            folder,
-            writes=("calibrator.safetensors", "summary.json"),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source, calibrator],
+            folder, "update", inputs=[source, calibrator], overwrite=overwrite
         ) as staging,
         err.status(f"updating {calibrator.name}"),
     ):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,9 @@ from gnncal.core.checks import check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import Arrays, read_npz
-from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.files.bundle import Bundle, Verdict
 from gnncal.files.csr import csr_from_parts
+from gnncal.files.output import seal, write_file
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLITS = ("train_mask", "val_mask", "test_mask")
@@ -127,9 +126,7 @@ def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
         arrays["class_names"] = np.array(bundle.class_names)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    with ZipFile(buffer, "a") as archive:
-        archive.comment = SIGN.encode()
-    write_atomically(path, buffer.getvalue())
+    write_file(path, seal(buffer.getvalue(), "zip"))
 
 
 def _features(path: Path, arrays: Arrays) -> Any:

@@ -59,7 +59,7 @@ def csbm(
     names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
     if name == "all":
         names.append(PAGE)
-    with staged_folder(folder, writes=names) as staging:
+    with staged_folder(folder, "csbm", names=names, adds=True) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
             for experiment in with_bar(experiments, "running")

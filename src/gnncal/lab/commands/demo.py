@@ -32,6 +32,7 @@ FILES = (
     REPORT,
     "results.json",
 )
+NAMES = (*FILES, "reliability.png")  # of this demo and of the sampled graph
 DEFAULT_NODES = 6000
 NEXT = """Next. These run as they stand. Then put a file of your own in the place of the
 bundle (docs/files.md says what is in it), and the class that matters for 8:
@@ -76,7 +77,7 @@ def demo(
 def _digits(folder: Path, *, as_json: bool) -> None:
     from gnncal.digits import example
 
-    with staged_folder(folder, writes=FILES) as staging:
+    with staged_folder(folder, "demo", names=NAMES) as staging:
         bundle = example()
         results = _calibrate(bundle)
         policy = _decide(bundle)
