@@ -16,10 +16,11 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from gnncal.cli.failures import sentence_of
 from gnncal.cli.json_output import json_target, only_json_on_stdout
 from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
 from gnncal.cli.streams import until_the_reader_leaves
-from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.plain import plain
 from gnncal.files.output import check_file, is_special, result_folder
 
@@ -43,8 +44,11 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
             try:
                 with stopped_in_one_line(), until_the_reader_leaves():
                     return verb(*args, **kwargs)
-            except (InputError, MissingExtraError, OSError) as error:
-                print_line("error", _plain_text(error))
+            except Exception as error:
+                sentence = sentence_of(error)
+                if sentence is None:
+                    raise
+                print_line("error", sentence)
         raise typer.Exit(2)
 
     # The help of a verb is its docstring; without the line ends of the source it fits any width.
@@ -57,13 +61,6 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 def note(message: Warning | str) -> None:
     """Print something worth knowing as one line on stderr."""
     print_line("note", message)
-
-
-def _plain_text(error: Exception) -> str:
-    """What went wrong; of a file, without the number of the error."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; check the path, or choose another."
-    return str(error)
 
 
 def print_line(kind: str, message: object) -> None:

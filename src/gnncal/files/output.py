@@ -184,11 +184,12 @@ class Marker:
         try:
             values = json.loads(content)
             command, state, files = (values[name] for name in ("command", "state", "files"))
-            is_one = values["made_by"] == "gnncal" and isinstance(files, dict)
+            if values["made_by"] != "gnncal" or not isinstance(files, dict):
+                return None
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         texts = [command, state, *(each for some in files.values() for each in _listed(some))]
-        if not is_one or not all(isinstance(text, str) for text in texts):
+        if not all(isinstance(text, str) for text in texts):
             return None
         return cls(command, state == "finished", {n: _listed(some) for n, some in files.items()})
 
@@ -234,14 +235,14 @@ def result_folder(
     names = {*RESULTS, *names}
     real = check_folder(target, inputs=inputs)
 
-    def earlier() -> dict[str, list[str]]:
+    def earlier(new: Collection[str] = ()) -> dict[str, list[str]]:
         def digest(name: str) -> str | None:
             if not stat.S_ISREG((real / name).lstat().st_mode):
                 return None
             return _digest_of(real / name)
 
-        listing, marker = _listing(real, names), read_marker(real)
-        return check_ours(target, listing, marker, command, names, digest, overwrite=overwrite)
+        listing, marker, known = _listing(real, names), read_marker(real), {*names, *new}
+        return check_ours(target, listing, marker, command, known, digest, overwrite=overwrite)
 
     earlier()
     with _work_folder(real, names) as work:
@@ -253,7 +254,7 @@ def result_folder(
             (result / MARKER).write_bytes(Marker(command, True, new).to_bytes())
             os.rename(result, real)
             return
-        old = earlier()  # the folder may have changed in the meantime
+        old = earlier(new)  # the folder may have changed in the meantime
         kept = {name: old[name] for name in old if adds and name not in new}
         both = {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
         _write_marker(real, work, Marker(command, False, both))
@@ -386,7 +387,7 @@ def _is_locked(lock: IO[bytes]) -> bool:
 
 def _remove(work: Path, names: Collection[str]) -> None:
     """Remove a work folder: files of known names one by one, then folders that are empty."""
-    known = [name.rpartition("/")[2] for name in (*names, *ON_THE_WAY)]
+    known = [name for name in (*names, *ON_THE_WAY) if "/" not in name]
     for folder, _, files in os.walk(work, topdown=False):
         for file in files:
             is_ours = Path(folder).name == "temp" or matches(file, known)
