@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gnncal.files.markers import MARKER
 from typer.testing import CliRunner
 
 import gnncal
@@ -17,7 +18,6 @@ from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.choice import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
-from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
 from tests.test_bundles import (
     BAD_ARRAYS,

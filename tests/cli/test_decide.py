@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from gnncal.files.markers import MARKER
 
 import gnncal
 from gnncal.core.constraints import choice
 from gnncal.decisions import RAPS, ConformalClassifier, SelectiveClassifier, hold_out
 from gnncal.decisions.conformal import IS_SCORE, SCORES
-from gnncal.files.markers import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
 

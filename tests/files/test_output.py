@@ -112,7 +112,11 @@ def test_a_users_file_that_speaks_of_gnncal_is_not_replaced(tmp_path):
     path = tmp_path / "model.safetensors"
     fitted.save(path)
     fitted.save(path)
-    for mine in (PRECIOUS, b'{"__metadata__":{"gnncal":', b'<meta name="generator" content="gnncal '):
+    for mine in (
+        PRECIOUS,
+        b'{"__metadata__":{"gnncal":',
+        b'<meta name="generator" content="gnncal ',
+    ):
         path.write_bytes(mine)
         with pytest.raises(InputError, match="is no file of gnncal, so it is not replaced"):
             fitted.save(path)
@@ -179,7 +183,9 @@ def test_a_folder_is_new_or_empty_or_ours(tmp_path):
 
 
 def test_a_folder_holds_one_result_and_what_the_user_put_beside_it(tmp_path):
-    write(tmp_path / "out", "old", ("decisions.npz", "summary.json", "probabilities/part-1.parquet"))
+    write(
+        tmp_path / "out", "old", ("decisions.npz", "summary.json", "probabilities/part-1.parquet")
+    )
     (tmp_path / "out" / "notes.md").write_bytes(PRECIOUS)
     write(tmp_path / "out", "new", ("summary.json", "probabilities.npz"))
     assert names(tmp_path / "out") == [MARKER, "notes.md", "probabilities.npz", "summary.json"]
@@ -188,7 +194,7 @@ def test_a_folder_holds_one_result_and_what_the_user_put_beside_it(tmp_path):
 
 def test_the_result_of_another_command_is_replaced_only_if_that_is_asked_for(tmp_path):
     write(tmp_path / "out", "old", command="calibrate")
-    with pytest.raises(InputError, match="has the result of gnncal 'calibrate'; .* --overwrite"):
+    with pytest.raises(InputError, match=r"has the result of gnncal 'calibrate'; .* --overwrite"):
         write(tmp_path / "out", "new", command="decide")
     write(tmp_path / "out", "new", ("decisions.npz",), command="decide", overwrite=True)
     assert contents(tmp_path / "out") == {"decisions.npz": "new"}
@@ -244,7 +250,7 @@ FORGED = {
     "no state": b'{"made_by": "gnncal", "files": {}}',
     "an infinite size": b'{"made_by": "gnncal", "command": "c", "state": "finished", '
     b'"files": {"summary.json": [Infinity]}}',
-    "a number of files": b'{"made_by": "gnncal", "command": "c", "state": "finished", "files": 1e999}',
+    "a number of files": b'{"made_by": "gnncal", "command": "c", "state": "x", "files": 1e999}',
     "a list of files": b'{"made_by": "gnncal", "command": "c", "state": "finished", "files": [[]]}',
     "another program": b'{"made_by": "x", "command": "c", "state": "finished", "files": {}}',
 }

@@ -19,6 +19,8 @@ LONGEST = 1500  # characters of a sentence
 
 def sentence_of(error: BaseException) -> str | None:
     """Return what to print of an error; None if it is a mistake in the program."""
+    if isinstance(error, InputError):
+        return _cut(str(error))
     cause = error.__cause__ or error
     if isinstance(error, MemoryError) or isinstance(cause, MemoryError):
         return MEMORY
@@ -28,7 +30,7 @@ def sentence_of(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return _cut(f"{where}{error.strerror}; check the path and the disk, or choose another.")
-    if isinstance(error, InputError | MissingExtraError | OSError):
+    if isinstance(error, MissingExtraError | OSError):
         return _cut(str(error))
     if _is_foreign(error):
         return _cut(f"{type(error).__module__.partition('.')[0]} stopped: {error}")

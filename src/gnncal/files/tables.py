@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from gnncal.core.errors import InputError, MissingExtraError, require, shown
+from gnncal.core.errors import SECRET, InputError, MissingExtraError, require, shown
 
 SUFFIX = ".parquet"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -130,9 +130,9 @@ def open_storage(address: str) -> tuple[Any, str]:
     """
     protocol, _, path = address.rpartition("://")
     protocol = protocol.lower()
-    if "@" in path.partition("/")[0]:
+    if protocol and SECRET.search(address):
         raise InputError(
-            f"the address {protocol}://... has a user or a secret before its @; leave them out, "
+            f"the address {protocol}://... has a key and a secret before its @; leave them out "
             "and give them by the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
     extra = "s3" if protocol else "parquet"

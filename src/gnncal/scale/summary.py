@@ -15,6 +15,7 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
 from gnncal.core.typed import ROUNDING, Amount, Count, Share, read_as, read_json
+from gnncal.files.output import check_finished
 from gnncal.metrics.binning import Cells, ReliabilityBins
 from gnncal.metrics.evaluation import Difference
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
@@ -254,6 +255,7 @@ def read_summary(folder: str | Path) -> ScaleSummary:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a folder of gnncal scale.")
+    check_finished(path)
     try:
         values = read_json(path, at_most=LARGEST_FILE)
         if not isinstance(values, dict) or "format" not in values:
