@@ -7,18 +7,24 @@ import sys
 
 import pytest
 
-from gnncal.cli.terminal import staged_folder
 from tests.cli.terminal import run
 from tests.test_bundles import write_npz
 
 WAITING = """
-import sys, time
+import time
 from pathlib import Path
-from gnncal.cli.terminal import staged_folder
-with staged_folder(Path(sys.argv[1]), "c") as staging:
-    (staging / "summary.json").write_text("half")
-    print("ready", flush=True)
-    time.sleep(60)
+from gnncal.__main__ import app, main
+from gnncal.cli.terminal import friendly
+from gnncal.files.output import result_folder
+
+def wait(target: Path):
+    with result_folder(target, "wait") as result:
+        (result / "summary.json").write_text("half")
+        print("ready", flush=True)
+        time.sleep(60)
+
+app.command()(friendly(wait))
+main()
 """
 
 
@@ -27,20 +33,18 @@ def test_sigterm_leaves_nothing_behind(tmp_path, exists):
     target = tmp_path / "out"
     if exists:
         target.mkdir()
-    command = [sys.executable, "-c", WAITING, str(target)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", WAITING, "wait", str(target)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL),  # ours may be ignored
+    ) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert process.wait(timeout=30) == 130
     assert [path.name for path in tmp_path.iterdir()] == (["out"] if exists else [])
     assert not exists or list(target.iterdir()) == []
-
-
-def test_the_handler_of_a_signal_is_put_back(tmp_path):
-    before = signal.getsignal(signal.SIGTERM)
-    with staged_folder(tmp_path / "out", "c"):
-        pass
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import typer
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
 from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -60,7 +61,7 @@ def apply(
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
     with (
-        staged_folder(
+        result_folder(
             folder,
             "apply",
             inputs=[source, calibrator, *([] if policy is None else [policy])],
@@ -71,7 +72,6 @@ def apply(
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
             bundle = with_class_names(bundle, decided)
-            positive = str(decided.positive_) if positive is None else positive
         check_measurable(gates, bundle)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
@@ -80,7 +80,7 @@ def apply(
                 nodes,
                 labels=bundle.labels,
                 test_nodes=bundle.test_nodes,
-                positive=positive,
+                positive=decided.positive_ if positive is None and decided else positive,
                 class_names=bundle.class_names,
             )
             if refresh and decided is not None:

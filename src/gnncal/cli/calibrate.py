@@ -15,7 +15,8 @@ from gnncal.cli.params import (
     chosen_calibrator,
 )
 from gnncal.cli.results import collected_notes, print_results, write_results
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
+from gnncal.files.output import result_folder
 
 
 def calibrate(
@@ -42,7 +43,7 @@ def calibrate(
     gates = read_gates(fail_if)
     calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (
-        staged_folder(folder, "calibrate", inputs=[source], overwrite=overwrite) as staging,
+        result_folder(folder, "calibrate", inputs=[source], overwrite=overwrite) as staging,
         err.status(f"calibrating with {name_of(calibrator)}"),
     ):
         bundle = read_bundle(source)

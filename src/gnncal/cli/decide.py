@@ -16,7 +16,6 @@ from gnncal.cli.gates import (
     failures_of,
     read_gates,
 )
-from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
@@ -38,9 +37,10 @@ from gnncal.cli.policies import (
     fit_policy,
 )
 from gnncal.cli.results import collected_notes, terminal_advice
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
 from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -71,7 +71,9 @@ def decide(
     ] = 0.9,
     sets: Annotated[
         str | None,
-        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
+        typer.Option(
+            help="Also give each node a set of classes, by a score: lac, aps, raps, daps, snaps."
+        ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
@@ -141,7 +143,7 @@ def decide(
             method, keep_predictions, param, one_class=policy is not None
         )
     with (
-        staged_folder(
+        result_folder(
             folder,
             "decide",
             inputs=[source, *([] if probabilities is None else [probabilities])],

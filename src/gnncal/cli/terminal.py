@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
 from gnncal.cli.failures import sentence_of
-from gnncal.cli.json_output import json_target, only_json_on_stdout
-from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
-from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.plain import plain
-from gnncal.files.output import check_file, is_special, result_folder
+from gnncal.files.output import check_file, is_special
 
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True)
@@ -30,6 +27,7 @@ err = Console(stderr=True)
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+_stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
@@ -37,13 +35,20 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with warnings.catch_warnings(), only_json_on_stdout(bool(kwargs.get("json"))):
+        global _stdout
+        _stdout = sys.stdout
+        only_json = redirect_stdout(sys.stderr) if kwargs.get("json") else nullcontext()
+        with warnings.catch_warnings(), only_json:  # calibrators of other packages may print
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                with stopped_in_one_line(), until_the_reader_leaves():
-                    return verb(*args, **kwargs)
+                return verb(*args, **kwargs)
+            except KeyboardInterrupt:
+                print_line("stopped", "interrupted")
+                raise typer.Exit(130) from None
+            except BrokenPipeError:
+                raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
             except Exception as error:
                 sentence = sentence_of(error)
                 if sentence is None:
@@ -82,7 +87,7 @@ def print_written(folder: Path | str, files: list[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    print(to_json(value), file=json_target(), flush=True)
+    print(to_json(value), file=_stdout, flush=True)
 
 
 def to_json(value: Any) -> str:
@@ -103,26 +108,3 @@ def page_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = Fa
 def console_beside(page: Path) -> Console:
     """Return where to speak of a page: not on stdout if the page itself may go there."""
     return err if is_special(page) else out
-
-
-@contextmanager
-def staged_folder(
-    target: Path,
-    command: str,
-    *,
-    names: Collection[str] = (),
-    inputs: Iterable[Path] = (),
-    overwrite: bool = False,
-    adds: bool = False,
-) -> Iterator[Path]:
-    """Give a folder whose files move to ``target`` only if the block succeeds, and no signal came.
-
-    :func:`gnncal.files.output.result_folder` has the same parameters.
-    """
-    with (
-        ending_on_signals(),
-        result_folder(
-            target, command, names=names, inputs=inputs, overwrite=overwrite, adds=adds
-        ) as staging,
-    ):
-        yield staging

@@ -10,8 +10,9 @@ import typer
 from gnncal.cli.apply import with_class_names
 from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, Overwrite, SummaryAsJson
 from gnncal.cli.results import collected_notes, write_results
-from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder
+from gnncal.cli.terminal import err, note, out, print_json, print_written
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.files import Bundle
@@ -59,7 +60,7 @@ def update(
     rates = parse_rates(rate) if rate else "estimate" if estimate_rates else None
     fitted = load(calibrator)
     with (
-        staged_folder(
+        result_folder(
             folder, "update", inputs=[source, calibrator], overwrite=overwrite
         ) as staging,
         err.status(f"updating {calibrator.name}"),

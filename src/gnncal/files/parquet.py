@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_probs, warn_about_edge_weights
+from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
 from gnncal.files.archives import check_expansion
@@ -282,6 +282,7 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
         return np.full(table.num_rows, -1)
     values, rows = _distinct(table, "label")
     if rows is None:
+        check_names_are_no_numbers(names or [], f"{folder / 'nodes.parquet'}")
         # NaN is what pandas has where a number is missing.
         is_missing = np.isnan(values) if values.dtype.kind == "f" else _is_none(values)
         return np.where(is_missing, -1, values) if is_missing.any() else values

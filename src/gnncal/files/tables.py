@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
+from gnncal.core.checks import check_names_are_no_numbers
 from gnncal.core.errors import SECRET, InputError, MissingExtraError, require, shown
 
 SUFFIX = ".parquet"
@@ -84,6 +85,8 @@ def names_of_json(text: bytes, what: str) -> list[str]:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
         raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
+    if not all(isinstance(name, str) for name in names):
+        check_names_are_no_numbers(names, what)
     return [str(name) for name in names]
 
 

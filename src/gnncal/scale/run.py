@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sklearn.base import clone
-
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, require
+from gnncal.core.estimator import clone
 from gnncal.files.saved_calibrators import load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.scale.columns import is_of_edges, is_of_nodes

@@ -15,11 +15,11 @@ from gnncal.cli.terminal import (
     out,
     print_json,
     print_written,
-    staged_folder,
     to_json,
     with_bar,
 )
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,7 +89,7 @@ def block_model(folder: Path, nodes: int, seed: int, *, as_json: bool) -> None:
         raise InputError(f"--nodes is {nodes}; the demo needs at least 500.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with staged_folder(folder, "demo", names=(*FILES, "policy.safetensors")) as staging:
+    with result_folder(folder, "demo", names=(*FILES, "policy.safetensors")) as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder, to_json
+from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
 from gnncal.core.errors import InputError, MissingExtraError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -77,7 +78,7 @@ def demo(
 def _digits(folder: Path, *, as_json: bool) -> None:
     from gnncal.digits import example
 
-    with staged_folder(folder, "demo", names=NAMES) as staging:
+    with result_folder(folder, "demo", names=NAMES) as staging:
         bundle = example()
         results = _calibrate(bundle)
         policy = _decide(bundle)
