@@ -75,6 +75,7 @@ def test_sealed_json_and_archives_are_still_read():
         assert archive.testzip() is None
 
 
+@pytest.mark.slow
 def test_a_model_for_onnx_or_torch_is_still_read_and_known_again(tmp_path):
     torch = pytest.importorskip("torch")
     onnx = pytest.importorskip("onnx")
