@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gnncal.files.markers import MARKER
 from typer.testing import CliRunner
 
 import gnncal
@@ -18,6 +17,7 @@ from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.default_method import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
+from gnncal.files.output import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
 from tests.test_bundles import (
     BAD_ARRAYS,
@@ -380,7 +380,6 @@ def test_a_bad_file_leaves_one_line_and_nothing_else(tmp_path, case, existing):
     source, out = write_npz(tmp_path / "in.npz", **changes), tmp_path / "out"
     if existing:
         out.mkdir()
-        (out / "mine.json").write_text("old")
     before = listing(tmp_path)
     assert_refused(run("calibrate", source, "--out", out, "--json"), message)
     assert_refused(run("evaluate", source), message)

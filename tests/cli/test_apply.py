@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from gnncal.files.markers import MARKER
 
 import gnncal
+from gnncal.files.output import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import NAMES, example, write_npz, write_parquet
 

@@ -178,13 +178,13 @@ def write_probabilities(
     probs: FloatArray,
     temperature: FloatArray | None,
     *,
-    as_parquet: bool,
+    as_parquet: bool = False,
 ) -> Path:
     """Write ``probabilities.npz`` or ``probabilities.parquet`` and return the file."""
-    from gnncal.files import npz, parquet
-
-    writer = parquet.write_probabilities if as_parquet else npz.write_probabilities
-    return writer(folder, bundle, probs, temperature)
+    arrays = _predictions(probs)
+    if temperature is not None:
+        arrays["temperature"] = temperature
+    return _write(folder / "probabilities", arrays | {"probs": probs}, bundle, as_parquet)
 
 
 def write_decisions(
@@ -200,10 +200,23 @@ def write_decisions(
 
     ``verdict`` has what is decided about each node, by the name of the column.
     """
+    arrays = _predictions(probs) | dict(verdict) | ({} if sets is None else {"sets": sets})
+    return _write(folder / "decisions", arrays, bundle, as_parquet)
+
+
+def _predictions(probs: FloatArray) -> dict[str, npt.NDArray[Any]]:
+    predictions = probs.argmax(axis=1)
+    return {"prediction": predictions, "confidence": probs[np.arange(len(probs)), predictions]}
+
+
+def _write(
+    place: Path, arrays: dict[str, npt.NDArray[Any]], bundle: Bundle, as_parquet: bool
+) -> Path:
     from gnncal.files import npz, parquet
 
-    writer = parquet.write_decisions if as_parquet else npz.write_decisions
-    return writer(folder, bundle, probs, verdict, sets)
+    path = place.with_suffix(".parquet" if as_parquet else ".npz")
+    (parquet if as_parquet else npz).write(path, arrays, bundle)
+    return path
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:

@@ -22,7 +22,7 @@ from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_abo
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
 from gnncal.files.archives import check_expansion
-from gnncal.files.bundle import Bundle, Verdict, check_ids, rows_of
+from gnncal.files.bundle import Bundle, check_ids, rows_of
 from gnncal.files.output import write_file
 from gnncal.files.tables import (
     Group,
@@ -37,6 +37,7 @@ from gnncal.files.tables import (
 
 SPLITS = ("train", "val", "test")
 NAMES, LARGEST_NAMES = "class_names.json", 2**24
+BY_CLASS = {"probs": "p", "sets": "set"}  # arrays with a column for each class
 LONGEST_TEXT = 1000  # characters of an id, a label or a split
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
@@ -67,27 +68,6 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     )
 
 
-def write_probabilities(
-    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
-) -> Path:
-    """Write the columns id, prediction, confidence, temperature, p0..pK-1."""
-    columns = _predictions(bundle, probs)
-    if temperature is not None:
-        columns["temperature"] = temperature
-    columns |= {f"p{c}": probs[:, c] for c in range(probs.shape[1])}
-    return _write(folder / "probabilities.parquet", columns, bundle)
-
-
-def write_decisions(
-    folder: Path, bundle: Bundle, probs: FloatArray, verdict: Verdict, sets: BoolArray | None
-) -> Path:
-    """Write the columns id, prediction, confidence, those of the verdict, perhaps set0..setK-1."""
-    columns = {**_predictions(bundle, probs), **verdict}
-    if sets is not None:
-        columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
-    return _write(folder / "decisions.parquet", columns, bundle)
-
-
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
     """Return the columns p0..pK-1 and the ids."""
     table = _read_table(path, ["id"])
@@ -104,25 +84,21 @@ def _ends(edges: Any, name: str, ids: npt.NDArray[Any], folder: Path) -> IntArra
     return found if rows is None else found[rows]
 
 
-def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
-    predictions, rows = probs.argmax(axis=1), np.arange(len(probs))
-    return {
-        "id": rows if bundle.node_ids is None else bundle.node_ids,
-        "prediction": predictions,
-        "confidence": probs[rows, predictions],
-    }
-
-
-def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
+def write(path: Path, arrays: dict[str, Any], bundle: Bundle) -> None:
+    """Write a column for each array, p0, p1, ... or set0, set1, ... for those of all classes."""
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
+    n_rows = len(arrays["prediction"])
+    columns = {"id": np.arange(n_rows) if bundle.node_ids is None else bundle.node_ids}
+    columns |= {name: array for name, array in arrays.items() if array.ndim == 1}
+    for name, prefix in BY_CLASS.items():
+        if name in arrays:
+            columns |= {f"{prefix}{c}": column for c, column in enumerate(arrays[name].T)}
     names = bundle.class_names
     about = None if names is None else {"class_names": json.dumps(names)}
-    table = pa.table(columns).replace_schema_metadata(about)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
     write_file(path, sink.getvalue().to_pybytes())
-    return path
 
 
 def _read_table(path: Path, required: list[str]) -> Any:

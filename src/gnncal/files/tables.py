@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -150,7 +151,7 @@ def open_storage(address: str) -> tuple[Any, str]:
         raise InputError(
             f"{protocol}:// is not known ({error}); use s3:// or a local path."
         ) from error
-    return storage, path.rstrip("/") if protocol else os.path.abspath(path)
+    return storage, path.rstrip("/") if protocol else Path(os.path.abspath(path)).as_posix()
 
 
 @contextmanager

@@ -6,12 +6,12 @@ import shlex
 
 import numpy as np
 import pytest
-from gnncal.files.markers import MARKER
 from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
 from gnncal.core.graph import Graph
+from gnncal.files.output import MARKER
 from gnncal.lab.bench import logits as logits_module
 from gnncal.lab.bench import perturbation
 from gnncal.lab.bench.logits import TrainedLogits

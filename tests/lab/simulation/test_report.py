@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gnncal.files.markers import MARKER
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
+from gnncal.files.output import MARKER
 from gnncal.lab.commands import csbm as verb
 from gnncal.lab.pages.csbm.experiments import NAMES, get_experiment
 from gnncal.lab.simulation import experiments

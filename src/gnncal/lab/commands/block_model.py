@@ -205,7 +205,8 @@ def _contradicted(
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
-    from gnncal.files.npz import write_bundle, write_probabilities
+    from gnncal.files import write_probabilities
+    from gnncal.files.npz import write_bundle
     from gnncal.plotting.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]

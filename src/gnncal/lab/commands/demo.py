@@ -131,7 +131,8 @@ def _decide(bundle: Bundle) -> ClassPolicy:
 def _write(
     staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy
 ) -> None:
-    from gnncal.files.npz import write_bundle, write_probabilities
+    from gnncal.files import write_probabilities
+    from gnncal.files.npz import write_bundle
 
     shown = results[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)
