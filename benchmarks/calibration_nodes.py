@@ -76,9 +76,9 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
                     task.dataset,
                     method,
                     size,
-                    metrics.negative_log_likelihood(labels, probs),
+                    metrics.METRICS["nll"](labels, probs),
                     100 * metrics.expected_calibration_error(labels, probs),
-                    100 * metrics.accuracy(labels, probs),
+                    100 * metrics.METRICS["accuracy"](labels, probs),
                 )
             )
     return found

@@ -76,7 +76,7 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
             **model,
             **which,
             "ece": 100 * metrics.expected_calibration_error(truth, probs),
-            "nll": metrics.negative_log_likelihood(truth, probs),
+            "nll": metrics.METRICS["nll"](truth, probs),
         }
 
     found = [judged(np.ones(nodes.n_nodes), loss="none", groups="none", n_groups=0)]

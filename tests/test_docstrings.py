@@ -13,10 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from numpydoc.docscrape import ClassDoc, FunctionDoc
-from numpydoc.validate import validate
 
 import gnncal
+
+ClassDoc = pytest.importorskip("numpydoc.docscrape").ClassDoc
+from numpydoc.docscrape import FunctionDoc  # noqa: E402
+from numpydoc.validate import validate  # noqa: E402
+
+pytestmark = pytest.mark.slow
 
 SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (

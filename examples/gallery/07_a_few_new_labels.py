@@ -70,7 +70,7 @@ for size in sizes:
         for nodes in draws:
             chosen = calibrator.update if name == "update" else gnncal.Structural().fit
             probs = chosen(new, labels, graph, nodes=nodes).predict_proba(new, graph)
-            found.append(gnncal.metrics.negative_log_likelihood(labels[test], probs[test]))
+            found.append(gnncal.metrics.METRICS["nll"](labels[test], probs[test]))
         losses.append(np.mean(found))
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")

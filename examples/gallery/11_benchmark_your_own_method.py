@@ -78,7 +78,7 @@ for bundle in bundles.values():
     test = bundle.test_nodes
     for name, losses in loss.items():
         probs = mine(bundle) if name == "mine" else calibrated(bundle, name)
-        losses.append(gnncal.metrics.negative_log_likelihood(bundle.labels[test], probs[test]))
+        losses.append(gnncal.metrics.METRICS["nll"](bundle.labels[test], probs[test]))
 
 # %%
 # The verdict

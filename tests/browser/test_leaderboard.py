@@ -14,6 +14,8 @@ from tests.lab.bench.test_tables import record
 
 from .conftest import violations
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 🦉 </b>".replace("/", "\\")
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+from tests.methods import each_of
 
 
 def test_a_calibrator_says_whether_predictions_are_preserved():
@@ -69,7 +70,7 @@ def test_a_misspelt_parameter_gets_a_suggestion():
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
-@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.parametrize("name", each_of(CALIBRATORS))
 @pytest.mark.parametrize("scale", [1e4, 1e-4])
 def test_logits_of_any_scale_give_finite_probabilities(name, scale):
     generator = np.random.default_rng(0)

@@ -73,7 +73,7 @@ def test_a_scale_that_depends_on_the_gap_is_learned_better_than_by_one_temperatu
     truth = gnncal.softmax(logits, np.where(ranked[:, 2] - ranked[:, 1] > 2, 4.0, 0.7))
     labels = (generator.random((4000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     loss = [
-        gnncal.metrics.negative_log_likelihood(
+        gnncal.metrics.METRICS["nll"](
             labels[2000:],
             c.fit(logits, labels, nodes=np.arange(2000)).predict_proba(logits)[2000:],
         )

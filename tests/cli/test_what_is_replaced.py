@@ -169,7 +169,7 @@ class Place:
         return path
 
     def run(self, out: Path | None = None) -> Any:
-        words = self.verb.command.replace("INPUT", str(self.inputs)).split()
+        words = [word.replace("INPUT", str(self.inputs)) for word in self.verb.command.split()]
         words = [word.replace("OUT", str(out or self.out)) for word in words]
         words = [word.replace("ABOVE", str(self.out.parent)) for word in words]
         done = CliRunner().invoke(app, words)

@@ -14,6 +14,7 @@ import gnncal
 from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
+from tests.methods import QUICK, slow_unless
 from tests.strategies import tasks
 
 
@@ -53,13 +54,13 @@ CASES = dict(_cases())
 
 def every_case_of(laws):
     """Parametrise a test over laws, and the cases that each speaks of and has no exception for."""
-    chosen = {
-        f"{law}, {name}": (law, make)
+    chosen = [
+        pytest.param(law, make, id=f"{law}, {name}", marks=slow_unless(name in QUICK))
         for law in laws
         for name, make in CASES.items()
         if law.applies(make()) and not {name, method_of(name)} & set(EXCEPTIONS.get(law.name, ()))
-    }
-    return pytest.mark.parametrize(("law", "make"), chosen.values(), ids=chosen.keys())
+    ]
+    return pytest.mark.parametrize(("law", "make"), chosen)
 
 
 def hold(law, make):

@@ -28,7 +28,7 @@ from tests.fuzz.documents import DEEP, changed, changes_of
 from tests.lab.bench.graphs import write_bundles
 from tests.lab.bench.test_tables import record
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # as on the command line
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # as on the command line
 METHODS = ("uncalibrated", "ts")
 RECORDS = "records/Cora-gcn.jsonl"
 

@@ -8,6 +8,8 @@ import pytest
 from tests.lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
 from tests.plugins.packages import TEMPLATE, install_template, python
 
+pytestmark = pytest.mark.slow
+
 # Every command in one interpreter: what it prints, and how it ends.
 COMMANDS = """
 import json, sys

@@ -19,6 +19,7 @@ from tests.scale.test_blocks import in_blocks
 from tests.scale.test_equals_memory import assert_same, result
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

@@ -18,6 +18,7 @@ from gnncal.scale.results import scale_result
 from tests.scale.graphs import make_example
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

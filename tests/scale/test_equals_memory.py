@@ -10,6 +10,7 @@ import pytest
 import gnncal
 from gnncal.homophily import Agreement, Support
 from gnncal.scale import calibrate
+from tests.methods import each_of
 from tests.scale.graphs import METHODS, make_example
 
 pytestmark = [
@@ -53,7 +54,7 @@ def run_of(tmp_path_factory):
 
 
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", each_of(METHODS))
 def test_every_method_equals_its_calibrator_in_memory(method, directed, run_of):
     example, summary, out = run_of(method, directed)
     assert_same(result(out), example.in_memory(method), example)
@@ -130,7 +131,7 @@ def test_folders_with_partitions_and_globs_are_read_as_one_table(tmp_path):
     assert_same(result(tmp_path / "out"), example.in_memory("hots"), example)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", each_of(METHODS))
 def test_a_calibrator_fitted_at_scale_serves_in_memory_and_the_other_way_round(
     method, run_of, tmp_path
 ):

@@ -252,6 +252,7 @@ def planted():
     return logits, labels, gnncal.Graph(edges, n, features), np.arange(0, n, 3)
 
 
+@pytest.mark.slow
 @every_method
 def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
     logits, labels, graph, nodes = planted()

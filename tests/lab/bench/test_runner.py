@@ -39,6 +39,7 @@ from gnncal.lab.bench.provenance import note_run
 from gnncal.lab.bench.records import append_lines, append_records, read_lines, read_records
 from gnncal.lab.bench.runner import run_plan
 from gnncal.lab.bench.source import package_source
+from gnncal.metrics.risk_coverage import selective_accuracy_of
 from gnncal.nodes import Nodes
 from tests.lab.bench.deadly import double_unless_deadly, process_of
 from tests.lab.bench.graphs import frozen_bundle, write_bundles
@@ -117,7 +118,7 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
         assert found[name] == pytest.approx(expected.values[name], abs=1e-12), name
     assert record.learned["base_temperature"] == calibrator.base_temperature_
     assert found["prediction_changes"] == 0
-    kept = metrics.selective_accuracy(labels, probs, measure.COVERAGES)
+    kept = selective_accuracy_of(metrics.Outcomes(labels, probs), measure.COVERAGES)
     np.testing.assert_array_equal(found["selective_accuracy"], kept)
     bins = metrics.reliability_bins(labels, probs, n_bins=10)
     assert found["reliability"]["count"] == bins.count.tolist()
@@ -174,7 +175,7 @@ def test_a_second_run_computes_nothing(source, tmp_path):
     assert files == {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.jsonl")}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:.* tasks")  # of joblib, whose results nobody waits for
 def test_a_killed_run_continues_where_it_was(source, tmp_path, jobs):
     run_plan(PLAN, source, tmp_path / "whole")
@@ -412,7 +413,7 @@ class Elsewhere:
             os._exit(1)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_dataset_is_fetched_once_and_its_failure_is_that_of_its_cells(source, tmp_path, jobs):
     elsewhere = Elsewhere(source, tmp_path, unreachable="A")
     plan = replace(PLAN, backbones=["gcn", "gat"])
@@ -436,6 +437,7 @@ def fresh_processes():
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 @pytest.mark.parametrize("deadly", ["training", "method hts"])
 def test_a_process_that_dies_once_costs_nothing(source, tmp_path, deadly):
@@ -446,6 +448,7 @@ def test_a_process_that_dies_once_costs_nothing(source, tmp_path, deadly):
     assert results(tmp_path / "out") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
     run_plan(SMALL_PLAN, source, tmp_path / "whole")
@@ -459,6 +462,7 @@ def test_a_cell_that_kills_its_process_fails_alone(source, tmp_path):
     assert len(found) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_processes")
 def test_a_classifier_whose_training_kills_its_process_fails_alone(source, tmp_path):
     elsewhere = Elsewhere(source, tmp_path, deadly="training")
@@ -572,7 +576,7 @@ def test_dask_counts_its_workers_and_starts_them_with_one_thread(monkeypatch, ad
             list(each(double_unless_deadly, [3]))
 
 
-@pytest.mark.parametrize("jobs", [None, 1, 2])
+@pytest.mark.parametrize("jobs", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (None, 2))])
 def test_the_time_left_is_shared_by_the_workers(source, tmp_path, jobs):
     plan = Plan(["A"], ["gcn"], [0, 1], ["ts", "hts"], ["paper"])
     run_plan(plan, source, tmp_path)

@@ -23,6 +23,8 @@ from gnncal.lab.simulation.experiments.necessity import homophily_given_scores, 
 from gnncal.lab.simulation.experiments.sweep import sweep
 from tests.lab.simulation.html import Balance
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_records_are_frozen(records, name):

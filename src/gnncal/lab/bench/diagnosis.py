@@ -12,7 +12,6 @@ import numpy as np
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import Constraint
-from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.formulas.probability import concentration, normalised_entropy
 from gnncal.lab.bench.logits import LogitProvider
@@ -38,6 +37,7 @@ from gnncal.lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
+from gnncal.lab.bench.typed import Share
 from gnncal.probability import softmax
 
 FILE = "diagnosis.jsonl"

@@ -19,7 +19,6 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.typed import Share
 from gnncal.files.bundle import Bundle
 from gnncal.lab.bench.engines import workers
 from gnncal.lab.bench.logits import load_dataset
@@ -36,6 +35,7 @@ from gnncal.lab.bench.records import (
 )
 from gnncal.lab.bench.runner import DIED, Outcome, reason
 from gnncal.lab.bench.structure import undirected
+from gnncal.lab.bench.typed import Share
 
 Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")

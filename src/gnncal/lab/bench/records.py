@@ -23,9 +23,9 @@ from typing import Annotated, Any, TypedDict, TypeVar
 
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
-from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
 from gnncal.files.archives import ExpansionError
 from gnncal.lab.bench.plan import Cell, Protocol
+from gnncal.lab.bench.typed import Amount, Count, Entries, Share, parse_json, read_as
 from gnncal.metrics.table import METRICS
 
 CHECKSUM = b',"checksum":"'  # how the end of each line begins

@@ -17,8 +17,8 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.typed import Amount, Count
 from gnncal.formulas.probability import normalised_homophily
+from gnncal.lab.bench.typed import Amount, Count
 
 DAMPING = 0.85  # of PageRank
 PAGERANK_TOLERANCE = 1e-12

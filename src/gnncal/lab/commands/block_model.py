@@ -254,7 +254,7 @@ def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[s
     for title, group in groups.items():
         for name in ("uncalibrated", REFERENCE, SHOWN):
             truth, probs = bundle.labels[group], results.calibrations[name].probabilities[group]
-            error = ece.shown(ece.measure(truth, probs))
+            error = ece.shown(ece(truth, probs))
             rows[title][f"{name}: {ece.title} {error} {ece.unit}"] = reliability_bins(truth, probs)
     return rows
 

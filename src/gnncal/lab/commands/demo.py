@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +92,7 @@ def _digits(folder: Path, *, as_json: bool) -> None:
     print_written(folder, files)
     if REPORT in files:
         out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
-    commands = NEXT.format(gnncal=_this_program(), bundle=folder / "bundle.npz")
+    commands = NEXT.format(gnncal=_this_program(), bundle=quote(str(folder / "bundle.npz")))
     out.print(f"\n{commands}", highlight=False, soft_wrap=True)
 
 
@@ -100,7 +101,7 @@ def _this_program() -> str:
     called = sys.argv[0]
     if Path(called).name != "gnncal" or shutil.which("gnncal") == called:
         return "gnncal"
-    return called
+    return quote(called)
 
 
 def _calibrate(bundle: Bundle) -> dict[str, Calibration]:

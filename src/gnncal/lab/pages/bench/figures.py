@@ -15,7 +15,7 @@ from gnncal.lab.bench.published import BACKBONES
 from gnncal.lab.bench.records import ReliabilitySums
 from gnncal.lab.bench.results import Results, read_results
 from gnncal.lab.datasets import FACTS
-from gnncal.metrics import ReliabilityBins
+from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
 from gnncal.plotting.style import BLUE, GREY, MIDDLE, ORANGE, open_frame
 

@@ -18,7 +18,7 @@ from gnncal.lab.simulation.estimate import (
     over_seeds,
 )
 from gnncal.lab.simulation.streams import stream
-from gnncal.metrics import expected_calibration_error, negative_log_likelihood
+from gnncal.metrics import METRICS, expected_calibration_error
 
 MODEL = CSBM(n_classes=2, n_features=2, separation=1.0)
 CLASSES = (2, 3, 5, 10, 40)
@@ -201,7 +201,7 @@ def _match_scores(model: CSBM, n_nodes: int, seed: int) -> dict[str, tuple[float
     for name, p in confidence.items():
         probs = np.stack([1.0 - p, p], axis=1)
         found[name] = (
-            negative_log_likelihood(outcome, probs),
+            METRICS["nll"](outcome, probs),
             expected_calibration_error(outcome, probs),
         )
     return found

@@ -18,7 +18,7 @@ from gnncal.lab.simulation.csbm import CSBM, GraphSample
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
 from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
-from gnncal.metrics import grouped_calibration_error, negative_log_likelihood
+from gnncal.metrics import METRICS, calibration_by_group
 from gnncal.probability import softmax
 
 MODEL = CSBM(separation=1.0)
@@ -144,8 +144,8 @@ def _losses(task: _Task) -> dict[str, tuple[float, float]]:
     found = {}
     for name, temperature in temperatures.items():
         probs = softmax(task.logits[test], temperature)
-        gap = grouped_calibration_error(labels, probs, groups)
-        found[name] = (negative_log_likelihood(labels, probs), gap)
+        gap = calibration_by_group(labels, probs, groups).error
+        found[name] = (METRICS["nll"](labels, probs), gap)
     correct = task.logits[test].argmax(axis=1) == labels
     return {**found, "accuracy": (float(correct.mean()), 0.0)}
 

@@ -17,10 +17,7 @@ from gnncal.lab.simulation.csbm import CSBM
 from gnncal.lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal.lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
-from gnncal.metrics import (
-    expected_calibration_error,
-    negative_log_likelihood,
-)
+from gnncal.metrics import METRICS, expected_calibration_error
 
 MODEL = CSBM(n_features=128)
 LOWEST, HIGHEST = 0.2, 0.95  # homophily of a node, uniform between
@@ -120,7 +117,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
         probs = method.predict_proba(logits, sample.graph)
         losses[name] = {
             part: (
-                negative_log_likelihood(sample.labels[nodes], probs[nodes]),
+                METRICS["nll"](sample.labels[nodes], probs[nodes]),
                 expected_calibration_error(sample.labels[nodes], probs[nodes]),
             )
             for part, nodes in (("val", split.val), ("test", split.test))

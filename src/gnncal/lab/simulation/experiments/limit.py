@@ -26,7 +26,7 @@ from gnncal.lab.simulation.experiments.necessity import solve_tau
 from gnncal.lab.simulation.graph_posterior import graph_posterior
 from gnncal.lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
 from gnncal.lab.simulation.streams import stream
-from gnncal.metrics import negative_log_likelihood
+from gnncal.metrics import METRICS
 from gnncal.probability import logits_from_probabilities, softmax
 
 RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change nothing more
@@ -137,7 +137,7 @@ def _losses(
     }
     labels = sample.labels[split.test]
     excess = {
-        name: negative_log_likelihood(labels, p) - float(entr(p).sum(axis=1).mean())
+        name: METRICS["nll"](labels, p) - float(entr(p).sum(axis=1).mean())
         for name, p in posteriors.items()
     }
     scale = float(model.bayes.inverse_temperature(TYPICAL))
@@ -166,7 +166,7 @@ def _losses_of(
         probs[TEMPERATURE + name] = softmax(rows, best_temperature_given(posterior, rows))
     probs |= {POSTERIOR + name: posterior for name, posterior in posteriors.items()}
     return {
-        name: (negative_log_likelihood(labels, p), float((p.argmax(axis=1) == labels).mean()))
+        name: (METRICS["nll"](labels, p), float((p.argmax(axis=1) == labels).mean()))
         for name, p in probs.items()
     }
 

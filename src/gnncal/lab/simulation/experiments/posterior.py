@@ -14,12 +14,8 @@ from gnncal.lab.simulation.estimate import (
     fit_inverse_temperature,
     fit_temperature,
 )
-from gnncal.metrics import (
-    CalibrationEstimate,
-    accuracy,
-    estimate_calibration_error,
-    negative_log_likelihood,
-)
+from gnncal.metrics import METRICS, estimate_calibration_error
+from gnncal.metrics.uncertainty import CalibrationEstimate
 
 MODEL = CSBM(separation=1.0)  # half the release's: at 2 nearly no node is misclassified at high h
 HOMOPHILY = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -80,11 +76,11 @@ def posterior(
         fitted=Estimate.stack(fits),
         coverage=_coverage(scores, labels, bayes.inverse_temperature(h)),
         ece=ece,
-        accuracy=np.array([accuracy(y, p) for (_, y), p in zip(groups, probs, strict=True)]),
-        accuracy_of_scores=np.array([(s.argmax(axis=1) == y).mean() for s, y in groups]),
-        nll=np.array(
-            [negative_log_likelihood(y, p) for (_, y), p in zip(groups, probs, strict=True)]
+        accuracy=np.array(
+            [METRICS["accuracy"](y, p) for (_, y), p in zip(groups, probs, strict=True)]
         ),
+        accuracy_of_scores=np.array([(s.argmax(axis=1) == y).mean() for s, y in groups]),
+        nll=np.array([METRICS["nll"](y, p) for (_, y), p in zip(groups, probs, strict=True)]),
         nll_positive=np.array([fit_temperature(s, y)[1] for s, y in groups]),
     )
 

@@ -9,8 +9,8 @@ The annotations of a record are the whole description of a file::
 
 ``read_as(Cost, value)`` gives a ``Cost``, or an InputError that names the first entry that does
 not fit, what it is, and what was expected. Entries that the record does not have are ignored, so
-files can grow. An annotation is ``str``, ``int``, ``float``, ``bool``, ``Any``, a ``Literal``, an
-array, a list, tuple, mapping, dataclass or TypedDict of such, or one of them ``| None``.
+files can grow. An annotation is ``str``, ``int``, ``float``, ``bool``, ``Any``, a ``Literal``, a
+list, tuple, mapping, dataclass or TypedDict of such, or one of them ``| None``.
 ``Annotated`` adds constraints of :mod:`gnncal.core.constraints` and :class:`Entries`.
 
 NaN and infinity are null in the files that gnncal writes. A ``float`` therefore reads null as NaN;
@@ -24,7 +24,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -38,8 +37,6 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
-
-import numpy as np
 
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
@@ -102,15 +99,6 @@ def parse_json(text: str | bytes) -> Any:
         raise InputError(f"it is not JSON ({reason}).") from None
 
 
-def read_json(path: Path, *, at_most: int) -> Any:
-    """Return what a JSON file of at most so many bytes holds; its size is looked at first."""
-    with path.open("rb") as file:
-        content = file.read(at_most + 1)
-    if len(content) > at_most:
-        raise InputError(f"it has more than {at_most:,} bytes.")
-    return parse_json(content)
-
-
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
@@ -129,9 +117,6 @@ def _reader(kind: Any) -> Reader:
         (other,) = (part for part in arguments if part is not NoneType)
         read = _reader(other)
         return lambda value: None if value is None else read(value)
-    if origin is np.ndarray:
-        (scalar,) = get_args(arguments[1])
-        return _array(whole=(get_origin(scalar) or scalar) is np.integer)
     if is_dataclass(kind) or is_typeddict(kind):
         return _record(kind)
     if origin in (list, Sequence):
@@ -219,12 +204,6 @@ def _mapping(read: Reader) -> Reader:
         return {_text(key): _within(f".{key}", read, entry) for key, entry in value.items()}
 
     return read_all
-
-
-def _array(*, whole: bool) -> Reader:
-    read = _list(_whole if whole else _number, list)
-    dtype = np.int64 if whole else np.float64
-    return lambda value: np.array(read(value), dtype=dtype)
 
 
 def _within(place: str, read: Reader, value: Any) -> Any:
