@@ -235,7 +235,7 @@ def test_what_stands_in_the_way_of_a_result_stays(tmp_path, kind, name):
 def test_a_marker_authorises_no_name_that_is_not_ours(tmp_path):
     write(tmp_path / "out", "old")
     (tmp_path / "out" / "thesis.tex").write_bytes(PRECIOUS)
-    digest = output._digest_of(tmp_path / "out" / "thesis.tex")
+    digest = output.digest_of(tmp_path / "out" / "thesis.tex")
     marker = read_marker(tmp_path / "out")
     marker.files["thesis.tex"] = marker.files["../x"] = [digest]
     (tmp_path / "out" / MARKER).write_bytes(marker.to_bytes())

@@ -239,7 +239,7 @@ def result_folder(
         def digest(name: str) -> str | None:
             if not stat.S_ISREG((real / name).lstat().st_mode):
                 return None
-            return _digest_of(real / name)
+            return digest_of(real / name)
 
         listing, marker, known = _listing(real, names), read_marker(real), {*names, *new}
         return check_ours(target, listing, marker, command, known, digest, overwrite=overwrite)
@@ -249,7 +249,7 @@ def result_folder(
         result = work / "result"
         result.mkdir()
         yield result
-        new = {name: [_digest_of(result / name)] for name in _listing(result, names)}
+        new = {name: [digest_of(result / name)] for name in _listing(result, names)}
         if not real.exists():
             (result / MARKER).write_bytes(Marker(command, True, new).to_bytes())
             os.rename(result, real)
@@ -433,7 +433,8 @@ def _named(error: OSError, on_the_way: str, target: Path) -> OSError:
     return OSError(error.errno, error.strerror, str(target.joinpath(*inside)))
 
 
-def _digest_of(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

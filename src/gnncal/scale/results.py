@@ -8,6 +8,7 @@ result are exchanged for the new ones by copies within the storage.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from gnncal.files.output import (
     Marker,
     check_folder,
     check_ours,
+    digest_of,
     matches,
     result_folder,
 )
@@ -48,14 +50,14 @@ def scale_result(out: str, tables: list[Table], *, overwrite: bool = False) -> I
 
 
 def _is_below(out: str, table: Table) -> bool:
-    place = open_storage(out)[1] if table.is_remote else str(check_folder(Path(out)))
-    return f"{place}/".startswith(f"{table.root.rstrip('/')}/")
+    if not table.is_remote:
+        return Path(os.path.realpath(table.root)) in check_folder(Path(out)).parents
+    return f"{open_storage(out)[1]}/".startswith(f"{table.root}/")
 
 
 @contextmanager
 def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
     storage, prefix = open_storage(address)
-    storage.use_listings_cache = False  # others may write there in the meantime
     if not prefix.partition("/")[2]:
         raise InputError(
             f"{address} is a whole bucket; results need a prefix of their own, such as "
@@ -63,21 +65,17 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
         )
 
     def listing() -> list[str]:
-        storage.invalidate_cache()
+        storage.invalidate_cache()  # others may write there in the meantime
         return [path.removeprefix(f"{prefix}/") for path in storage.find(prefix)]
 
     def digest(name: str) -> str:
         with storage.open(f"{prefix}/{name}", "rb") as opened:
-            digested = hashlib.sha256()
-            while part := opened.read(1 << 22):
-                digested.update(part)
-        return digested.hexdigest()
+            return hashlib.file_digest(opened, "sha256").hexdigest()
 
     def earlier() -> dict[str, list[str]]:
         found = listing()
-        marker = (
-            Marker.of_bytes(storage.cat_file(f"{prefix}/{MARKER}")) if MARKER in found else None
-        )
+        content = storage.cat_file(f"{prefix}/{MARKER}") if MARKER in found else b""
+        marker = Marker.of_bytes(content)
         found = [name for name in found if not name.startswith(UPLOADS)]
         return check_ours(address, found, marker, COMMAND, RESULTS, digest, overwrite=overwrite)
 
@@ -90,9 +88,10 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
                 storage.rm_file(f"{prefix}/{name}")
 
     with reached(address):
-        old = earlier()
-        tidy()  # what a killed run left; and whether this can be written to is known before work
-        mark(True, old) if old else storage.pipe_file(f"{prefix}/{UPLOADS}metrics.json", b"")
+        earlier()
+        tidy()  # what a killed run left
+        # What cannot be written to fails now rather than at the end.
+        storage.pipe_file(f"{prefix}/{UPLOADS}metrics.json", b"")
     with TemporaryDirectory(prefix="gnncal-") as work:
         result = Path(work) / "result"
         result.mkdir()
@@ -100,12 +99,9 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
             yield result
             with reached(address):
                 paths = [path for path in result.rglob("*") if path.is_file()]
-                names = [path.relative_to(result).as_posix() for path in paths]
-                new = {
-                    name: [hashlib.sha256(path.read_bytes()).hexdigest()]
-                    for name, path in zip(names, paths, strict=True)
-                }
-                for name, path in zip(names, paths, strict=True):
+                staged = {path.relative_to(result).as_posix(): path for path in paths}
+                new = {name: [digest_of(path)] for name, path in staged.items()}
+                for name, path in staged.items():
                     storage.put_file(str(path), f"{prefix}/{UPLOADS}{name}")
                 old = earlier()
                 mark(False, {n: [*old.get(n, []), *new.get(n, [])] for n in {**old, **new}})
