@@ -47,7 +47,7 @@ dist:
 	$(TOOLS)/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(EMPTY)
 	$(EMPTY)/bin/python -m pip install --quiet dist/*.whl
-	cd $(EMPTY) && env -u PYTHONPATH bin/python $(CURDIR)/tests/packaging/quick_start.py
+	cd $(EMPTY) && env -u PYTHONPATH bin/python "$(CURDIR)/tests/packaging/quick_start.py"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -125,4 +125,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo-output csbm-output build dist docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(LOWEST) demo-output block-model-output csbm-output build dist docs/api docs/gallery docs/methods

@@ -53,7 +53,7 @@ some = rng.choice(task.nodes, 50, replace=False)
 updated = calibrator.update(new, labels, graph, nodes=some)
 after = gnncal.evaluate(labels[test], updated.predict_proba(new, graph)[test])
 print(f"accuracy {after.accuracy:.1%}, ECE {after.ece.value:.1%}, log loss {after.nll:.3f}")
-print(updated.history_)
+print(*updated.history_)
 
 # %%
 # Update or fit again?

@@ -15,7 +15,7 @@ import pytest
 
 import gnncal
 from gnncal import InputError
-from gnncal.calibrators.history import History, Update
+from gnncal.calibrators.history import Update
 from gnncal.files import output
 from gnncal.files.output import (
     AROUND,
@@ -29,7 +29,7 @@ from gnncal.files.output import (
     seal,
     write_file,
 )
-from tests.lab.bench.graphs import frozen_bundle
+from tests.gnncal_lab.bench.graphs import frozen_bundle
 
 OURS = seal(b"<!doctype html>\n", "html")
 PRECIOUS = b"years of work, made by gnncal"
@@ -161,10 +161,10 @@ def test_after_ten_thousand_and_one_updates_what_is_saved_can_be_read(tmp_path):
     bundle = frozen_bundle(0)
     fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
     rates = (1 / len(fitted.classes_),) * len(fitted.classes_)
-    many = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
-    fitted.history_ = History(many).then(Update("2026-11-18", 1, None, None, rates))
-    fitted.save(tmp_path / "c")
-    assert gnncal.load(tmp_path / "c").history_.updates[-1].date == "2026-11-18"
+    fitted.history_ = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
+    later = fitted.update(rates={0: 0.5}, date="2026-11-18")
+    later.save(tmp_path / "c")
+    assert gnncal.load(tmp_path / "c").history_[-1].date == "2026-11-18"
 
 
 # Folders

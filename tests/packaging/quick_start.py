@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
-from gnncal.lab.bench.published import main_ece
+from gnncal_lab.bench.published import main_ece
 
 
 def make_data(n_nodes: int = 300) -> dict[str, np.ndarray]:
