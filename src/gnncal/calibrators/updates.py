@@ -42,7 +42,7 @@ def updated(
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
     when = day.today().isoformat() if date is None else str(date)
     DATE.check("date", when)
-    if len(calibrator.history_) and when < (last := calibrator.history_[-1].date):
+    if calibrator.history_ and when < (last := calibrator.history_[-1].date):
         raise InputError(
             f"the date is {when}, before the last update, {last}; updates follow each other, so "
             f"pass a date from {last} on."
