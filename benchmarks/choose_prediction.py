@@ -23,7 +23,7 @@ from choose_structural import SIZES, by_family
 from families import for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
 from gnncal.core.arrays import FloatArray
-from gnncal.fitting.law import Law, LawFit, LawPrior, LawRows, fit_law
+from gnncal.fitting.law import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import (
@@ -32,9 +32,9 @@ from gnncal.formulas.structural import (
     mean_of_three,
     three_temperatures,
 )
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.nodes import Nodes
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 SHARES = {"most probable": 0.0, "mean over half of the variance": 0.5, "mean": 1.0}
 MIXED = "{}, mixed with one temperature"
@@ -88,7 +88,7 @@ def evidence(fit: LawFit, n_nodes: int) -> float:
     half = 0.5 * prior.ratio
     nothing = Law(half, -half, np.zeros(m), np.zeros(n_classes))
     typical, _, precision = prior.derivatives(nothing)
-    narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(precision)[1]
+    narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(dense_arrow(precision))[1]
     return float(typical - n_nodes * fit.loss - prior.derivatives(fit.law)[0] + 0.5 * narrower)
 
 

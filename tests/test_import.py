@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import gnncal
+import gnncal_lab
 
 TINY_FIT = """
 import numpy as np, gnncal
@@ -16,6 +17,18 @@ logits, labels = generator.normal(size=(30, 3)), generator.integers(3, size=30)
 graph = gnncal.Graph(generator.integers(30, size=(2, 90)), 30)
 gnncal.HoTS().fit(logits, labels, graph, nodes=range(30)).predict_proba(logits, graph)
 """
+
+CALIBRATE = """
+import numpy as np, gnncal
+generator = np.random.default_rng(0)
+logits, labels = generator.normal(size=(60, 3)), generator.integers(3, size=60)
+graph = gnncal.Graph(generator.integers(60, size=(2, 300)), 60)
+gnncal.calibrate(logits, labels, graph, nodes=range(30), test_nodes=range(30, 60))
+"""
+RUN = "import io; from contextlib import redirect_stdout\nwith redirect_stdout(io.StringIO()): "
+RUN += "from gnncal.__main__ import app; app({}, standalone_mode=False)"
+# scikit-learn imports pandas, pyarrow, narwhals and scipy.stats where they are installed.
+SLOW_TO_LOAD = ("sklearn", "scipy.stats", "pandas", "pyarrow", "matplotlib", "torch")
 
 
 def loaded_by(script, *packages):
@@ -31,13 +44,17 @@ def test_importing_gnncal_loads_nothing_heavy():
     assert loaded_by("import gnncal", *heavy) == set()
 
 
-def test_fitting_hots_loads_neither_torch_nor_matplotlib():
-    loaded = loaded_by(TINY_FIT, "torch", "matplotlib", "sklearn")
-    assert loaded == {"sklearn"}
+@pytest.mark.parametrize(
+    "script",
+    [TINY_FIT, CALIBRATE, RUN.format(["methods"]), RUN.format(["calibrate", "--help"])],
+    ids=["hots", "calibrate", "gnncal methods", "gnncal calibrate --help"],
+)
+def test_calibrating_loads_nothing_that_takes_long(script):
+    assert loaded_by(script, *SLOW_TO_LOAD) == set()
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
-    script = "import gnncal; gnncal.lab.datasets.load, gnncal.lab.classifiers.training_settings"
+    script = "import gnncal_lab; gnncal_lab.datasets.load, gnncal_lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()
 
 
@@ -47,7 +64,7 @@ def test_the_three_tests_above_can_fail():
     assert loaded == {"matplotlib"}
 
 
-@pytest.mark.parametrize("package", [gnncal, gnncal.lab], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [gnncal, gnncal_lab], ids=lambda package: package.__name__)
 def test_type_checkers_see_every_public_name_as_a_re_export(package):
     tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]

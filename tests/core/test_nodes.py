@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.ratio_binned import ratio_of
+import gnncal_lab
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
+from gnncal_lab.methods.ratio_binned import ratio_of
+
+CALIBRATORS = every_calibrator()
 
 LABELS = np.array([0, 1, 2, 1, 0, 2, 1, 0])
 LOGITS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
@@ -112,7 +115,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
     whole = gnncal.Nodes(logits, graph)
     for method, function, arguments in (
         (gnncal.HoTS(), support_of, ("in",)),
-        (gnncal.RatioBinnedScaling(), ratio_of, (False,)),
+        (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.once(function, *arguments)[:60]
         part = rows.with_result(known, function, *arguments).with_labels(labels[:60], nodes=nodes)
@@ -146,20 +149,3 @@ def test_a_record_says_what_is_wrong():
     assert repr(nodes.with_labels(LABELS, nodes=[0])) == (
         "Nodes(n_nodes=8, n_classes=3, n_edges=7, n_calibration_nodes=1)"
     )
-
-
-def test_what_depends_on_labels_is_kept_with_the_record_that_has_them():
-    nodes = gnncal.Nodes(np.eye(3)[[0, 1, 2, 0]])
-    labelled = nodes.with_labels([0, 1, 2, 1])
-    looks = []
-
-    def classes(record):
-        looks.append(record)
-        return record.labels.tolist()
-
-    assert labelled.once_with_labels(classes) == [0, 1, 2, 1]
-    assert labelled.once_with_labels(classes) == [0, 1, 2, 1]
-    assert looks == [labelled]
-    assert labelled.restricted(np.array([0, 3])).once_with_labels(classes) == [0, 1]
-    assert labelled.with_known_labels().once_with_labels(classes) == []
-    assert nodes.once_with_labels(classes) == []

@@ -145,7 +145,7 @@ def test_damaged_headers_are_refused(edited):
         refused(*write(**{key: ...}), "damaged")
     refused(*write(decision="magic"), "which this gnncal does not know; upgrade")
     refused(*write(decision=["policy"]), "does not know")
-    refused(*write(format=4), "newer than this gnncal's 3; upgrade")
+    refused(*write(format=4), "but this gnncal reads 1; upgrade")
     for n_classes in (1, -1, 2.0, "2"):
         refused(*write(n_classes=n_classes), "n_classes is")
     for part in ("params", "fit"):

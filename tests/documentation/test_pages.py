@@ -10,8 +10,7 @@ import gnncal
 from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
 from gnncal.decisions.scores import SCORES
-from gnncal.homophily import ESTIMATORS
-from gnncal.lab.bench.summary import PairedComparison
+from gnncal_lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
 
@@ -59,7 +58,8 @@ def test_a_page_has_class_advice_results_and_formula(name):
     lines = tuple(line(metric, -0.02) for metric in ("nll", "ece", "accuracy"))
     page = methods.method_page(describe(name), MethodResults(lines, lines))
     assert page.startswith(f"# {name}\n")
-    assert f".. autoclass:: gnncal.{describe(name).class_name}" in page
+    package = class_of(name).__module__.partition(".")[0]
+    assert f".. autoclass:: {package}.{describe(name).class_name}" in page
     assert methods.linked(describe(name).advice) in page
     shows_accuracy = "accuracy %" in page
     assert shows_accuracy == (name != "ts" and not describe(name).preserves_predictions)
@@ -91,7 +91,7 @@ def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
     ("page", "file", "kinds"),
     [
         ("decisions.md", "scores_table.txt", SCORES),
-        ("homophily.md", "homophily_table.txt", ESTIMATORS),
+        ("homophily.md", "homophily_table.txt", reference.estimators()),
     ],
 )
 def test_a_page_has_a_table_of_all_names_made_of_the_code(page, file, kinds, tmp_path):

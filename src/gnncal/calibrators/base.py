@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from gnncal.calibrators.history import History
+from gnncal.calibrators.history import Update
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import InputError, require, warn
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.class_histograms import ClassHistograms
@@ -33,6 +33,7 @@ from gnncal.fitting.evidence import (
     one_class_reasons,
     undetermined_message,
 )
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.fitting.updating import Part
@@ -144,7 +145,7 @@ FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Calibrator(Estimator, ABC):
     """Base of every calibrator: logits, labels and a graph in, probabilities out.
 
     A subclass implements ``_fit`` and ``_predict``, which get checked input. It says in class
@@ -175,11 +176,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     fit_report_ : FitReport
         What the fit did.
     fitted_on_ : NodeSummary
-        Counts that describe the calibration nodes, for :func:`gnncal.check`. Files of older
-        versions have none.
+        Counts that describe the calibration nodes, for :func:`gnncal.check`.
+    learned_nodes_ : LearnedNodes
+        Which nodes the labels came from, so that :meth:`update` counts none twice.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
-    history_ : History
+    history_ : tuple of Update
         What :meth:`update` did since the fit.
 
     Examples
@@ -214,15 +216,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     classes_: IntArray
     fit_report_: FitReport
     fitted_on_: NodeSummary
+    learned_nodes_: LearnedNodes
     class_names_: list[str]
-    history_: History = History()
-    posterior_: dict[str, FloatArray]  # covariances of the parameters, by part; for `update`
-    class_histograms_: ClassHistograms  # of the model's probabilities; for estimated rates
+    history_: tuple[Update, ...] = ()
+    # Covariances of the parameters, by part; for `update`.
+    posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # Of the model's probabilities, for estimated rates; None after an update with labels.
+    class_histograms_: ClassHistograms | None
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.fitted_graph_attributes and "classes_" in vars(self):
+            if "classes_" in vars(self) and name in self.fitted_graph_attributes:
                 raise AttributeError(
                     f"{name} describes the graph of the fit and is not saved with "
                     f"{type(self).__name__}; fit again to have it"
@@ -279,6 +284,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         """
         self.check_params()
+        if self.needs_torch:
+            require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             check_columns(logits)
         record = as_nodes_of_a_fit(
@@ -294,6 +301,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} cannot give calibration nodes different weights; leave "
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
             )
+        if getattr(self, "protocol", None) == "paper" and record.train_nodes.size == 0:
+            raise InputError(
+                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
+            )
         if self.needs_graph and not record.has_neighbourhoods:
             other = "hts" if self.preserves_predictions else "svs"
             raise InputError(
@@ -302,6 +313,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
+        self.posterior_ = {}
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -324,32 +336,25 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
-        self.history_ = History()
-        self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
+        self.history_ = ()
+        self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
+        self._warn_unless_converged()
+        self.learned_nodes_ = LearnedNodes.of(nodes)
         self._warn_of_weak_evidence(nodes)
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
-
-        Parameters
-        ----------
-        parameters : dict
-            Constructor parameters by name.
-        learned : dict
-            Learned attributes by name.
-
-        Returns
-        -------
-        tuple of dict
-            Parameters and learned attributes of this version.
-
-        """
-        return parameters, learned
+    def _warn_unless_converged(self) -> None:
+        """Say that a fit which should have reached its minimum did not."""
+        if getattr(self, "protocol", "converged") != "converged":
+            return  # where it stopped may be anywhere
+        for name in self.learned:
+            if name.endswith("converged_") and not getattr(self, name):
+                n_iter = getattr(self, name.replace("converged_", "n_iter_"))
+                warn(
+                    f"{type(self).__name__}: the fit stopped before convergence after {n_iter} "
+                    "iterations; check the logits' scale, or use a method with fewer parameters."
+                )
 
     def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
@@ -407,8 +412,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The graph of these nodes.
         nodes : array_like, optional
             The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
-            random from the nodes that the calibrator will be used on. With ``rates="estimate"``
-            they are the unlabelled nodes to look at, by default all.
+            random from the nodes that the calibrator will be used on. Nodes that it has learned
+            from are left out with a warning; a record knows them by its ``node_ids``, else they
+            are known by their number and logits. With ``rates="estimate"`` they are the unlabelled
+            nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
@@ -420,7 +427,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
             refuses where more than the rates has changed.
         date : str or datetime.date, optional
-            When this is, for the history. Default: today.
+            When this is, for the history: not before the last update. Default: today.
 
         Returns
         -------
@@ -441,9 +448,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         >>> given = (task.logits, task.labels, task.graph)
         >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
         >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
-        >>> updated.history_.updates[0].n_labels, len(fitted.history_)
+        >>> updated.history_[0].n_labels, len(fitted.history_)
         (50, 0)
-        >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]
+        >>> fitted.update(rates={0: 0.1}).history_[0].rates[0]
         0.1
 
         """
@@ -564,6 +571,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return float(hits.mean())
         return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.target_tags.required = True
+        return tags
+
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
         """Write the fitted calibrator to one safetensors file, atomically and without pickle.
 
@@ -656,11 +671,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _covariance_of(self, part: str) -> FloatArray:
         """Return the covariance that the fit remembers of a part."""
         name = type(self).__name__
-        if "posterior_" not in vars(self):
-            raise InputError(
-                f"this {name} was saved by an older version, which did not remember how certain "
-                "its parameters are; fit again with this version."
-            )
         if part not in self.posterior_:
             raise InputError(
                 f"this {name} has no posterior that new labels could move: it was stopped early "

@@ -16,7 +16,6 @@ from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
-from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
 from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
@@ -133,8 +132,7 @@ class Structural(HasTemperature, Calibrator):
         The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
         parameters of q have the prefix ``free_``.
     averaging_ : float
-        Share of the posterior variance that the confidence is a mean over: 0.5, or 0 in files of
-        versions that took the most probable temperature.
+        Share of the posterior variance that the confidence is a mean over.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     fit_report_ : FitReport
@@ -215,23 +213,6 @@ class Structural(HasTemperature, Calibrator):
                 "False; leave one of the two out."
             )
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Rename what an older version called ``law_`` and ``graph_``, its two parts.
-
-        Its predictions stay: it took the most probable temperature.
-        """
-        renamed = {}
-        for name, value in learned.items():
-            if name != "graph_centre_":  # the same as that of the law
-                new = name.removeprefix("law_")
-                renamed[f"{FREE}{new[6:]}" if new.startswith("graph_") else new] = value
-        if f"{FREE}bias_" in renamed:
-            renamed.setdefault("averaging_", 0.0)
-        return parameters, renamed
-
     @property
     def learned(self) -> LearnedTable:  # type: ignore[override]
         """What each attribute that makes up the fitted model may be."""
@@ -245,7 +226,6 @@ class Structural(HasTemperature, Calibrator):
         return kept | averaging | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
-        self.posterior_ = {}
         chosen = nodes.calibration_nodes
         part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
@@ -256,7 +236,6 @@ class Structural(HasTemperature, Calibrator):
             self._set_law(fit.law, "")
             self.covariance_, self.averaging_ = fit.covariance, AVERAGING
             self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
-            warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
             prefix = FREE if self.keep_predictions else ""
             self._fit_scores(part, rows, nodes, fit.law, prefix)
@@ -280,8 +259,7 @@ class Structural(HasTemperature, Calibrator):
         self._set_scores(fit.scores, prefix)
         setattr(self, f"{prefix}converged_", fit.solution.converged)
         setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
-        self.posterior_ = {SCORES_PART: fit.covariance}
-        warn_unless_converged(self, fit.solution)
+        self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
 
     def _set_scores(self, scores: Scores, prefix: str) -> None:
         self._set_law(scores.law, prefix)

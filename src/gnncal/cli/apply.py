@@ -16,10 +16,11 @@ from gnncal.cli.gates import (
     failures_of,
     read_gates,
 )
-from gnncal.cli.params import CalibratorFile, Input, OutFolder, Positive
+from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -47,6 +48,7 @@ def apply(
         ),
     ] = False,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
@@ -57,7 +59,7 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run
@@ -71,19 +73,17 @@ def apply(
     if refresh and is_foreign:
         raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
     with (
-        staged_folder(
+        result_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source],
+            "apply",
+            inputs=[source, calibrator, *([] if policy is None else [policy])],
+            overwrite=overwrite,
         ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
             bundle = with_class_names(bundle, decided)
-            if positive is None and decided.positive_ is not None:
-                positive = str(decided.positive_)
         check_measurable(gates, bundle, others=own)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
@@ -92,7 +92,7 @@ def apply(
                 nodes,
                 labels=bundle.labels,
                 test_nodes=bundle.test_nodes,
-                positive=positive,
+                positive=decided.positive_ if positive is None and decided else positive,
                 class_names=bundle.class_names,
             )
             if refresh and decided is not None:

@@ -20,6 +20,7 @@ from gnncal.cli.params import (
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     SummaryAsJson,
     chosen_calibrator,
@@ -43,9 +44,10 @@ from gnncal.cli.policies import (
     verdict_of,
 )
 from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder, to_json
+from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
 from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +113,7 @@ def decide(
         typer.Option(help="Region of `gnncal label`, from which the validation nodes were drawn."),
     ] = None,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
@@ -127,7 +130,7 @@ def decide(
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
     nodes to review) beside metrics.
     """
-    from gnncal.files import DECISION_FILES, read_bundle, write_decisions
+    from gnncal.files import read_bundle, write_decisions
 
     check_split(held_out, seed)
     choice("split", "cross-fit").check("--certify", certify)
@@ -148,14 +151,13 @@ def decide(
     calibrator = fitted_calibrator(
         probabilities, method, keep_predictions, param, one_class=positive is not None
     )
-    check_folder(folder)
     advice, given = None, {}
     with (
-        staged_folder(
+        result_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*DECISION_FILES, "calibrator.safetensors"),
-            inputs=[source],
+            "decide",
+            inputs=[source, *([] if probabilities is None else [probabilities])],
+            overwrite=overwrite,
         ) as staging,
         err.status("deciding"),
     ):
@@ -218,18 +220,6 @@ def fitted_calibrator(
             "--keep-predictions and --free."
         )
     return None
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
-    from gnncal.files import PROBABILITY_FILES
-
-    for name in PROBABILITY_FILES:
-        if (folder / name).exists():
-            raise InputError(
-                f"{folder} has {name} of another result, and its calibrator and summary would be "
-                "overwritten; choose another --out."
-            )
 
 
 def gate_values(

@@ -1,4 +1,4 @@
-"""The verbs of calibration; ``gnncal.__main__`` adds those of the laboratory."""
+"""The product's own verbs; those of the laboratory and of other packages join them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.check import check
 from gnncal.cli.decide import decide
+from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
 from gnncal.cli.label import label
-from gnncal.cli.late_help import Verb
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.sets import sets
-from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
+from gnncal.cli.verbs import AllVerbs
 from gnncal.cli.watch import watch
 
-app = Program(
+app = typer.Typer(
     name="gnncal",
+    cls=AllVerbs,
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
     add_completion=False,
@@ -35,15 +36,15 @@ IN_ORDER_OF_WORK = (
     *(calibrate, evaluate, report),
     *(label, decide, sets, check, watch, update),
     *(apply, export, scale, methods),
+    demo,
 )
 for verb in IN_ORDER_OF_WORK:
-    app.command(cls=Verb)(friendly(verb))
+    app.command()(friendly(verb))
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        with until_the_reader_leaves():
-            print(__version__)
+        print(__version__, flush=True)
         raise typer.Exit
 
 

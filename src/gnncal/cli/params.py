@@ -22,6 +22,13 @@ CalibratorFile = Annotated[
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 Page = Annotated[Path | None, typer.Option(help="HTML file to write, for a person on call.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace the result of another command of gnncal."),
+]
+OverwriteFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file, whoever wrote it.")
+]
 SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Method = Annotated[
     str | None,
@@ -67,7 +74,7 @@ def chosen_calibrator(
 
     The default is free where ``one_class`` is in view.
     """
-    from gnncal.calibrators.choice import choose_calibrator
+    from gnncal.calibrators.default_method import choose_calibrator
 
     params = parse_params(given or [])
     if keep_predictions is not None and "keep_predictions" in params:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.results import terminal_advice
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def held_out_probabilities(
     labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
     probs = calibrator.fit(labelled).predict_proba(every)
     price = price_of_keeping(calibrator, labelled, probs)
-    return probs, nodes, terminal_advice(price, bundle.class_names)
+    return probs, nodes, None if price is None else price.advice(bundle.class_names)
 
 
 def cross_fitted_probabilities(
@@ -187,7 +186,7 @@ def cross_fitted_probabilities(
         calibrator, every, bundle.labels, record, random_state=seed
     )
     price = price_of_keeping(calibrator, record, probs)
-    return probs, cross_fitted, terminal_advice(price, bundle.class_names)
+    return probs, cross_fitted, None if price is None else price.advice(bundle.class_names)
 
 
 def read_probabilities(path: Path, bundle: Bundle) -> FloatArray:

@@ -13,26 +13,26 @@ from gnncal.cli.decide import (
     HeldOut,
     Probabilities,
     Seed,
-    check_folder,
     check_split,
     fit_summary,
     fitted_calibrator,
     node_line,
     print_summary,
 )
-from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     SummaryAsJson,
 )
 from gnncal.cli.policies import held_out_probabilities, read_probabilities, to_decide
 from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, staged_folder, to_json
+from gnncal.cli.terminal import err, to_json
 from gnncal.core.constraints import choice, number
+from gnncal.files.output import result_folder
 
 
 def sets(
@@ -41,7 +41,9 @@ def sets(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
-    score: Annotated[str, typer.Option(help=f"How sets are made: {NAMES_OF_SCORES}.")] = "aps",
+    score: Annotated[
+        str, typer.Option(help="How sets are made: lac, aps, raps, daps, snaps.")
+    ] = "aps",
     by_class: Annotated[
         bool, typer.Option("--by-class", help="Guarantee that share for the nodes of each class.")
     ] = False,
@@ -51,6 +53,7 @@ def sets(
     held_out: HeldOut = 0.5,
     seed: Seed = 0,
     probabilities: Probabilities = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Give each node of INPUT a set of classes that contains the true one as often as asked.
@@ -61,20 +64,19 @@ def sets(
     """
     from gnncal.decisions import ConformalClassifier
     from gnncal.decisions.scores import SCORES
-    from gnncal.files import DECISION_FILES, read_bundle, write_decisions
+    from gnncal.files import read_bundle, write_decisions
 
     check_split(held_out, seed)
     number(above=0, below=1).check("--coverage", coverage)
     choice(*SCORES).check("--score", score)
     calibrator = fitted_calibrator(probabilities, method, keep_predictions, param)
-    check_folder(folder)
     advice = None
     with (
-        staged_folder(
+        result_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*DECISION_FILES, "calibrator.safetensors"),
-            inputs=[source],
+            "sets",
+            inputs=[source, *([] if probabilities is None else [probabilities])],
+            overwrite=overwrite,
         ) as staging,
         err.status("making sets"),
     ):

@@ -3,33 +3,89 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import track
+from rich.segment import Segment
+from rich.status import Status
+from rich.text import Text
+from typer.core import TyperGroup
 
-from gnncal.cli.json_output import json_target, only_json_on_stdout
-from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
-from gnncal.cli.streams import until_the_reader_leaves
-from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.cli.failures import sentence_of
+from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.plain import plain
-from gnncal.files.atomic import check_file, is_stdout
-from gnncal.files.folders import check_folder, extended_folder
+from gnncal.files.output import check_file, is_special
 
-out = Console(markup=False, emoji=False, highlight=False)
-err = Console(stderr=True)
+# C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return text that shows control characters instead of sending them to a terminal."""
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+class Terminal(Console):
+    """A console for text that strangers wrote in part; nothing of it is markup or control."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **given)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print tables of Rich, and everything else as its text."""
+        texts = (o if hasattr(o, "__rich_console__") else Text(printable(str(o))) for o in objects)
+        super().print(*texts, **options)
+
+    def render(self, *given: Any, **options: Any) -> Iterable[Segment]:
+        """Render as Rich does; Rich's own control codes have segments of their own."""
+        for segment in super().render(*given, **options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    def status(self, status: RenderableType, **options: Any) -> Status:
+        """Show what is being done, which is never markup."""
+        return super().status(Text(status) if isinstance(status, str) else status, **options)
+
+
+class Verbs(TyperGroup):
+    """The program's verbs; what is wrong with a command line is said without its control codes."""
+
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the command line up to the verb."""
+        with _printable_errors():
+            return super().make_context(*given, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the rest of the command line and run the verb."""
+        with _printable_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of Click, which Typer has a copy of
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
+
+out, err = Terminal(), Terminal(stderr=True)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+_stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
@@ -37,15 +93,25 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with warnings.catch_warnings(), only_json_on_stdout(bool(kwargs.get("json"))):
+        global _stdout
+        _stdout = sys.stdout
+        only_json = redirect_stdout(sys.stderr) if kwargs.get("json") else nullcontext()
+        with warnings.catch_warnings(), only_json:  # calibrators of other packages may print
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                with stopped_in_one_line(), until_the_reader_leaves():
-                    return verb(*args, **kwargs)
-            except (InputError, MissingExtraError, OSError) as error:
-                print_line("error", _plain_text(error))
+                return verb(*args, **kwargs)
+            except KeyboardInterrupt:
+                print_line("stopped", "interrupted")
+                raise typer.Exit(130) from None
+            except BrokenPipeError:
+                raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
+            except Exception as error:
+                sentence = sentence_of(error)
+                if sentence is None:
+                    raise
+                print_line("error", sentence)
         raise typer.Exit(2)
 
     # The help of a verb is its docstring; without the line ends of the source it fits any width.
@@ -60,16 +126,9 @@ def note(message: Warning | str) -> None:
     print_line("note", message)
 
 
-def _plain_text(error: Exception) -> str:
-    """What went wrong; of a file, without the number of the error."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; check the path, or choose another."
-    return str(error)
-
-
 def print_line(kind: str, message: object) -> None:
     """Print a kind of message and the message as one line on stderr."""
-    print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
@@ -86,42 +145,24 @@ def print_written(folder: Path | str, files: list[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    print(to_json(value), file=json_target(), flush=True)
+    print(to_json(value), file=_stdout, flush=True)
 
 
 def to_json(value: Any) -> str:
-    """Return records, arrays and numbers as JSON; NaN and infinity become null."""
-    return json.dumps(plain(value), indent=2, allow_nan=False)
+    """Return records, arrays and numbers as JSON in ASCII; NaN and infinity become null."""
+    return json.dumps(plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
-def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:
+def page_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> Path:
     """Check before any work that a page can be written to this path."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
-    check_file(path, inputs=inputs)
+    check_file(path, inputs=inputs, overwrite=overwrite)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
     return path
 
 
 def console_beside(page: Path) -> Console:
-    """Return where to speak of a page: not on stdout if the page itself goes there."""
-    return err if is_stdout(page) else out
-
-
-@contextmanager
-def staged_folder(
-    target: Path,
-    *,
-    writes: Collection[str] = (),
-    removes: Collection[str] = (),
-    inputs: Iterable[Path] = (),
-) -> Iterator[Path]:
-    """Give a temporary folder whose files move to ``target`` only if the block succeeds.
-
-    Nothing that this program did not write is replaced or removed: see
-    :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
-    """
-    real = check_folder(target, inputs=inputs)
-    with ending_on_signals(), extended_folder(real, writes=writes, removes=removes) as staging:
-        yield staging
+    """Return where to speak of a page: not on stdout if the page itself may go there."""
+    return err if is_special(page) else out

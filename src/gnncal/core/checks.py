@@ -185,6 +185,9 @@ def _sorted_once(nodes: IntArray, n_nodes: int) -> IntArray:
     return np.flatnonzero(is_named)
 
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e9  # beyond, sums of squares lose all digits
+
+
 def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
     """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
     array = as_numpy(sample_weight)
@@ -202,6 +205,13 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
     if not (weights > 0).any():
         raise InputError(
             "sample_weight is zero at every calibration node; give at least one a weight above 0."
+        )
+    odd = np.flatnonzero((weights > LARGEST_WEIGHT) | ((weights > 0) & (weights < SMALLEST_WEIGHT)))
+    if odd.size:
+        bad = int(nodes[odd[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}, and says how many nodes it counts as; "
+            f"expected 0, or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: divide all by their mean."
         )
     return weights
 
@@ -236,6 +246,17 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
             "pass one for each class."
         )
     return [str(name) for name in class_names]
+
+
+def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
+    """Refuse a name that is the number of another class, where labels are numbers too."""
+    numbers = set(map(str, range(len(names))))
+    for c, name in enumerate(map(str, names)):
+        if name in numbers and name != str(c):
+            raise InputError(
+                f"{where}: class {c} is called {name}, the number of another class, so a label "
+                f"{name} could mean either; write labels and names as text, or choose other names."
+            )
 
 
 def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
@@ -334,7 +355,7 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
     return (
         " A node with several labels (multi-label) is calibrated one column at a time, without a "
         "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='hts'; probabilities p of one column are judged as "
+        "labels[:, c] as labels and method='svs'; probabilities p of one column are judged as "
         "np.column_stack([1 - p, p])."
     )
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
@@ -26,6 +24,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import FLAG, Constraint, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable, check_learned
 from gnncal.decisions.node_numbers import Keys, node_keys
@@ -133,7 +132,7 @@ class CalibrationNodes:
             )
 
 
-class Decision(BaseEstimator, ABC):  # type: ignore[misc]
+class Decision(Estimator, ABC):
     """Base of what decides by calibration nodes: parameters with constraints, and a saved fit.
 
     Attributes

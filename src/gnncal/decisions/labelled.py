@@ -145,7 +145,7 @@ def cross_fit_nodes(
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
     """:func:`cross_fit` of checked nodes; ``record`` has the labels of all calibration nodes."""
-    from sklearn.base import clone
+    from gnncal.core.estimator import clone
 
     rows = record.calibration_nodes
     if rows.size < n_folds:

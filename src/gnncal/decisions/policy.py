@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import chdtrc
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.core.checks import check_labels, check_nodes, check_positive, class_label
 from gnncal.core.constraints import FLAG, NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.decisions.base import CalibrationNodes, Decision, check_truth
@@ -618,7 +618,7 @@ class Policy(Decision):
         p = self._score_of(probs)
         if self.accuracy is not None:
             return np.where(p >= self.act_threshold_, DECIDE, REVIEW)
-        if self.budget is not None:
+        if self._review_threshold is not None:
             score, acted = self._review_score(probs, prices)
             codes = np.where(acted, ACT, CLEAR)
             if prices is not None:
@@ -760,7 +760,7 @@ def misfit(p: FloatArray, is_positive: BoolArray) -> float:
     gradient = design.T @ (is_positive - inside)
     information = (design.T * (inside * (1 - inside))) @ design
     value = gradient @ np.linalg.pinv(information) @ gradient
-    return float(stats.chi2.sf(value, 2))
+    return float(chdtrc(2, value))
 
 
 def _others(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import stats
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import betaincinv
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.core.checks import check_class_names
-from gnncal.core.constraints import FLAG, Constraint, choice, number, whole_number
+from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import DECIMALS, Table, Tabular, count, quantities, text
@@ -81,16 +81,20 @@ class ConformalClassifier(Decision):
         calibration nodes is in every set, which a warning says.
     nonempty : bool, default=True
         Put the predicted class into sets that would be empty, which only adds coverage.
-    random_state : int, default=0
+    random_state : int, optional
         Seed of one random number for each node. The number belongs to the node's id, or to its
-        row where the nodes of one graph are given without ids. ``APS(randomised=False)`` and
-        ``"lac"`` use no such numbers.
+        row where the nodes of one graph are given without ids. Default: each ``fit`` draws a seed,
+        because a seed that is the same in every fit gives the first nodes of every fit the same
+        numbers, with which a few nodes cover more or less than they should.
+        ``APS(randomised=False)`` and ``"lac"`` use no such numbers.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
         A class belongs to the set if its score is at most this; one for each class with
         ``by_class``. Infinite with too few nodes.
+    seed_ : int
+        The seed in use: ``random_state``, or the one that ``fit`` has drawn.
     calibrator_ : str or None
         Checksum of the calibrator, if ``fit`` was given one.
     report_ : SetReport
@@ -112,7 +116,8 @@ class ConformalClassifier(Decision):
     >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
     >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes)
     >>> probs, test = result.probabilities, task.test_nodes
-    >>> conformal = ConformalClassifier(coverage=0.95).fit(probs, task.labels, nodes=held_out)
+    >>> conformal = ConformalClassifier(0.95, random_state=0)
+    >>> conformal = conformal.fit(probs, task.labels, nodes=held_out)
     >>> outcome = conformal.judge(task.labels[test], probs[test], ids=test)
     >>> round(outcome.coverage, 2), round(outcome.mean_size, 2)
     (0.98, 1.15)
@@ -124,11 +129,15 @@ class ConformalClassifier(Decision):
         "score": choice(*SCORES) | IS_SCORE,
         "by_class": FLAG,
         "nonempty": FLAG,
-        "random_state": whole_number(at_least=0),
+        "random_state": whole_number(at_least=0) | NONE,
     }
-    saved_facts: ClassVar[LearnedTable] = {"threshold": IS_THRESHOLD}
+    saved_facts: ClassVar[LearnedTable] = {
+        "threshold": IS_THRESHOLD,
+        "seed": whole_number(at_least=0),
+    }
 
     threshold_: FloatArray
+    seed_: int
     report_: SetReport
 
     def __init__(
@@ -138,7 +147,7 @@ class ConformalClassifier(Decision):
         score: str | ConformalScore = "aps",
         by_class: bool = False,
         nonempty: bool = True,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.coverage = coverage
         self.score = score
@@ -190,6 +199,7 @@ class ConformalClassifier(Decision):
 
         """
         checked, keys, rows = self._begin(probs, labels, nodes, ids, class_names, calibrator)
+        self._draw_seed()
         self._refresh(checked, check_graph(graph, len(checked)), keys, rows, self._calibration)
         return self
 
@@ -198,6 +208,7 @@ class ConformalClassifier(Decision):
     ) -> BoolArray:
         """Fit to checked arrays, and return the sets of the same rows; each is scored once."""
         keys = node_keys(None, len(probs))
+        self._draw_seed()
         self.n_classes_, self.calibrator_ = probs.shape[1], None
         calibration = CalibrationNodes(keys[nodes], labels[nodes], len(probs), False)
         return self._sets(self._refresh(probs, graph, keys, nodes, calibration), probs)
@@ -264,6 +275,10 @@ class ConformalClassifier(Decision):
         super().check_params()
         self._score().check()
 
+    def _draw_seed(self) -> None:
+        drawn = int(np.random.default_rng().integers(1 << 62))
+        self.seed_ = drawn if self.random_state is None else self.random_state
+
     def _score(self) -> ConformalScore:
         return SCORES[self.score]() if isinstance(self.score, str) else self.score
 
@@ -291,9 +306,9 @@ class ConformalClassifier(Decision):
     ) -> FloatArray:
         """Find the thresholds on the calibration nodes; return the scores of every node."""
         if calibration.has_ids or calibration.has_others:  # rows are nodes, to be asked for later
-            uniform = numbers_by_key(keys, self.random_state)
+            uniform = numbers_by_key(keys, self.seed_)
         else:
-            uniform = numbers_of_calibration_rows(len(probs), self.random_state)
+            uniform = numbers_of_calibration_rows(len(probs), self.seed_)
         every = self._scored(probs, uniform, graph)
         labels = calibration.labels
         scores = every[rows, labels]
@@ -327,7 +342,7 @@ class ConformalClassifier(Decision):
         )
 
     def _facts(self) -> dict[str, Any]:
-        return {"threshold": self.threshold_}
+        return {"threshold": self.threshold_, "seed": self.seed_}
 
     def _restore(self, facts: dict[str, Any]) -> None:
         labels, threshold = self._calibration.labels, facts["threshold"]
@@ -343,14 +358,14 @@ class ConformalClassifier(Decision):
                 raise InputError(
                     f"threshold is {shown(value)}, but {n} calibration nodes give none."
                 )
-        self.threshold_ = threshold
+        self.threshold_, self.seed_ = threshold, facts["seed"]
         self.report_ = self._report()
 
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
         known = self._calibration
         if ids is not None:
-            return numbers_by_key(node_keys(ids, n_nodes), self.random_state)
+            return numbers_by_key(node_keys(ids, n_nodes), self.seed_)
         if n_nodes != known.n_rows or not known.has_others:
             return new_numbers(n_nodes)
         if known.has_ids:
@@ -358,7 +373,7 @@ class ConformalClassifier(Decision):
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
                 "predict_set(probs, ids=...) with the ids of these rows."
             )
-        return numbers_by_key(node_keys(None, n_nodes), self.random_state)
+        return numbers_by_key(node_keys(None, n_nodes), self.seed_)
 
 
 @dataclass(frozen=True, repr=False)
@@ -525,7 +540,7 @@ def coverage_limits(n: int, coverage: float) -> tuple[float, float]:
     if rank > n:
         return 1.0, 1.0
     tails = 0.5 * (1 - INTERVAL_LEVEL), 0.5 * (1 + INTERVAL_LEVEL)
-    low, high = stats.beta.ppf(tails, rank, n + 1 - rank)
+    low, high = betaincinv(rank, n + 1 - rank, tails)
     return float(low), float(high)
 
 

@@ -19,15 +19,14 @@ from safetensors.numpy import save as to_bytes
 
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError, MissingExtraError, shown
-from gnncal.files.atomic import as_path, write_atomically
+from gnncal.files.output import as_path, check_finished, write_file
 
 T = TypeVar("T")
 ReadTensor = Callable[[str], np.ndarray[Any, Any]]
 Tensors = dict[str, np.ndarray[Any, Any]]
 PackObject = Callable[[Any], tuple[str, Any] | None]  # its kind and its plain form, if it knows it
 UnpackObject = Callable[[str, Any], Any]  # the reverse
-FORMAT_VERSION = 3  # 1 had no checksum; 2 had older names of the structural methods
-FIRST_WITH_TODAYS_NAMES = 3
+FORMAT_VERSION = 1
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
 NO_CHECKSUM = "0" * 64  # stands in the file while its checksum is computed
 UNREADABLE = (
@@ -42,7 +41,7 @@ def write_saved(path: Any, header: dict[str, Any], tensors: Tensors) -> None:
     whole = {"format": FORMAT_VERSION, "checksum": NO_CHECKSUM, **header}
     content = to_bytes(tensors, metadata={HEADER: json.dumps(whole)})
     digest = _checksum(content, NO_CHECKSUM)
-    write_atomically(place, content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
+    write_file(place, content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
 
 
 def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) -> T:
@@ -50,6 +49,7 @@ def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) ->
     place = as_path(path)
     if not place.is_file():
         raise InputError(f"there is no file {place}; pass one that save() has written.")
+    check_finished(place)
     try:
         content = place.read_bytes()
         with safe_open(place, framework="numpy") as file:
@@ -120,15 +120,12 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
         raise InputError("this was not written by gnncal; pass a file that save() has written.")
     header: dict[str, Any] = json.loads(metadata[HEADER])
     version = header["format"]
-    if type(version) is not int or version < 1:
-        raise InputError(f"its format is {shown(version)}, which no gnncal writes; it is damaged.")
-    if version > FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
         raise InputError(
-            f"its format is {version}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
-            "gnncal to read it."
+            f"its format is {shown(version)}, but this gnncal reads {FORMAT_VERSION}; upgrade "
+            "gnncal, or save it again."
         )
-    has_checksum = version > 1 or "checksum" in header  # or a damaged version would switch it off
-    if has_checksum and header["checksum"] != _checksum(content, header["checksum"]):
+    if header["checksum"] != _checksum(content, header["checksum"]):
         raise InputError("its checksum does not match its content; it is damaged, so save again.")
     return header
 

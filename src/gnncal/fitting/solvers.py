@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.fitting.adam import Objective
@@ -22,17 +21,43 @@ SAFE_CURVATURE = 1e-9  # where all are larger, eigenvalues stay as they are
 SAME_END = 0.05  # parameters that differ by less lead to one minimum
 SHORTENED = 1 / 64  # of a step; only a kink in the loss, such as a limit, makes it as short as that
 SMALLEST_GAIN = 1e-9  # share of the loss; a run that gains less by such steps stands at its limits
+# Parameters, gradients and Hessians of several starts, and the bounds -> a step downhill of each
+Directions = Callable[
+    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
+]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Fitted parameters and how the solver ended."""
+    """Fitted parameters and how the solver ended.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (p,)
+        Where the loss is lowest.
+    loss : float
+        The loss there.
+    n_iter : int
+        How many steps were taken.
+    converged : bool
+        Whether this is a minimum.
+    hessian : ndarray of shape (p, p) or None
+        Second derivatives of the loss there, if the solver knows them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import Solution
+    >>> Solution(np.zeros(2), loss=0.0, n_iter=3, converged=True).n_iter
+    3
+
+    """
 
     parameters: FloatArray
     loss: float
     n_iter: int
     converged: bool
-    hessian: FloatArray | None = None  # of the loss at the end, where the solver knows it
+    hessian: FloatArray | None = None
 
 
 def newton(
@@ -42,23 +67,55 @@ def newton(
     upper: FloatArray,
     *,
     n_kept: int | None = None,
+    directions: Directions | None = None,
 ) -> list[Solution]:
-    """Newton's method for a handful of bounded parameters, from several starts at once.
+    """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
     loss is not convex; steps are shortened until the loss falls. One round evaluates every start
-    that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
-    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic.
+    that still moves: for few nodes that costs hardly more than one of them. Deterministic.
 
     A loss has kinks where something stands at a limit and no longer moves with the parameters.
     There steps can become short for ever. A run ends when it gains next to nothing by them.
+
+    Parameters
+    ----------
+    derivatives : callable
+        Takes parameters (n_starts, p); gives losses (n_starts,), gradients (n_starts, p) and
+        Hessians (n_starts, p, p).
+    starts : ndarray of shape (n_starts, p)
+        Where to begin.
+    lower, upper : ndarray of shape (p,)
+        Bounds of the parameters.
+    n_kept : int, optional
+        How many starts to follow, those with the lowest loss. Default: all.
+    directions : callable, optional
+        Gives the steps where Hessians have a form of their own.
+
+    Returns
+    -------
+    list of Solution
+        The end of each start that was followed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import newton
+    >>> def squares(theta):
+    ...     hessians = np.tile(2 * np.eye(2), (len(theta), 1, 1))
+    ...     return (theta**2).sum(axis=1), 2 * theta, hessians
+    >>> (solution,) = newton(squares, np.ones((1, 2)), np.full(2, -5.0), np.full(2, 5.0))
+    >>> solution.parameters.round(6), solution.converged
+    (array([0., 0.]), True)
+
     """
+    directions = dense_directions if directions is None else directions
     theta = np.clip(starts, lower, upper)
     loss, gradient, hessian = derivatives(theta)
     if n_kept is not None and n_kept < len(theta):
         kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
         theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
-    step = _steps_within(theta, gradient, hessian, lower, upper)
+    step = _limited(*directions(theta, gradient, hessian, lower, upper))
     curvature, scale = hessian, np.ones(len(theta))  # how much of a step is left
     n_rounds = np.zeros(len(theta), dtype=int)
     for _ in range(MAX_ITERATIONS):
@@ -77,8 +134,8 @@ def newton(
             at_limits = (scale[better] <= SHORTENED) & (gain < SMALLEST_GAIN * np.abs(loss[better]))
             theta[better], loss[better] = proposal[better], tried[falls]
             curvature[better], scale[better] = hessian[falls], 1.0
-            step[better] = _steps_within(
-                theta[better], gradient[falls], hessian[falls], lower, upper
+            step[better] = _limited(
+                *directions(theta[better], gradient[falls], hessian[falls], lower, upper)
             )
             step[better[at_limits]] = 0.0
     still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
@@ -86,14 +143,22 @@ def newton(
     return [Solution(*end) for end in ends]
 
 
-def _steps_within(
+def _limited(step: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Shorten steps that are too long; zero where a start has converged."""
+    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
+    step = step * np.minimum(1.0, LONGEST_STEP / longest)
+    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
+    return np.where(converged, 0.0, step)
+
+
+def dense_directions(
     theta: FloatArray,
     gradient: FloatArray,
     hessian: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-) -> FloatArray:
-    """Return the Newton step of each start, zero where it has converged.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the Newton step of each start, and the gradient by what may move.
 
     A coordinate that would leave the box stops at its bound and the others are solved again;
     clipping a joint step instead would leave them where the loss rises.
@@ -116,11 +181,32 @@ def _steps_within(
         step = np.where(leaving, inside, step)
         moving = moving & ~leaving
     uphill = (gradient * step).sum(axis=1, keepdims=True) >= 0  # pinning may turn a step
-    step = np.where(uphill, -gradient, step)
-    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
-    step *= np.minimum(1.0, LONGEST_STEP / longest)
-    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
-    return np.where(converged, 0.0, step)
+    return np.where(uphill, -gradient, step), gradient
+
+
+def arrow_directions(
+    theta: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Do the same for arrows [[A, B], [B', diag(d)]], in time linear in the size of d.
+
+    ``hessian`` (n_starts, p + 1, p + q) holds A and B in its first p rows, and d in the last. The q
+    parameters have no bounds. They follow the first p, whose curvature is A - B diag(1/d) B'.
+    """
+    p = hessian.shape[1] - 1
+    sides, d = hessian[:, :p, p:], np.abs(hessian[:, p, p:])
+    d = np.maximum(d, SMALLEST_CURVATURE * np.maximum(1.0, d.max(axis=1, keepdims=True)))
+    ratios = sides / d[:, None, :]
+    curvature = hessian[:, :p, :p] - ratios @ sides.swapaxes(1, 2)
+    own, others = gradient[:, :p], gradient[:, p:]
+    pull = own - (ratios @ others[..., None])[..., 0]
+    first, reduced = dense_directions(theta[:, :p], pull, curvature, lower[:p], upper[:p])
+    rest = -others / d - (first[:, None, :] @ ratios)[:, 0]
+    free = np.where(reduced == 0.0, 0.0, own)  # a coordinate at its bound does not move
+    return np.append(first, rest, axis=1), np.append(free, others, axis=1)
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:
@@ -164,10 +250,37 @@ def lbfgs(
     loss_tolerance: float = 0.0,
     max_iterations: int = 10_000,
 ) -> Solution:
-    """L-BFGS for losses of many parameters, each within its bounds.
+    """Minimise a loss of many bounded parameters by L-BFGS.
 
-    It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
+    Parameters
+    ----------
+    objective : callable
+        Gives the loss and its gradient (p,).
+    start : ndarray of shape (p,)
+        Where to begin.
+    lower, upper : float or ndarray of shape (p,)
+        Bounds of the parameters.
+    loss_tolerance : float, default=0.0
+        It ends where a step gains a smaller share of the loss, or the gradient vanishes.
+    max_iterations : int, default=10000
+        Largest number of steps.
+
+    Returns
+    -------
+    Solution
+        The minimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import lbfgs
+    >>> solution = lbfgs(lambda theta: (float(theta @ theta), 2 * theta), np.ones(3), -5.0, 5.0)
+    >>> solution.parameters.round(6)
+    array([0., 0., 0.])
+
     """
+    from scipy.optimize import Bounds, minimize  # here because it takes long to import
+
     result = minimize(
         objective,
         start,

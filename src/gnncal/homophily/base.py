@@ -25,7 +25,7 @@ class CannotLearnError(InputError):
 
     Examples
     --------
-    >>> from gnncal.extend import CannotLearnError
+    >>> from gnncal.homophily.base import CannotLearnError
     >>> raise CannotLearnError("the predictor needs features; pass Graph(..., features=x).")
     Traceback (most recent call last):
         ...
@@ -74,6 +74,11 @@ class HomophilyEstimator(ABC):
         for field in fields(self):  # type: ignore[arg-type]
             if field.name in self.constraints:
                 self.constraints[field.name].check(field.name, getattr(self, field.name))
+
+    @property
+    def saved_as(self) -> HomophilyEstimator:
+        """The estimator that files and records name; a wrapper gives the one inside."""
+        return self
 
     def __sklearn_clone__(self) -> Self:
         return self  # it cannot change, so a clone of its calibrator may hold it too

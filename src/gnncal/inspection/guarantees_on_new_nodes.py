@@ -65,8 +65,9 @@ def measure_new_nodes(
     if one_class is not None:
         p = [probs[:, subject.positive].astype(np.float64) for probs in (before, after)]
         guarantees += _of_the_class(one_class, *p)
-    is_standing = checked.verdict == "same"
-    sentence = _sentence(checked, has_any=bool(guarantees))
+    # A guarantee is about nodes like the calibration nodes, whatever the rest of their graph is.
+    is_standing = checked.verdict == "same" and checked.compared_with == "calibration nodes"
+    sentence = _sentence(checked, has_any=bool(guarantees), is_standing=is_standing)
     sizes = len(before), len(after)
     return NewNodeFindings(checked, *sizes, tuple(guarantees), is_standing, sentence)
 
@@ -99,19 +100,19 @@ def _reach(threshold: float, *sides: FloatArray) -> tuple[int, int]:
     return before, after
 
 
-def _sentence(checked: Check, *, has_any: bool) -> str:
+def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:
     if not has_any:
         listed = ", ".join(f"{100 * target:g}" for target in TARGETS)
         return f"None of the targets {listed} % is certified, so nothing is guaranteed."
-    if checked.verdict == "same":
+    if is_standing:
         return (
             "The guarantees still stand, as far as can be seen without labels: they are about "
-            "nodes drawn like the calibration nodes, and nothing speaks against that here. If the new "
-            "nodes joined the graph of the calibration nodes, refresh the thresholds."
+            "nodes drawn like the calibration nodes, and nothing speaks against that here. If the "
+            "new nodes joined the graph of the calibration nodes, refresh the thresholds."
         )
     return (
         "The guarantees do not stand for the new nodes: they are about nodes drawn like the "
-        f"calibration nodes, and these differ. Label about {checked.n_labels} nodes chosen at "
+        f"calibration nodes, and these are not. Label about {checked.n_labels} nodes chosen at "
         "random, update the calibrator, and certify the thresholds again on labelled nodes that "
         "the update has not seen. If the new nodes joined the same graph just as the calibration "
         "nodes did, it is enough to refresh the thresholds."

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
-from gnncal.calibrators.price import Price, price_of_keeping
+from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.decisions.sets import SetOutcome
 from gnncal.formulas.probability import softmax
@@ -33,16 +33,11 @@ from gnncal.inspection.selection import (
 )
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import (
-    UNCALIBRATED,
-    Evidence,
-    Verdict,
-    evidence_of,
-    judge_method,
-)
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.verdict import UNCALIBRATED, Verdict
+from gnncal.pipeline import verdict_of
 
 Progress = Callable[[str], None]
 
@@ -102,10 +97,10 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         subject.name_of,
     )
     before = softmax(subject.logits)
-    runs = {}
+    runs, halves = {}, Halves(subject.labelled)
     for name, method in subject.methods.items():
         progress(f"calibrating with {name}")
-        runs[name] = _fit_method(subject, method)
+        runs[name] = _fit_method(subject, method, halves)
     listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
     drawn, surroundings = look_around(edges, listed)
     first = _outcomes(subject, runs[UNCALIBRATED].probs)
@@ -153,7 +148,7 @@ class _FittedMethod:
     price: Price | None  # of keeping predictions
 
 
-def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
+def _fit_method(subject: Subject, method: Calibrator, halves: Halves) -> _FittedMethod:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
@@ -182,7 +177,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         temperature,
         seconds,
         tuple(notes),
-        price_of_keeping(calibrator, subject.labelled, probs),
+        price_of_keeping(calibrator, subject.labelled, probs, halves),
     )
 
 
@@ -210,7 +205,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, _evidence(subject, before, after, gain, run.price)),
+        verdict_of(name, before, after, gain, run.price, subject.class_names),
         outcomes.once(bins_of),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
@@ -230,19 +225,6 @@ def _compare(
         progress("looking at the new nodes")
     fits, judged = (run.calibrator, run.without), (found.selective, found.one_class)
     return measure_new_nodes(subject, *fits, run.held_out_probs, *judged)
-
-
-def _evidence(
-    subject: Subject, before: Evaluation, after: Evaluation, gain: Comparison, price: Price | None
-) -> Evidence:
-    """Collect what a verdict rests on; a price is said with a free method of the report."""
-    if price is None:
-        return evidence_of(before, after, gain)
-    free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
-    instead = price.instead if price.instead in free else next(iter(free), price.instead)
-    sentence = f"{price.sentence(subject.class_names)} Use {instead}."
-    favours = price.given is not None
-    return evidence_of(before, after, gain, price=sentence, favours_a_class=favours)
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
-from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
+from gnncal.calibrators.default_method import DEFAULT_METHOD, check_answer
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
@@ -28,7 +28,7 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
 from gnncal.inspection.new_nodes import NewNodes, check_new_nodes
-from gnncal.inspection.verdict import UNCALIBRATED
+from gnncal.metrics.verdict import UNCALIBRATED
 from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.catalogue import name_of
+from gnncal.core.checks import check_names_are_no_numbers
 from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
 from gnncal.scale import bad_rows
@@ -22,12 +23,11 @@ from gnncal.scale.columns import (
     check_nodes,
     check_number_of_classes,
 )
-from gnncal.scale.engines import Engine
+from gnncal.scale.engines import Engine, TableFiles
 from gnncal.scale.measures import measure, scaled
 from gnncal.scale.methods.base import OUTCOME, Rows, ScaleMethod
 from gnncal.scale.nodes import canonical, described, names
 from gnncal.scale.progress import Progress
-from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
 
 NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
@@ -51,7 +51,8 @@ class Run:
         """
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
-            self.layout = _layout(self.engine, raw, class_names_of(nodes), fits=fits)
+            names = None if isinstance(nodes, str) else nodes.class_names
+            self.layout = _layout(self.engine, raw, names, fits=fits)
             self.n_classes = self.layout.n_classes
             self._check_classes()
             flagged = canonical(raw, self.layout, fits=fits)
@@ -235,6 +236,8 @@ def _layout(engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bo
             "labels are names but the file does not say which logit each class has; add schema "
             "metadata class_names, a JSON list in the order of the logits."
         )
+    if "label" in kinds and not kinds["label"].is_string():
+        check_names_are_no_numbers(class_names or [], "class_names")
     return Layout(n_classes, tuple(logits), "label" in kinds, "split" in kinds, class_names)
 
 

@@ -55,9 +55,10 @@ def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[st
     """Return what the report's section on new nodes reads; ``name`` is the class in view."""
     if findings is None:
         return {"new_nodes": None}
-    grade, label = GRADES[findings.check.verdict], "The guarantees do not stand"
+    is_far = findings.check.verdict == "far"
+    grade, label = "bad" if is_far else "warn", "The guarantees do not stand"
     if findings.is_standing:
-        label = "The guarantees stand"
+        grade, label = "good", "The guarantees stand"
     if not findings.guarantees:
         grade, label = "warn", "Nothing is guaranteed"
     return {
