@@ -10,7 +10,7 @@ from types import ModuleType
 
 import gnncal
 import gnncal_lab
-from gnncal.decisions.conformal import SCORES
+from gnncal.decisions.scores import SCORES
 from gnncal.homophily import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
 

@@ -34,7 +34,7 @@ def test_names_of_classes(fitted, tmp_path):
     other = write_npz(tmp_path / "other.npz")
     assert_harmless(run("apply", calibrator, other, "--out", tmp_path / "a"), exit_code=2)
     assert_harmless(run("evaluate", fitted / "in.npz", "--positive", "0"), exit_code=0)
-    given = ("--target", "0.5", "--sets", "lac", "--out", tmp_path / "d")
+    given = ("--accuracy", "0.5", "--out", tmp_path / "d")
     assert run("decide", fitted / "in.npz", *given).exit_code in (0, 3)
     log = tmp_path / "log.csv"
     log.write_text("p0,p1,p2,label\n0.2,0.5,0.3,1\n")
@@ -75,7 +75,7 @@ def test_words_of_the_command_line(fitted, tmp_path):
     assert_harmless(run("calibrate", fitted / "in.npz", f"--{BAD}"), exit_code=2)
     done = run("calibrate", fitted / "in.npz", "--out", tmp_path / "o", "--method", BAD)
     assert_harmless(done, exit_code=2)
-    done = run("decide", fitted / "in.npz", "--target", BAD)
+    done = run("decide", fitted / "in.npz", "--accuracy", BAD)
     assert_harmless(done, exit_code=2, shows="Error")
 
 

@@ -20,7 +20,7 @@ def arguments_of(verb, source, tmp_path):
         return "apply", tmp_path / "fit" / "calibrator.safetensors", source, "--out", tmp_path / "o"
     if verb == "evaluate":
         return "evaluate", source
-    more = ("--target", "0.3", "--confidence-level", "0.8") if verb == "decide" else ()
+    more = ("--accuracy", "0.3", "--confidence-level", "0.8") if verb == "decide" else ()
     return verb, source, "--method", "ts", *more, "--out", tmp_path / "o"
 
 
@@ -42,7 +42,7 @@ def test_decide_has_gates_of_its_own(tmp_path, source):
     arguments = arguments_of("decide", source, tmp_path)
     assert run(*arguments, "--fail-if", "uncertified>0").exit_code == 0
     assert run(*arguments, "--fail-if", "review>=0").exit_code == 4
-    hopeless = (*arguments, "--target", "0.9999", "--fail-if", "uncertified>0")
+    hopeless = (*arguments, "--accuracy", "0.9999", "--fail-if", "uncertified>0")
     assert run(*hopeless).exit_code == 3  # nothing is certified, which says more
 
 

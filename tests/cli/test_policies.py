@@ -145,7 +145,7 @@ def test_a_policy_is_judged_by_its_own_class_where_names_are_numbers(tmp_path, s
     with np.load(source) as file:
         arrays = {**file, "class_names": np.array(["1", "0"])}
     np.savez(tmp_path / "in.npz", **arrays)
-    decided = ("--positive", "0", "--catch", "0.8", "--out", tmp_path / "o")
+    decided = ("--positive", "0", "--recall", "0.8", "--out", tmp_path / "o")
     assert run("decide", tmp_path / "in.npz", *decided).exit_code == 0
     files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
     result = run(

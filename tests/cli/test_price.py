@@ -49,5 +49,5 @@ def test_json_has_the_advice_and_its_figures(tmp_path):
 
 def test_decide_notes_it(case, tmp_path):
     source, is_weighted = case
-    done = run("decide", source, "--out", tmp_path / "out", "--target", "0.9")
+    done = run("decide", source, "--out", tmp_path / "out", "--accuracy", "0.9")
     assert done.stderr.count(COST) == is_weighted

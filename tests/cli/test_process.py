@@ -8,11 +8,11 @@ import sys
 
 import pytest
 import typer
-from gnncal.decisions.conformal import SCORES
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
 from gnncal.cli import terminal
+from gnncal.decisions.scores import SCORES
 from gnncal_lab.commands import bench
 from tests.scale.graphs import make_example
 from tests.test_bundles import write_npz

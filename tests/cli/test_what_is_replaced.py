@@ -52,7 +52,7 @@ WRITES = {
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "update": Verb("update INPUT/c.safetensors INPUT/in.npz --out OUT"),
-    "decide": Verb("decide INPUT/in.npz --method ts --target 0.3 --out OUT"),
+    "decide": Verb("decide INPUT/in.npz --method ts --accuracy 0.3 --out OUT"),
     "csbm": Verb("csbm entropy --quick --out OUT"),
     "scale": Verb("scale INPUT/nodes.parquet INPUT/edges.parquet --method ts --out OUT"),
     "export": Verb("export INPUT/c.safetensors --to torch --out OUT", "file", "c.pt2"),
@@ -465,7 +465,7 @@ def test_overwrite_replaces_a_file_that_was_named(name, inputs, tmp_path):
 
 def test_decide_takes_the_folder_of_calibrate_only_if_that_is_asked_for(inputs, made):
     place = made("calibrate")
-    words = ["decide", f"{inputs}/in.npz", "--method", "ts", "--target", "0.3", "--out"]
+    words = ["decide", f"{inputs}/in.npz", "--method", "ts", "--accuracy", "0.3", "--out"]
     done = CliRunner().invoke(app, [*words, str(place.out)])
     place.assert_refused(done)
     assert "--overwrite" in done.stderr

@@ -131,8 +131,7 @@ def cross_fit(
     whole_number(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
     record = as_nodes_of_a_fit(every, labels, nodes=nodes, train_nodes=train_nodes)
-    known = np.full(every.n_nodes, UNKNOWN)
-    known[record.calibration_nodes] = record.labels
+    known = check_labels(labels, every.n_nodes)
     return cross_fit_nodes(calibrator, every, known, record, n_folds, random_state)
 
 
