@@ -14,6 +14,7 @@ import argparse
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def violations(kind: str, wish: str, n: int, n_draws: int, *, stratified: bool) 
     for draw in range(n_draws):
         nodes = generator.choice(N_POOL, 2 * n, replace=False)
         if stratified:
-            nodes = hold_out(nodes, labels=labels, random_state=draw)[1]
+            nodes = hold_out(nodes, labels=labels, random_state=draw)[1].astype(np.int64)
         policy = Policy(**given, **WISHES[wish])  # type: ignore[arg-type]
         policy.fit(probs, labels, nodes=nodes[:n])
         missed += not all(kept.is_kept for kept in policy.judge(labels, probs.astype("f4")).kept)
@@ -101,22 +102,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/policies.json"))
     options = parser.parse_args()
     warnings.simplefilter("ignore", GnncalWarning)
-    found = {"draws": options.draws, "violations": [], "power": []}
+    powers: list[dict[str, Any]] = []
+    missed: list[dict[str, Any]] = []
     for rate, apart in ((0.03, 2.5), (0.03, 4.0), (0.1, 2.5), (0.1, 4.0), (0.3, 2.5), (0.3, 4.0)):
         for n in (100, 250, 500, 1000, 5000):
             for acts, target in ((True, 0.8), (False, 1 - rate / 5)):
                 draws = max(options.draws // (10 if n > 1000 else 1), 10)
                 share = power(rate, apart, n, target, acts=acts, n_draws=draws)
-                row = {"rate": rate, "apart": apart, "n": n, "acts": acts, "share": share}
-                found["power"].append(row)  # type: ignore[attr-defined]
-                print(row, flush=True)
+                powers.append({"rate": rate, "apart": apart, "n": n, "acts": acts, "share": share})
+                print(powers[-1], flush=True)
     for wish in WISHES:
         for kind in KINDS:
             for stratified in (False, True):
                 n_missed = violations(kind, wish, 250, options.draws, stratified=stratified)
-                row = {"wish": wish, "kind": kind, "stratified": stratified, "missed": n_missed}
-                found["violations"].append(row)  # type: ignore[attr-defined]
-                print(row, flush=True)
+                missed.append(
+                    {"wish": wish, "kind": kind, "stratified": stratified, "missed": n_missed}
+                )
+                print(missed[-1], flush=True)
+    found = {"draws": options.draws, "violations": missed, "power": powers}
     options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 

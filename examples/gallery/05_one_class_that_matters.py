@@ -111,7 +111,8 @@ print(policy)
 
 # %%
 # 250 labelled nodes cannot certify more than they know. A guarantee that they cannot certify
-# decides no node. It comes with a warning that says what could be certified, and how many labels it takes.
+# decides no node. It comes with a warning that says what could be certified, and how many labels it
+# takes.
 # The policy prints the same, so the warning is off here.
 
 with warnings.catch_warnings(action="ignore", category=gnncal.GnncalWarning):
@@ -170,6 +171,7 @@ for action in ("act", "clear", "review"):
 # %%
 # On the command line the same is ``gnncal decide model.npz --positive 8 --act 0.8 --clear 0.98``
 # and then ``gnncal apply decided/calibrator.safetensors new.npz --policy
-# decided/policy.safetensors``. The guarantees hold for nodes of the same kind as those that were held
+# decided/policy.safetensors``. The guarantees hold for nodes of the same kind as those that were
+# held
 # out. :doc:`/watch` says how to find out whether new nodes still are, and :doc:`/decisions` has
 # everything about policies.

@@ -332,3 +332,15 @@ def test_nodes_to_label_certify_acting_in_their_region(tmp_path, source):
     neither = run("label", source, *asked)
     assert neither.exit_code == 2
     assert "--calibrator or --probabilities" in neither.stderr
+
+
+def test_a_watch_leaves_the_calibrators_own_standard_error_alone(tmp_path, source):
+    """A fit is never exact: without a tolerance labels end in an alarm though nothing changes."""
+    run("calibrate", source, "--method", "ts", "--out", tmp_path / "c")
+    log = tmp_path / "log.csv"
+    log.write_text("p0,p1,label\n0.9,0.1,0\n")
+    calibrator, state = tmp_path / "c" / "calibrator.safetensors", tmp_path / "s.json"
+    result = run("watch", calibrator, log, "--state", state)
+    assert result.exit_code == 0, result.output
+    tolerance = gnncal.Watch.load(state).tolerance
+    assert tolerance == pytest.approx(0.6 / 1200**0.5, abs=1e-3)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.shift.watch import Watch
 
+STANDARD_ERROR = 0.6  # of a probability, times the root of the labels of the fit; measured
 ALARM = 6  # the exit code that a scheduler can act on
 
 
@@ -52,7 +53,9 @@ def watch(
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(help="A gap to be left alone, as 0.02.", show_default="0"),
+        typer.Option(
+            help="A gap to be left alone, as 0.02.", show_default="the calibrator's standard error"
+        ),
     ] = None,
     plan: Annotated[
         float | None,
@@ -113,6 +116,15 @@ def watch(
         raise typer.Exit(ALARM)
 
 
+def standard_error(fitted: Calibrator) -> float:
+    """Return about how far a calibrator's probabilities are off because its labels are few.
+
+    A fit is never exact, so labels disagree with it by this much although nothing has changed.
+    """
+    n = sum(fitted.fit_report_.nodes_per_class)
+    return round(min(STANDARD_ERROR / max(n, 1) ** 0.5, 0.2), 4)
+
+
 def _begun(
     place: Path, fitted: Calibrator, options: dict[str, Any], identity: str
 ) -> tuple[Watch, dict[str, Any]]:
@@ -120,6 +132,8 @@ def _begun(
     from gnncal.shift.watch import Watch
 
     given = {name: value for name, value in options.items() if value is not None}
+    if not place.exists():
+        given = {"tolerance": standard_error(fitted), **given}
     names = getattr(fitted, "class_names_", None)
     fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **given)
     if not place.exists():
