@@ -80,7 +80,7 @@ def export(
         ``"torch"`` is a program that ``torch.export.load`` reads. Default: what the ending of the
         file says, ``.onnx`` or ``.pt2``.
     metadata : dict, optional
-        Plain values that are kept in the file.
+        Plain values that are kept in the file, beside the module's own.
     overwrite : bool, default=False
         Replace a file whatever it holds; otherwise only one that this function wrote.
 
@@ -118,7 +118,9 @@ def export(
     write = _onnx_model if chosen == "onnx" else _torch_program
     example = Example.of(module, n_nodes=24, n_edges=60)
     check_file(place, overwrite=overwrite)
-    content, difference = write(module, example, json.dumps(metadata or {}))
+    content, difference = write(
+        module, example, json.dumps({**module.metadata, **(metadata or {})})
+    )
     write_file(place, content, overwrite=overwrite)
     return Export(place, chosen, tuple(example.names), difference)
 
