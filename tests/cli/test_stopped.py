@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.cli.terminal import run
-from tests.test_bundles import write_npz
+from tests.test_bundles import example, write_npz
 
 WAITING = """
 import time
@@ -52,6 +52,7 @@ def inputs(tmp_path):
     place = tmp_path / "inputs"
     place.mkdir()
     source = write_npz(place / "in.npz")
+    write_npz(place / "new.npz", logits=2 * example()["logits"], node_ids=None)
     assert run("calibrate", source, "--method", "ts", "--out", place / "cal").exit_code == 0
     (place / "log.csv").write_text("prediction,confidence,label\n0,0.9,0\n")
     return place
@@ -64,7 +65,7 @@ VERBS = {
     "decide": "decide IN/in.npz --method ts --out OUT/o",
     "check": "check IN/cal/calibrator.safetensors IN/in.npz --page OUT/o.html",
     "watch": "watch IN/cal/calibrator.safetensors IN/log.csv --state OUT/o.json",
-    "update": "update IN/cal/calibrator.safetensors IN/in.npz --out OUT/o",
+    "update": "update IN/cal/calibrator.safetensors IN/new.npz --out OUT/o",
     "apply": "apply IN/cal/calibrator.safetensors IN/in.npz --out OUT/o",
 }
 WRITES = [name for name in VERBS if name != "evaluate"]

@@ -162,7 +162,9 @@ def test_after_ten_thousand_and_one_updates_what_is_saved_can_be_read(tmp_path):
     fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
     rates = (1 / len(fitted.classes_),) * len(fitted.classes_)
     fitted.history_ = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
-    later = fitted.update(rates={0: 0.5}, date="2026-11-18")
+    later = fitted.update(
+        2 * bundle.logits, bundle.labels, nodes=bundle.test_nodes, date="2026-11-18"
+    )
     later.save(tmp_path / "c")
     assert gnncal.load(tmp_path / "c").history_[-1].date == "2026-11-18"
 

@@ -68,7 +68,8 @@ def warn(message: str) -> None:
     """Issue a :class:`GnncalWarning` that points at the line which called into gnncal."""
     frame = caller = sys._getframe(1)
     while frame.f_back is not None:
-        is_ours = frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+        # The laboratory's frames, and those of plug-ins that are called gnncal_..., are inside too.
+        is_ours = frame.f_globals.get("__name__", "").startswith(PACKAGE)
         frame = frame.f_back
         if is_ours:  # the outermost one counts: ours call each other through other libraries too
             caller = frame
