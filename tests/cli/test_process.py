@@ -51,8 +51,8 @@ def test_only_the_document_is_on_stdout_with_json():
     assert CliRunner().invoke(program, []).stderr == ""
 
 
-def test_the_help_of_decide_names_every_score():
-    text = CliRunner().invoke(app, ["decide", "--help"], terminal_width=200).stdout
+def test_the_help_of_sets_names_every_score():
+    text = CliRunner().invoke(app, ["sets", "--help"], terminal_width=200).stdout
     assert all(name in text for name in SCORES)
 
 
