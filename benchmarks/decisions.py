@@ -25,7 +25,7 @@ from families import for_each_task, options_for
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 

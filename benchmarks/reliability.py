@@ -25,7 +25,7 @@ from families import for_each_task, options_for
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.decisions import hold_out
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.metrics.ranking import Ranking
 from gnncal.metrics.risk_coverage import curve_of
 from gnncal.nodes import Nodes

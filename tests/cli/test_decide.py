@@ -33,7 +33,9 @@ def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, so
     assert result.exit_code == 0
     bundle = gnncal.read_bundle(source)
     fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels)
-    calibrator = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels, nodes=fit_nodes)
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        bundle.logits, bundle.labels, nodes=fit_nodes
+    )
     probs = calibrator.predict_proba(bundle.logits)
     selective = SelectiveClassifier(target_accuracy=0.3, confidence_level=0.8)
     selective.fit(probs, bundle.labels, nodes=nodes)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.files import write_probabilities
 from gnncal.files.atomic import SIGN, write_atomically
+from gnncal.files.bundle import write_probabilities
 from tests.gnncal_lab.bench.graphs import frozen_bundle
 
 OURS = SIGN.encode()
@@ -22,7 +22,7 @@ def names(folder):
 @pytest.fixture(scope="module")
 def fitted():
     bundle = frozen_bundle(0)
-    return gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    return gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
 
 
 def test_a_saved_calibrator_replaces_a_calibrator_and_no_weights(tmp_path, fitted):
@@ -45,7 +45,7 @@ def test_an_empty_file_may_be_filled(tmp_path, fitted):
 @pytest.mark.parametrize("as_parquet", [False, True])
 def test_probabilities_are_known_again(tmp_path, as_parquet):
     bundle = frozen_bundle(0)
-    probs = gnncal.softmax(bundle.logits)
+    probs = gnncal.calibrators.softmax(bundle.logits)
     for _ in range(2):
         path = write_probabilities(tmp_path, bundle, probs, None, as_parquet=as_parquet)
     if not as_parquet:
@@ -60,7 +60,7 @@ def test_probabilities_are_known_again(tmp_path, as_parquet):
 def test_a_diagram_is_known_again(tmp_path, ending):
     pytest.importorskip("matplotlib")
     from gnncal.metrics import reliability_bins
-    from gnncal.plotting import save_reliability
+    from gnncal_lab.pages.reliability import save_reliability
 
     bins = reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]])
     for _ in range(2):

@@ -18,17 +18,12 @@ from gnncal.fitting.protocols import Protocol
 from gnncal.formulas.methods import Portable, hots_temperature
 from gnncal.formulas.probability import concentration, homophily_of, normalised_homophily
 from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
-from gnncal.homophily import (
-    Given,
-    HomophilyEstimator,
-    Predictor,
-    Support,
-    find_estimator,
-    make_estimator,
-    name_of,
-)
-from gnncal.homophily.base import CannotLearnError, Weights
+from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
 from gnncal.homophily.clamping import CLAMPED_LABELS
+from gnncal.homophily.given import Given
+from gnncal.homophily.plain import find_estimator, make_estimator, name_of
+from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 from gnncal.nodes import Nodes
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)

@@ -17,7 +17,7 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.decisions import ClassPolicy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 POLICY = "policy.safetensors"
 
@@ -49,7 +49,7 @@ def apply(
     with --policy also decisions.npz (or .parquet), with --refresh also the refreshed
     policy.safetensors. The exit code is 4 if a --fail-if holds.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files.bundle import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run

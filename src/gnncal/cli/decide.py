@@ -43,7 +43,7 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 DEFAULT_TARGET = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
@@ -118,7 +118,7 @@ def decide(
     nodes that goes to people) beside metrics.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
-    from gnncal.files import DECISION_FILES, read_bundle
+    from gnncal.files.bundle import DECISION_FILES, read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
     if by_class and sets is None:
@@ -215,7 +215,7 @@ def _known_score() -> Constraint:
 
 def _check_folder(folder: Path) -> None:
     """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
-    from gnncal.files import PROBABILITY_FILES
+    from gnncal.files.bundle import PROBABILITY_FILES
 
     for name in PROBABILITY_FILES:
         if (folder / name).exists():
@@ -245,7 +245,7 @@ def _calibrate(
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:
-    from gnncal.files import read_probabilities
+    from gnncal.files.bundle import read_probabilities
 
     probs = read_probabilities(path, bundle)
     n_classes = bundle.logits.shape[1]

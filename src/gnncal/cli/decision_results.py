@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import BoolArray, FloatArray, IntArray
     from gnncal.decisions import ClassPolicy, ConformalClassifier, SelectiveClassifier
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 ASSUMPTION = (
     "This holds for nodes of the same pool as the validation nodes, if those were drawn from it at "
@@ -64,7 +64,7 @@ def write_files(
     staging: Path, bundle: Bundle, decisions: Decisions, notes: list[str], *, as_parquet: bool
 ) -> dict[str, Any]:
     """Write decisions, what made them, and the summary; return the summary."""
-    from gnncal.files import write_decisions
+    from gnncal.files.bundle import write_decisions
 
     written = write_decisions(
         staging,

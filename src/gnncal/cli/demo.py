@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gnncal.decisions import ClassPolicy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal.pipeline import Calibration
 
 METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")

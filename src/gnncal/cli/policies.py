@@ -12,7 +12,7 @@ from gnncal.core.errors import InputError
 if TYPE_CHECKING:
     from gnncal.core.arrays import BoolArray, FloatArray, IntArray
     from gnncal.decisions import ClassPolicy, Costs
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 PANEL = "One class in view"
 N_MOST_PROBABLE = 5  # nodes that are named

@@ -13,7 +13,7 @@ from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
     from gnncal.decisions import ClassPolicy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
 
@@ -44,7 +44,7 @@ def write_results(
     ``also`` names files that the caller has written.
     """
     from gnncal.calibrators.base import HasTemperature
-    from gnncal.files import write_decisions, write_probabilities
+    from gnncal.files.bundle import write_decisions, write_probabilities
 
     calibrator = result.calibrator
     temperature = None

@@ -14,7 +14,7 @@ from gnncal.cli.terminal import err, note, out, print_json, print_written, stage
 from gnncal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 
 def update(
@@ -48,7 +48,7 @@ def update(
     gets calibrator.safetensors, probabilities.npz (or .parquet when NEW is a folder) and
     summary.json.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files.bundle import DECISION_FILES, PROBABILITY_FILES, read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply

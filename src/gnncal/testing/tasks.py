@@ -41,7 +41,7 @@ class Task:
     --------
     >>> import gnncal
     >>> task = gnncal.testing.small_task()
-    >>> task.fit(gnncal.TemperatureScaling()).predict_proba(task.logits).shape
+    >>> task.fit(gnncal.calibrators.TemperatureScaling()).predict_proba(task.logits).shape
     (60, 3)
 
     """
