@@ -6,6 +6,5 @@
 
 from gnncal.testing.check import check_calibrator
 from gnncal.testing.laws import LAWS
-from gnncal.testing.tasks import small_task
 
-__all__ = ["LAWS", "check_calibrator", "small_task"]
+__all__ = ["LAWS", "check_calibrator"]
