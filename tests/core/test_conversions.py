@@ -257,4 +257,4 @@ def test_what_is_no_graph_of_the_library_is_refused_in_one_sentence(reader, grap
 @pytest.mark.parametrize("path", [None, {}, [], 5, b"x", "", "a\0b", True, object()])
 def test_what_is_no_path_is_refused_in_one_sentence(read, path):
     with pytest.raises(gnncal.InputError, match="pass the name of a file"):
-        getattr(gnncal.Graph, read)(path)
+        getattr(gnncal, read)(path)

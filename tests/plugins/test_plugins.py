@@ -13,6 +13,7 @@ import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators import plugins
 from gnncal.calibrators.catalogue import class_of
+from gnncal.testing.tasks import small_task
 from gnncal_lab.bench.plan import VARIANTS, choose_methods
 from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle
 from tests.plugins.packages import install
@@ -61,7 +62,7 @@ def test_only_the_package_that_is_asked_for_is_imported(site):
 
 def test_saving_a_calibrator_of_gnncal_imports_no_package(site, tmp_path):
     install(site, "other", {"other": "other:Other"}, "raise RuntimeError('imported')")
-    fitted = gnncal.testing.small_task().fit(gnncal.calibrators.TemperatureScaling())
+    fitted = small_task().fit(gnncal.calibrators.TemperatureScaling())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted.save(tmp_path / "c.safetensors")
@@ -70,7 +71,7 @@ def test_saving_a_calibrator_of_gnncal_imports_no_package(site, tmp_path):
 
 def test_it_is_saved_and_loaded_and_only_where_it_is_installed(site, tmp_path):
     install(site, "good", {"good": "good:Good"}, GOOD)
-    task, file = gnncal.testing.small_task(), tmp_path / "c.safetensors"
+    task, file = small_task(), tmp_path / "c.safetensors"
     fitted = task.fit(gnncal.get_calibrator("good"))
     fitted.save(file)
     assert type(gnncal.load(file)) is type(fitted)

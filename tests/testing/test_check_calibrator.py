@@ -10,7 +10,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.plugins import plugin_names
 from gnncal.testing import LAWS, check_calibrator
-from gnncal.testing.tasks import KINDS, Family, random_task
+from gnncal.testing.tasks import KINDS, Family, random_task, small_task
 
 CONSTANT = "a constant added to a row of logits changes nothing"
 
@@ -151,7 +151,7 @@ def test_what_is_no_calibrator_is_refused(wrong, message):
 
 
 def test_what_a_fit_does_not_set_is_named():
-    task = gnncal.testing.small_task()
+    task = small_task()
     with pytest.raises(NotImplementedError, match=r"Silent\._fit does not set fit_report_"):
         task.fit(Silent())
     with pytest.raises(ValueError, match=r"Wide\._temperature gives the shape \(.*; expected \("):

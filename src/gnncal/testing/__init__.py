@@ -6,5 +6,6 @@
 
 from gnncal.testing.check import check_calibrator
 from gnncal.testing.laws import LAWS
+from gnncal.testing.tasks import random_task
 
-__all__ = ["LAWS", "check_calibrator"]
+__all__ = ["LAWS", "check_calibrator", "random_task"]
