@@ -20,7 +20,7 @@ from sklearn.preprocessing import scale
 
 from gnncal import Graph
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal_lab.classifiers import TrainingSettings, train_classifier
 from gnncal_lab.datasets import FACTS, Dataset, Split, load, load_file
 
@@ -115,7 +115,7 @@ class Models:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, logits=classifier.logits(self.dataset(target).graph))
             path = self.cache / f"{source}-on-{target}-{kind}.npz"
-            write_atomically(path, buffer.getvalue(), replace=True)
+            write_file(path, buffer.getvalue(), overwrite=True)
 
 
 @lru_cache(maxsize=16)

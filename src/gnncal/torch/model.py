@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.default_method import DEFAULT_METHOD, choose_calibrator
 from gnncal.core.errors import InputError, shown
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.torch.batches import check_batch
 from gnncal.torch.inputs import (
@@ -239,7 +239,7 @@ class CalibratedModel(nn.Module):
         weights = self.model.state_dict()
         tensors = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
         content = save(tensors, metadata={"gnncal": "weights of a calibrated model"})
-        write_atomically(Path(folder) / MODEL_FILE, content)
+        write_file(Path(folder) / MODEL_FILE, content)
         self.fitted.save(Path(folder) / CALIBRATOR_FILE)
 
     @classmethod

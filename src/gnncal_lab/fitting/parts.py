@@ -1,4 +1,4 @@
-"""What several methods' parameters, fits and formulas are made of."""
+"""What several methods' parameters and fits are made of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gnncal import InputError
-from gnncal.calibrators import Array, Constraint, backend_of, choice, whole_number
+from gnncal.calibrators import Array, Constraint, choice, whole_number
 from gnncal_lab.arrays import FloatArray, IntArray
 
 Protocol = Literal["converged", "paper"]
@@ -26,16 +26,6 @@ SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 LearnedTable = Mapping[str, Any]
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-
-
-def softmax(z: Any, T: Any = None) -> Any:
-    """Return softmax(z / T) of arrays or tensors, unchecked; T is one number or one for each."""
-    xp = backend_of(z)
-    scores = xp.shifted(z)
-    if T is not None:
-        scores = xp.divide_(scores, xp.column(T))
-    weights = xp.exp_(scores)
-    return xp.divide_(weights, xp.column(xp.total(weights)))
 
 
 def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:

@@ -9,7 +9,8 @@ import numpy as np
 from gnncal import Nodes
 from gnncal.calibrators import AffineCalibrator, Portable, backend_of, number
 from gnncal_lab.arrays import FloatArray
-from gnncal_lab.fitting.parts import NONE, softmax
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import NONE
 from gnncal_lab.methods.vector import affine_scores
 
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3

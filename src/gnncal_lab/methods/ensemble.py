@@ -19,7 +19,8 @@ from gnncal.calibrators import (
     number,
 )
 from gnncal_lab.arrays import FloatArray
-from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Protocol, softmax
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Protocol
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next

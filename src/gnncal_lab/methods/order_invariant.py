@@ -20,14 +20,8 @@ from gnncal.calibrators import (
     whole_number,
 )
 from gnncal_lab.arrays import FloatArray, IntArray
-from gnncal_lab.fitting.parts import (
-    PROTOCOLS,
-    SOLVER_TABLE,
-    Objective,
-    Protocol,
-    loss_and_residual,
-    softmax,
-)
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Objective, Protocol, loss_and_residual
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes

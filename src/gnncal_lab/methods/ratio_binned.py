@@ -18,13 +18,14 @@ from gnncal.calibrators import (
     whole_number,
 )
 from gnncal_lab.arrays import FloatArray, IntArray
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
     best_number_of_groups,
     groups_at_bounds,
     weak_groups,
 )
-from gnncal_lab.fitting.parts import FLAG, NONE, softmax
+from gnncal_lab.fitting.parts import FLAG, NONE
 
 FLOAT32_DIGITS = 5  # the same for sums of float32
 RATIO_DIGITS = 9  # of a ratio times the number of bins: sums in another order fall into one bin

@@ -9,7 +9,7 @@ import numpy as np
 from gnncal import Nodes
 from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator, whole_number
 from gnncal_lab.arrays import BoolArray, FloatArray
-from gnncal_lab.fitting.parts import softmax
+from gnncal_lab.fitting.formulas import softmax
 
 
 class SplineCalibration(OwnLogitsCalibrator):

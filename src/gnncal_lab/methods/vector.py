@@ -9,7 +9,8 @@ import numpy as np
 from gnncal import Nodes
 from gnncal.calibrators import AffineCalibrator, Array, Portable, backend_of, solve_like_the_paper
 from gnncal_lab.arrays import FloatArray
-from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_TABLE, Protocol, softmax
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_TABLE, Protocol
 
 
 class VectorScaling(AffineCalibrator):

@@ -6,11 +6,9 @@ import io
 from pathlib import Path
 
 from gnncal.core.errors import require
-from gnncal.files.atomic import SIGN, write_atomically
+from gnncal.files.output import seal, write_file
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
-
-REMARK = {"png": {"Comment": SIGN}, "pdf": {"Keywords": SIGN}, "svg": {"Keywords": SIGN}}
 
 
 def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) -> None:
@@ -29,5 +27,5 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     content = io.BytesIO()
     form = path.suffix[1:].lower() or "png"
-    figure.savefig(content, dpi=150, format=form, metadata=REMARK.get(form))
-    write_atomically(path, content.getvalue())
+    figure.savefig(content, dpi=150, format=form)
+    write_file(path, seal(content.getvalue(), "html" if form == "svg" else "image"))

@@ -10,7 +10,8 @@ import numpy as np
 from gnncal import Graph, Nodes
 from gnncal.calibrators import Array, choice, number, whole_number
 from gnncal_lab.arrays import BoolArray, FloatArray, IntArray
-from gnncal_lab.fitting.parts import FLAG, TEXT, Protocol, softmax
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, TEXT, Protocol
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,

@@ -11,7 +11,8 @@ from scipy import sparse
 from gnncal import Graph, InputError, Nodes
 from gnncal.calibrators import Array, number, whole_number
 from gnncal_lab.arrays import FloatArray, IntArray
-from gnncal_lab.fitting.parts import FLAG, LearnedTable, Protocol, softmax
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, LearnedTable, Protocol
 from gnncal_lab.methods.neural.base import (
     NeuralCalibrator,
     Noise,
