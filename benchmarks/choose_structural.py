@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.probability import normalised_entropy, normalised_homophily

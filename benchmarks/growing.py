@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal import Graph, softmax
+from gnncal import Graph
+from gnncal.calibrators import softmax
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions import DAPS, ConformalClassifier
 from gnncal.decisions.scores import conformal_rank

@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 import gnncal
 from families import for_each_task, options_for
 from gnncal.calibrators.price import LEVEL, WORTH, Halves, gain_of_freedom, price_of_keeping
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.probability import log_losses
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task

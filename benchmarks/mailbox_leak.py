@@ -72,7 +72,7 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
     model = {"graph": task.dataset, "backbone": task.backbone, "seed": task.seed}
 
     def judged(temperature: FloatArray, **which: Any) -> Row:
-        probs = gnncal.softmax(bundle.logits, temperature)[test]
+        probs = gnncal.calibrators.softmax(bundle.logits, temperature)[test]
         return {
             **model,
             **which,

@@ -122,7 +122,7 @@ def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:
     labels, logits = problem.labels, problem.logits
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test_nodes = np.setdiff1d(np.arange(N_NODES), np.concatenate([nodes, train_nodes]))
-    values = gnncal.softmax(logits)
+    values = gnncal.calibrators.softmax(logits)
     _ = graph.is_undirected
 
     def separate(method: str) -> Callable[[], Any]:
@@ -135,7 +135,7 @@ def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:
 
     def in_calibrate() -> None:
         record = gnncal.Nodes(logits, fresh(graph))
-        fitted = gnncal.Structural().fit(record, labels, **splits)
+        fitted = gnncal.calibrators.Structural().fit(record, labels, **splits)
         fitted.predict_proba(record)
 
     def whole() -> None:
@@ -180,7 +180,7 @@ def parts_of_calibrate(problem: Problem, graph: gnncal.Graph, rounds: int) -> di
         state["record"].once(describe_neighbourhoods)
 
     def fit() -> None:
-        state["fitted"] = gnncal.Structural().fit(
+        state["fitted"] = gnncal.calibrators.Structural().fit(
             state["record"], problem.labels, nodes=nodes, train_nodes=train_nodes
         )
 

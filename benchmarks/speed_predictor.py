@@ -11,8 +11,8 @@ import numpy as np
 
 import gnncal
 from gnncal.fitting.adam import adam
-from gnncal.homophily import Predictor
 from gnncal.homophily.network import Network, Propagation
+from gnncal.homophily.predictor import Predictor
 from speed_data import Floats, make_problem
 from speed_report import Report
 

@@ -16,7 +16,8 @@ from time import perf_counter
 
 import numpy as np
 
-from gnncal import Graph, Structural
+from gnncal import Graph
+from gnncal.calibrators import Structural
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.formulas.probability import normalised_entropy
 from speed_data import fresh, make_problem

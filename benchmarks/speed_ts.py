@@ -47,13 +47,15 @@ def temperature_fits(logits: Floats, labels: Integers) -> dict[str, Callable[[],
     from sklearn.calibration import _TemperatureScaling
 
     fits: dict[str, Callable[[], float]] = {
-        "gnncal": lambda: gnncal.TemperatureScaling().fit(logits, labels).base_temperature_,
+        "gnncal": lambda: (
+            gnncal.calibrators.TemperatureScaling().fit(logits, labels).base_temperature_
+        ),
         "scikit-learn": lambda: float(1 / _TemperatureScaling().fit(logits, labels).beta_),
     }
     try:
         from netcal.scaling import TemperatureScaling
 
-        probs = gnncal.softmax(logits.astype(np.float64))
+        probs = gnncal.calibrators.softmax(logits.astype(np.float64))
         # What netcal calls the temperature multiplies the logits.
         fits["netcal"] = lambda: float(1 / TemperatureScaling().fit(probs, labels).temperature[0])
     except ImportError as error:

@@ -10,14 +10,12 @@ import sys
 from pathlib import Path
 
 import gnncal
-from gnncal.inspection import neighbour_support
 from gnncal.plotting import (
-    HomophilySplitDisplay,
-    PositiveReliabilityDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     TemperatureDisplay,
 )
+from gnncal_lab import HomophilySplitDisplay, neighbour_support
 
 IMAGES = Path(__file__).parent / "images"
 RESOLUTION = 130  # dots an inch
@@ -29,12 +27,12 @@ def main(path: str) -> None:
     logits, labels, graph, test = bundle.logits, bundle.labels, bundle.graph, bundle.test_nodes
     splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
     calibrated = gnncal.calibrate(logits, labels, graph, method="structural", **splits)
-    probs, raw = calibrated.probabilities[test], gnncal.softmax(logits)[test]
+    probs, raw = calibrated.probabilities[test], gnncal.calibrators.softmax(logits)[test]
     support = neighbour_support(logits, graph)[test]
     displays = {
         "plot_reliability": ReliabilityDisplay.from_predictions(labels[test], raw, name="raw"),
-        "plot_positive_reliability": PositiveReliabilityDisplay.from_predictions(
-            labels[test], raw, positive=0, name="raw"
+        "plot_positive_reliability": ReliabilityDisplay.from_predictions(
+            labels[test], raw, positive=0, log=True, name="raw"
         ),
         "plot_risk_coverage": RiskCoverageDisplay.from_predictions(
             labels[test], probs, name="structural"

@@ -3,7 +3,7 @@
 import numpy as np
 
 import gnncal
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.files.npz import write_bundle
 
 NAMES = ["honest", "fraud"]

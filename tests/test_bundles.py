@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.files import read_probabilities, write_probabilities
+from gnncal.files.bundle import read_probabilities, write_probabilities
 from gnncal.files.npz import write_bundle
 
 N, K = 120, 3
@@ -335,7 +335,7 @@ def test_a_folder_may_have_no_edges(tmp_path):
 @pytest.mark.parametrize("as_parquet", [False, True])
 def test_probabilities_are_matched_by_id_whatever_their_order(tmp_path, as_parquet):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
-    probs = gnncal.softmax(bundle.logits)
+    probs = gnncal.calibrators.softmax(bundle.logits)
     order = np.random.default_rng(0).permutation(N)
     shuffled = replace(bundle, node_ids=bundle.node_ids[order])
     path = write_probabilities(tmp_path, shuffled, probs[order], None, as_parquet=as_parquet)
@@ -344,7 +344,7 @@ def test_probabilities_are_matched_by_id_whatever_their_order(tmp_path, as_parqu
 
 def test_probabilities_without_ids_keep_their_order(tmp_path):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
-    probs = gnncal.softmax(bundle.logits)
+    probs = gnncal.calibrators.softmax(bundle.logits)
     np.savez(tmp_path / "own.npz", probs=probs)
     np.testing.assert_array_equal(read_probabilities(tmp_path / "own.npz", bundle), probs)
 
@@ -526,7 +526,7 @@ def test_probabilities_of_other_nodes_are_refused(tmp_path):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
     others = replace(bundle, node_ids=np.array([f"other-{i}" for i in range(N)]))
     path = write_probabilities(
-        tmp_path, others, gnncal.softmax(bundle.logits), None, as_parquet=False
+        tmp_path, others, gnncal.calibrators.softmax(bundle.logits), None, as_parquet=False
     )
     with pytest.raises(gnncal.InputError, match="120 ids are not among the nodes"):
         read_probabilities(path, bundle)

@@ -200,7 +200,7 @@ def test_labels_of_test_nodes_cannot_change_probabilities(tmp_path, method):
 
 
 def test_warnings_are_notes_on_stderr_and_stand_once(tmp_path):
-    probs = gnncal.softmax(example()["logits"])
+    probs = gnncal.calibrators.softmax(example()["logits"])
     source = write_npz(tmp_path / "in.npz", logits=probs)
     result = run("calibrate", source, "--method", "ts", "--out", tmp_path / "out", "--json")
     notes = [line for line in result.stderr.splitlines() if "look like probabilities" in line]
@@ -328,7 +328,7 @@ def test_a_bad_request_leaves_one_line_and_nothing_else(tmp_path):
 
 def test_evaluating_the_wrong_thing_leaves_one_line(tmp_path):
     source, other = write_npz(tmp_path / "in.npz"), write_npz(tmp_path / "b.npz", node_ids=None)
-    probs = gnncal.softmax(example()["logits"])
+    probs = gnncal.calibrators.softmax(example()["logits"])
     np.savez(tmp_path / "short.npz", probs=probs[:-1])
     np.savez(tmp_path / "narrow.npz", probs=np.full((N, 2), 0.5))
     np.savez(tmp_path / "others.npz", probs=probs, node_ids=np.arange(N).astype(str))

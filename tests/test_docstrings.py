@@ -36,8 +36,6 @@ IGNORED = {"GL01", "GL02", "GL03", "SA01", "ES01", "SS05", "SS06", "EX01", "YD01
 OF_SIGNATURES = {"PR01", "PR02", "PR03"}
 NOT_RUN = {
     "gnncal_lab.datasets.loading.load": "it downloads",
-    "gnncal.interop.from_dgl": "DGL has no release for today's PyTorch",
-    "gnncal.scale.summary.Measured": "the example of gnncal.scale.calibrate makes one",
     "gnncal.scale.summary.ScaleSummary": "the example of gnncal.scale.calibrate makes one",
 }
 

@@ -53,7 +53,9 @@ def test_the_plain_loop_calibrates_and_saves_model_and_calibrator(capsys, tmp_pa
     assert after[2] < before[2]  # NLL
     names = {file.name for file in (tmp_path / "run").iterdir()}
     assert names == {"model.safetensors", "calibrator.safetensors"}
-    assert isinstance(gnncal.load(tmp_path / "run" / "calibrator.safetensors"), gnncal.Structural)
+    assert isinstance(
+        gnncal.load(tmp_path / "run" / "calibrator.safetensors"), gnncal.calibrators.Structural
+    )
 
 
 def test_lightning_logs_ece_with_floor_and_nll_before_and_after(tmp_path):

@@ -16,7 +16,8 @@ from sklearn.exceptions import NotFittedError
 import gnncal
 import gnncal_lab
 from gnncal.files.format import FORMAT_VERSION
-from gnncal.homophily import Predictor, Support
+from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 N, K = 150, 4
@@ -139,7 +140,7 @@ def test_only_fitted_calibrators_of_the_catalogue_can_be_saved(tmp_path):
     with pytest.raises(NotFittedError, match="HoTS"):
         gnncal.HoTS().save(tmp_path / "c")
 
-    class Mine(gnncal.TemperatureScaling):
+    class Mine(gnncal.calibrators.TemperatureScaling):
         pass
 
     with pytest.raises(gnncal.InputError, match="Mine is not one of gnncal's calibrators"):

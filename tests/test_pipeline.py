@@ -18,7 +18,7 @@ N, K = 240, 3
 def task(seed=0):
     generator = np.random.default_rng(seed)
     logits = 6 * generator.normal(size=(N, K))
-    chances = gnncal.softmax(logits / 4)  # the logits are four times too large
+    chances = gnncal.calibrators.softmax(logits / 4)  # the logits are four times too large
     labels = (generator.random((N, 1)) >= chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
     graph = gnncal.Graph(generator.integers(0, N, size=(2, 900)), N)
     parts = np.split(generator.permutation(N), [20, 120])
@@ -33,13 +33,13 @@ def task(seed=0):
 def test_the_result_is_what_the_parts_give_one_by_one():
     logits, labels, graph, split = task()
     result = gnncal.calibrate(logits, labels, graph, **split, method="ts")
-    by_hand = gnncal.TemperatureScaling().fit(
+    by_hand = gnncal.calibrators.TemperatureScaling().fit(
         logits, labels, graph, nodes=split["nodes"], train_nodes=split["train_nodes"]
     )
     probs = by_hand.predict_proba(logits, graph)
     np.testing.assert_array_equal(result.probabilities, probs)
     test = np.sort(split["test_nodes"])
-    raw = gnncal.softmax(logits[test])
+    raw = gnncal.calibrators.softmax(logits[test])
     degree = graph.in_degree[test]
     assert result.before == gnncal.evaluate(labels[test], raw, in_degree=degree)
     assert result.after == gnncal.evaluate(labels[test], probs[test], in_degree=degree)
@@ -215,7 +215,7 @@ def test_class_names_of_pytorch_geometric_data_are_used():
 def test_probabilities_passed_as_logits_are_remarked_on_once(method):
     logits, labels = overconfident()
     graph = gnncal.Graph(np.random.default_rng(0).integers(300, size=(2, 900)), 300)
-    probs = gnncal.softmax(logits)
+    probs = gnncal.calibrators.softmax(logits)
     splits = {"nodes": range(150), "test_nodes": range(150, 300)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -226,9 +226,9 @@ def test_probabilities_passed_as_logits_are_remarked_on_once(method):
 
 def test_a_calibrator_of_logits_remarks_on_probabilities():
     logits, labels = overconfident()
-    calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     with pytest.warns(gnncal.GnncalWarning, match="look like probabilities"):
-        calibrator.predict_proba(gnncal.softmax(logits))
+        calibrator.predict_proba(gnncal.calibrators.softmax(logits))
 
 
 def test_heads_with_several_labels_are_told_what_works_and_it_works():

@@ -19,8 +19,9 @@ def skip_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
 def public_parent(kind: type) -> str | None:
     """Return the nearest parent that users can import from gnncal, as a reference to its page."""
     for parent in getattr(kind, "__mro__", ()):  # a NamedTuple names a function as its base
-        if getattr(gnncal, parent.__name__, None) is parent:
-            return f":py:class:`gnncal.{parent.__name__}`"
+        for module in (gnncal, gnncal.calibrators):
+            if getattr(module, parent.__name__, None) is parent:
+                return f":py:class:`{module.__name__}.{parent.__name__}`"
     return None
 
 

@@ -122,7 +122,7 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
     kind = class_of(method.name)
     return PAGE.format(
         name=method.name,
-        package=kind.__module__.partition(".")[0],
+        package=_home(kind),
         class_name=method.class_name,
         summary=method.summary,
         keeps="yes" if method.preserves_predictions else "no",
@@ -230,3 +230,11 @@ def _heading(line: Line) -> str:
 
 def _shown(value: float, line: Line) -> str:
     return METRICS[line.metric].shown(value)
+
+
+def _home(kind: type) -> str:
+    """Return the module in which the reference describes a calibrator's class."""
+    package = kind.__module__.partition(".")[0]
+    if package != "gnncal":
+        return package
+    return package if kind.__name__ in gnncal.__all__ else "gnncal.calibrators"

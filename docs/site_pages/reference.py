@@ -11,7 +11,7 @@ from types import ModuleType
 import gnncal
 import gnncal_lab
 from gnncal.decisions.scores import SCORES
-from gnncal.homophily import ESTIMATORS
+from gnncal.homophily.plain import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
 
 HEADING = """\
@@ -32,9 +32,7 @@ def public_names(module: ModuleType) -> list[str]:
     ]
     if module is not gnncal.calibrators:
         return names
-    # What the top level has too is described there, and names of types need no page.
-    types = ("BoolArray", "FloatArray", "IntArray", "LearnedTable", "Objective", "Protocol", "Side")
-    return [name for name in names if name not in (*gnncal.__all__, *types)]
+    return [name for name in names if name not in gnncal.__all__]  # those are described there
 
 
 def public_modules() -> list[ModuleType]:

@@ -99,7 +99,7 @@ from gnncal.plotting import ReliabilityDisplay
 
 test = data.test_mask.numpy()
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
-before = gnncal.softmax(logits)[test]
+before = gnncal.calibrators.softmax(logits)[test]
 after = result.probabilities[test]
 ReliabilityDisplay.from_predictions(task.labels[test], before, name="before", ax=left)
 ReliabilityDisplay.from_predictions(task.labels[test], after, name="after", ax=right)

@@ -42,7 +42,7 @@ for s, size in enumerate(sizes):
             probs = fitted.predict_proba(logits, graph)[test]
             loss[m, s, draw] = gnncal.metrics.METRICS["nll"](labels[test], probs)
 
-raw = gnncal.metrics.METRICS["nll"](labels[test], gnncal.softmax(logits)[test])
+raw = gnncal.metrics.METRICS["nll"](labels[test], gnncal.calibrators.softmax(logits)[test])
 
 # %%
 # The result

@@ -19,7 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 import gnncal
 import gnncal_lab
-from gnncal.plotting import HomophilySplitDisplay, TemperatureDisplay
+from gnncal.plotting import TemperatureDisplay
+from gnncal_lab import HomophilySplitDisplay
 
 rng = np.random.default_rng(0)
 n = 6000
@@ -57,7 +58,7 @@ for name, result in {"one temperature": one, "one for each node": each}.items():
 # stay wrong.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-labels, before = sample.labels[test], gnncal.softmax(logits)[test]
+labels, before = sample.labels[test], gnncal.calibrators.softmax(logits)[test]
 for ax, (name, result) in zip(axes, {"ts": one, "structural": each}.items(), strict=True):
     probs = result.probabilities[test]
     HomophilySplitDisplay.from_predictions(

@@ -41,7 +41,7 @@ print(rule.report_.sentence)
 # We look at the test nodes, whose labels took no part. The guarantee holds for raw and for
 # calibrated probabilities. Better probabilities let the machine decide more nodes.
 
-raw = gnncal.softmax(logits)
+raw = gnncal.calibrators.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
     decided = Policy(accuracy=0.98).fit(chosen, labels, nodes=held_out)
     automatic = decided.decide(chosen[test]) == "decide"
@@ -53,14 +53,11 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
 # -------------
 # The curve shows the mistakes among the most confident nodes, against how many nodes they are.
 
-from gnncal.metrics import risk_coverage_curve
-from gnncal.plotting import LINES, draw_risk_coverage
+from gnncal.plotting import RiskCoverageDisplay
 
 figure, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
-for line, (name, chosen) in zip(LINES, {"raw": raw, "calibrated": probs}.items(), strict=False):
-    curve = risk_coverage_curve(labels[test], chosen[test])
-    draw_risk_coverage(curve, ax=ax, label=name, line=line, references=name == "raw")
-ax.legend()
+for name, chosen in {"raw": raw, "calibrated": probs}.items():
+    RiskCoverageDisplay.from_predictions(labels[test], chosen[test], name=name, ax=ax)
 plt.show()
 
 # %%

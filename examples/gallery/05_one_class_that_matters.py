@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import gnncal
 from gnncal.decisions import Costs, Policy, hold_out
-from gnncal.plotting import PositiveReliabilityDisplay
+from gnncal.plotting import ReliabilityDisplay
 
 task = gnncal.example()
 graph, splits, test = task.graph, task.splits, task.test_nodes
@@ -61,7 +61,7 @@ print(result)
 # "ECE of P" is how far the probability of an 8 is from the share of images that are one.
 
 shown = {
-    "raw": gnncal.softmax(logits),
+    "raw": gnncal.calibrators.softmax(logits),
     "predictions kept": kept.probabilities,
     "free": result.probabilities,
 }
@@ -77,8 +77,14 @@ for name, probs in shown.items():
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 6), layout="constrained")
 for ax, name in zip(axes, ("raw", "free"), strict=True):
-    PositiveReliabilityDisplay.from_predictions(
-        labels[test], shown[name][test], positive="8", class_names=names, name=name, ax=ax
+    ReliabilityDisplay.from_predictions(
+        labels[test],
+        shown[name][test],
+        positive="8",
+        class_names=names,
+        log=True,
+        name=name,
+        ax=ax,
     )
 plt.show()
 

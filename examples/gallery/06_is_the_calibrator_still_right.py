@@ -60,7 +60,7 @@ print(gnncal.check(calibrator, later, graph, nodes=test))
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, scores in {"then": logits, "now": later}.items():
-    confidence = gnncal.softmax(scores)[test].max(axis=1)
+    confidence = gnncal.calibrators.softmax(scores)[test].max(axis=1)
     ax.hist(confidence, bins=30, range=(0, 1), alpha=0.5, label=name)
 ax.set(xlabel="confidence of the model", ylabel="nodes")
 ax.legend()

@@ -68,7 +68,7 @@ for size in sizes:
     for name, losses in loss.items():
         found = []
         for nodes in draws:
-            chosen = calibrator.update if name == "update" else gnncal.Structural().fit
+            chosen = calibrator.update if name == "update" else gnncal.calibrators.Structural().fit
             probs = chosen(new, labels, graph, nodes=nodes).predict_proba(new, graph)
             found.append(gnncal.metrics.METRICS["nll"](labels[test], probs[test]))
         losses.append(np.mean(found))

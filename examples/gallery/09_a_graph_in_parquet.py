@@ -67,7 +67,9 @@ print(table.slice(0, 5).to_pandas())
 # This is the confidence before and after, over all nodes.
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-ax.hist(gnncal.softmax(logits).max(axis=1), bins=40, range=(0, 1), alpha=0.5, label="before")
+ax.hist(
+    gnncal.calibrators.softmax(logits).max(axis=1), bins=40, range=(0, 1), alpha=0.5, label="before"
+)
 ax.hist(table["confidence"].to_numpy(), bins=40, range=(0, 1), alpha=0.5, label="after")
 ax.set(xlabel="confidence", ylabel="nodes")
 ax.legend()

@@ -50,7 +50,9 @@ print(*bundles)
 
 def mine(bundle):
     """Return the probabilities of the new method."""
-    ts = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels, nodes=bundle.nodes)
+    ts = gnncal.calibrators.TemperatureScaling().fit(
+        bundle.logits, bundle.labels, nodes=bundle.nodes
+    )
     own = ts.predict_proba(bundle.logits)
     senders, receivers = bundle.graph.edge_index
     heard = np.zeros_like(own)

@@ -35,7 +35,8 @@ def load(path: str | Path) -> Any:
 
     Examples
     --------
-    >>> from gnncal import TemperatureScaling, load
+    >>> from gnncal import load
+    >>> from gnncal.calibrators import TemperatureScaling
     >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
     >>> TemperatureScaling().fit(logits, labels).save("ts.safetensors")
     >>> round(load("ts.safetensors").base_temperature_, 2)

@@ -95,7 +95,7 @@ class Nodes:
     >>> import gnncal
     >>> task = gnncal.example()
     >>> nodes = gnncal.Nodes(task.logits, task.graph)
-    >>> for method in gnncal.EntropyScaling(), gnncal.HoTS():
+    >>> for method in gnncal.calibrators.EntropyScaling(), gnncal.HoTS():
     ...     probs = method.fit(nodes, task.labels, nodes=task.nodes).predict_proba(nodes)
     >>> nodes
     Nodes(n_nodes=1797, n_classes=10, n_edges=24678)

@@ -40,7 +40,7 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
 
     Examples
     --------
-    >>> from gnncal import softmax
+    >>> from gnncal.calibrators import softmax
     >>> softmax([[2.0, 0.0]]).round(2), softmax([[2.0, 0.0]], temperature=2).round(2)
     (array([[0.88, 0.12]]), array([[0.73, 0.27]]))
 
@@ -141,7 +141,7 @@ def logits_from_probabilities(probs: Any) -> FloatArray:
 
     Examples
     --------
-    >>> from gnncal import logits_from_probabilities, softmax
+    >>> from gnncal.calibrators import logits_from_probabilities, softmax
     >>> softmax(logits_from_probabilities([[0.9, 0.1]]))
     array([[0.9, 0.1]])
 

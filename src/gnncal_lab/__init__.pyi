@@ -23,5 +23,7 @@ from .methods.ratio_binned import RatioBinnedScaling as RatioBinnedScaling
 from .methods.simi_mailbox import SimiMailbox as SimiMailbox
 from .methods.spline import SplineCalibration as SplineCalibration
 from .methods.vector import VectorScaling as VectorScaling
+from .pages.homophily_split import HomophilySplitDisplay as HomophilySplitDisplay
+from .pages.homophily_split import neighbour_support as neighbour_support
 from .reliability import MonotoneReliability as MonotoneReliability
 from .settings import settings_for as settings_for

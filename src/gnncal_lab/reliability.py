@@ -9,17 +9,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from gnncal import GnncalWarning, InputError
-from gnncal.calibrators import (
-    PROTOCOLS,
-    FloatArray,
-    IntArray,
-    Protocol,
-    Solution,
-    number,
-    solve_like_the_paper,
-)
+from gnncal.calibrators import Solution, number, solve_like_the_paper
 from gnncal.metrics import Outcomes
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.logistic import logistic
+from gnncal_lab.fitting.parts import PROTOCOLS, Protocol
 
 N_KNOTS = 8
 KNOTS = np.linspace(0.0, 1.0, N_KNOTS)

@@ -46,13 +46,13 @@ def test_dirichlet_is_the_minimum_that_another_optimiser_finds(penalty):
     def loss(theta):
         W, b = theta[:9].reshape(3, 3), theta[9:]
         off = W[~np.eye(3, dtype=bool)]
-        probs = gnncal.softmax(x @ W.T + b)
+        probs = gnncal.calibrators.softmax(x @ W.T + b)
         return mean_log_loss(labels, probs) + strength / 6 * off @ off + strength / 3 * b @ b
 
     best = from_elsewhere(loss, 12)
     np.testing.assert_allclose(calibrator.weight_.ravel(), best.x[:9], atol=1e-3)
     np.testing.assert_allclose(calibrator.bias_, best.x[9:], atol=1e-3)
-    expected = gnncal.softmax(x @ calibrator.weight_.T + calibrator.bias_)
+    expected = gnncal.calibrators.softmax(x @ calibrator.weight_.T + calibrator.bias_)
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-9)
 
 
@@ -69,13 +69,15 @@ def test_matrix_scaling_is_the_minimum_that_another_optimiser_finds():
 
     def loss(theta):
         ridge = 0.5e-6 * np.sum((theta - start) ** 2)
-        return mean_log_loss(labels, gnncal.softmax(matrix_scores(theta, logits))) + ridge
+        return (
+            mean_log_loss(labels, gnncal.calibrators.softmax(matrix_scores(theta, logits))) + ridge
+        )
 
     best = from_elsewhere(loss, 12)
     found = np.append(calibrator.weight_.ravel(), calibrator.bias_)
     assert loss(found) <= best.fun + 1e-9
     # Only differences of rows of W matter to the softmax; the ridge decides the rest.
-    expected = gnncal.softmax(matrix_scores(best.x, logits))
+    expected = gnncal.calibrators.softmax(matrix_scores(best.x, logits))
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-4)
     means = calibrator.weight_.mean(axis=0), calibrator.bias_.mean()
     np.testing.assert_allclose(means[0], 1 / 3, atol=1e-3)
@@ -86,7 +88,7 @@ def test_matrix_scaling_takes_back_a_linear_map_of_the_logits():
     logits, labels = draw(8000, 3, 1, temperature=1.0, bias=BIAS)
     mixed = logits @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.5, 0.0, 1.0]])
     probs = gnncal_lab.MatrixScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
-    truth = gnncal.softmax(logits + BIAS)
+    truth = gnncal.calibrators.softmax(logits + BIAS)
     assert np.abs(probs - truth).mean() < 0.01
     diagonal = gnncal_lab.VectorScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
     assert np.abs(diagonal - truth).mean() > 0.05
@@ -112,8 +114,8 @@ def test_the_dirichlet_penalty_depends_on_the_number_of_classes():
 
 def mixed_logs(logits, labels):
     n, n_classes = logits.shape
-    T = gnncal.TemperatureScaling().fit(logits, labels).base_temperature_
-    return np.log(n / (n + 1) * gnncal.softmax(logits / T) + 1 / (n + 1) / n_classes)
+    T = gnncal.calibrators.TemperatureScaling().fit(logits, labels).base_temperature_
+    return np.log(n / (n + 1) * gnncal.calibrators.softmax(logits / T) + 1 / (n + 1) / n_classes)
 
 
 @pytest.mark.parametrize("name", ["svs", "sms"])
@@ -132,10 +134,10 @@ def test_structured_scaling_is_the_minimum_that_another_optimiser_finds(name):
         diagonal = K / n * np.sum(np.diag(D) ** 2)
         beside = K * (K - 1) / n * np.sum((D - np.diag(np.diag(D))) ** 2)
         ridge = diagonal + beside + K / n * np.sum(theta[-K:] ** 2)
-        return mean_log_loss(labels, gnncal.softmax(moved)) + ridge
+        return mean_log_loss(labels, gnncal.calibrators.softmax(moved)) + ridge
 
     best = from_elsewhere(loss, 2 * K if name == "svs" else K * K + K)
-    expected = gnncal.softmax(scores(best.x)[0])
+    expected = gnncal.calibrators.softmax(scores(best.x)[0])
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-5)
 
 
@@ -162,7 +164,7 @@ def test_two_separable_classes_stay_finite():
     s = np.linspace(-3, 3, 41)
     labels = (np.abs(s) < 1).astype(int)  # a parabola separates them, a line does not
     logits = np.stack([np.zeros_like(s), s], axis=1)
-    calibrator = gnncal.StructuredMatrixScaling().fit(logits, labels)
+    calibrator = gnncal.calibrators.StructuredMatrixScaling().fit(logits, labels)
     probs = calibrator.predict_proba(logits)
     assert np.isfinite(probs).all()
     np.testing.assert_array_equal(probs.argmax(axis=1), labels)
@@ -183,7 +185,10 @@ def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
 
     n, K = (3 if few_rows else 9), 4
     generator = np.random.default_rng(seed)
-    x, labels = np.log(gnncal.softmax(generator.normal(size=(n, K)))), generator.integers(0, K, n)
+    x, labels = (
+        np.log(gnncal.calibrators.softmax(generator.normal(size=(n, K)))),
+        generator.integers(0, K, n),
+    )
     loss = RowSpaceLoss(x, labels, diagonal=0.01, off_diagonal=0.3, mu=0.2)
     theta, direction = generator.normal(size=(2, loss.n_parameters))
     value, gradient = loss.value_and_gradient(theta)

@@ -12,7 +12,7 @@ from tests.calibrators.test_structural import planted_graph
 
 def test_where_one_temperature_is_the_truth_temperature_scaling_is_chosen():
     graph, honest, labels, _ = planted_graph(n=800)
-    auto = gnncal.Auto().fit(2.0 * honest, labels, graph, nodes=np.arange(400))
+    auto = gnncal.calibrators.Auto().fit(2.0 * honest, labels, graph, nodes=np.arange(400))
     assert auto.chosen_ == "ts"
     assert auto.reason_.startswith("ts ")
 
@@ -21,9 +21,11 @@ def test_where_the_degree_matters_the_law_is_chosen():
     graph, honest, labels, _ = planted_graph(n=4000)
     factor = np.exp(3.0 * (np.log1p(graph.in_degree) / 4 - 0.55))
     logits = honest * factor[:, None]
-    auto = gnncal.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
+    auto = gnncal.calibrators.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
     assert auto.chosen_ == "structural-temperature"
-    alone = gnncal.Structural(without="remainder").fit(logits, labels, graph, nodes=np.arange(2000))
+    alone = gnncal.calibrators.Structural(without="remainder").fit(
+        logits, labels, graph, nodes=np.arange(2000)
+    )
     np.testing.assert_array_equal(
         auto.predict_proba(logits, graph), alone.predict_proba(logits, graph)
     )
@@ -40,9 +42,11 @@ def test_the_choice_by_hand():
 def test_choosing_from_itself_is_refused():
     graph, honest, labels, _ = planted_graph(n=50)
     with pytest.raises(gnncal.InputError, match="contains 'auto' itself"):
-        gnncal.Auto(candidates=["ts", "auto"]).fit(honest, labels, graph, nodes=np.arange(20))
+        gnncal.calibrators.Auto(candidates=["ts", "auto"]).fit(
+            honest, labels, graph, nodes=np.arange(20)
+        )
     with pytest.raises(gnncal.InputError, match="there is no calibrator 'tss'"):
-        gnncal.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
+        gnncal.calibrators.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
 
 
 def test_a_result_says_what_was_chosen_and_why():
@@ -53,14 +57,16 @@ def test_a_result_says_what_was_chosen_and_why():
 
 def test_candidates_that_need_no_graph_are_chosen_from_without_one(tmp_path):
     _, logits, labels, _ = planted_graph(n=400)
-    auto = gnncal.Auto(candidates=["ts", "hts"]).fit(logits, labels, nodes=np.arange(200))
+    auto = gnncal.calibrators.Auto(candidates=["ts", "hts"]).fit(
+        logits, labels, nodes=np.arange(200)
+    )
     auto.save(tmp_path / "auto.safetensors")
     again = gnncal.load(tmp_path / "auto.safetensors")
     np.testing.assert_array_equal(auto.predict_proba(logits), again.predict_proba(logits))
     with pytest.raises(gnncal.InputError, match="Auto needs a graph"):
-        gnncal.Auto(candidates=["ts", "rbs"]).fit(logits, labels, nodes=np.arange(200))
+        gnncal.calibrators.Auto(candidates=["ts", "rbs"]).fit(logits, labels, nodes=np.arange(200))
 
 
 def test_predictions_are_kept_if_every_candidate_keeps_them():
-    assert gnncal.Auto().preserves_predictions
-    assert not gnncal.Auto(candidates=["ts", "svs"]).preserves_predictions
+    assert gnncal.calibrators.Auto().preserves_predictions
+    assert not gnncal.calibrators.Auto(candidates=["ts", "svs"]).preserves_predictions

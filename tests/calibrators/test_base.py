@@ -35,7 +35,7 @@ def test_a_score_without_the_graph_says_what_to_pass():
     calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
     with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
         calibrator.score(LOGITS, LABELS)
-    assert gnncal.TemperatureScaling().fit(LOGITS, LABELS).score(LOGITS, LABELS) > 0.5
+    assert gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS).score(LOGITS, LABELS) > 0.5
 
 
 def test_predictions_take_known_labels():
@@ -54,7 +54,7 @@ def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):
         _ = loaded.temperature_
     with pytest.raises(AttributeError, match="homophily_ describes the graph of the fit"):
         _ = loaded.homophily_
-    for absent in (gnncal.HoTS(), gnncal.TemperatureScaling()):
+    for absent in (gnncal.HoTS(), gnncal.calibrators.TemperatureScaling()):
         with pytest.raises(AttributeError, match="has no attribute 'temperature_'"):
             _ = absent.temperature_
 

@@ -36,7 +36,9 @@ def test_one_answer_chooses_the_default_method(answer, name):
     np.testing.assert_array_equal(result.probabilities, alone.predict_proba(LOGITS, GRAPH))
 
 
-@pytest.mark.parametrize("method", ["ts", "structural-temperature", gnncal.Structural()])
+@pytest.mark.parametrize(
+    "method", ["ts", "structural-temperature", gnncal.calibrators.Structural()]
+)
 def test_a_method_that_keeps_predictions_is_not_taken_where_they_may_change(method):
     with pytest.raises(gnncal.InputError, match=r"keeps every prediction.*'structural-free'"):
         calibrated(method=method, keep_predictions=False)

@@ -48,7 +48,7 @@ def drawn(n_nodes, softer_where_uncertain=0.0):
     generator = np.random.default_rng(0)
     logits = 2 * generator.normal(size=(n_nodes, 4))
     temperature = 1.7 + softer_where_uncertain * normalised_entropy(logits)
-    chances = np.cumsum(gnncal.softmax(logits, temperature), axis=1)
+    chances = np.cumsum(gnncal.calibrators.softmax(logits, temperature), axis=1)
     return logits, (generator.random((n_nodes, 1)) > chances[:, :-1]).sum(axis=1)
 
 

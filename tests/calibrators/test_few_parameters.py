@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_temperature_of_four_nodes_by_hand():
     # Logits (1, 0), three times right and once wrong: the best confidence is 3/4, so 1/T = ln 3.
     logits = np.tile([1.0, 0.0], (4, 1))
-    calibrator = gnncal.TemperatureScaling().fit(logits, np.array([0, 0, 0, 1]))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, np.array([0, 0, 0, 1]))
     assert calibrator.base_temperature_ == pytest.approx(1 / math.log(3), rel=1e-6)
     assert calibrator.fit_report_.loss_before == pytest.approx(
         math.log(1 + math.e) - 0.75, rel=1e-12
@@ -30,9 +30,9 @@ def test_temperature_of_four_nodes_by_hand():
 @given(st.integers(0, 10**6), st.floats(0.3, 5.0))
 def test_temperature_scaling_finds_the_minimum_that_a_scalar_search_finds(seed, temperature):
     logits, labels = draw(200, 4, seed, temperature)
-    calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     best = minimize_scalar(
-        lambda u: mean_log_loss(labels, gnncal.softmax(logits, math.exp(u))),
+        lambda u: mean_log_loss(labels, gnncal.calibrators.softmax(logits, math.exp(u))),
         bounds=(-4, 4),
         method="bounded",
         options={"xatol": 1e-10},
@@ -57,7 +57,7 @@ def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
 
     def loss(theta):
         scores = theta[:3] * logits + (theta[3:] if bias else 0.0)
-        return mean_log_loss(labels, gnncal.softmax(scores))
+        return mean_log_loss(labels, gnncal.calibrators.softmax(scores))
 
     best = minimize(loss, np.array([1.0] * 3 + [0.0] * 3), method="BFGS", options={"gtol": 1e-9})
     np.testing.assert_allclose(calibrator.weight_, best.x[:3], atol=1e-4)
@@ -65,7 +65,7 @@ def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
     assert (calibrator.bias_ != 0).any() == bias
     np.testing.assert_allclose(
         calibrator.predict_proba(logits),
-        gnncal.softmax(calibrator.weight_ * logits + calibrator.bias_),
+        gnncal.calibrators.softmax(calibrator.weight_ * logits + calibrator.bias_),
     )
 
 
@@ -113,8 +113,8 @@ def test_ensemble_weights_are_the_best_on_the_simplex(seed):
     assert calibrator.weights_.sum() == pytest.approx(1.0)
     assert (calibrator.weights_ >= 0).all()
     parts = [
-        gnncal.softmax(logits, calibrator.base_temperature_),
-        gnncal.softmax(logits),
+        gnncal.calibrators.softmax(logits, calibrator.base_temperature_),
+        gnncal.calibrators.softmax(logits),
         np.full(logits.shape, 1 / 3),
     ]
 
@@ -158,7 +158,11 @@ def test_ensemble_weights_converge_also_where_the_parts_are_nearly_equal(seed, T
 
     logits, labels = draw(n, 3, seed)
     labels[::3] = np.random.default_rng(seed).integers(0, 3, len(labels[::3]))
-    parts = [gnncal.softmax(logits, T), gnncal.softmax(logits), np.full(logits.shape, 1 / 3)]
+    parts = [
+        gnncal.calibrators.softmax(logits, T),
+        gnncal.calibrators.softmax(logits),
+        np.full(logits.shape, 1 / 3),
+    ]
     at_label = np.stack([p[np.arange(n), labels] for p in parts], axis=1)
     found = mixture_weights(at_label)
     assert found.converged
@@ -174,13 +178,13 @@ def test_ensemble_weights_converge_also_where_the_parts_are_nearly_equal(seed, T
 
 
 def entropy(logits):
-    p = gnncal.softmax(logits)
+    p = gnncal.calibrators.softmax(logits)
     return -(p * np.log(p)).sum(axis=1) / math.log(logits.shape[1])
 
 
 def test_entropy_scaling_is_linear_in_the_entropy():
     logits, labels = draw(500, 4, 3)
-    calibrator = gnncal.EntropyScaling().fit(logits, labels)
+    calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels)
     e = entropy(logits)
     expected = (1 - e) * calibrator.certain_temperature_ + e * calibrator.uncertain_temperature_
     np.testing.assert_allclose(calibrator.temperature_, expected, rtol=1e-9)
@@ -195,7 +199,7 @@ def test_log_entropy_scaling_is_softplus_of_the_log_entropy():
 
 def test_entropy_scaling_under_the_papers_protocol_is_the_released_form():
     logits, labels = draw(900, 4, 5)
-    calibrator = gnncal.EntropyScaling(protocol="paper")
+    calibrator = gnncal.calibrators.EntropyScaling(protocol="paper")
     calibrator.fit(logits, labels, nodes=np.arange(300), train_nodes=np.arange(300, 900))
     # softplus(1) + 0.1 = 1.413 at the start, and T never below 0.1
     theta, _ = calibrator._paper_link(calibrator._paper_start())
@@ -210,8 +214,8 @@ def test_the_papers_loop_freezes_a_sharp_start():
     logits, labels = draw(2000, 5, 0, temperature=2.5)
     labels[1000:] = logits[1000:].argmax(axis=1)
     split = {"nodes": np.arange(1000), "train_nodes": np.arange(1000, 2000)}
-    frozen = gnncal.TemperatureScaling(protocol="paper").fit(logits, labels, **split)
-    free = gnncal.TemperatureScaling().fit(logits, labels, **split)
+    frozen = gnncal.calibrators.TemperatureScaling(protocol="paper").fit(logits, labels, **split)
+    free = gnncal.calibrators.TemperatureScaling().fit(logits, labels, **split)
     assert frozen.base_temperature_ == pytest.approx(1.01, abs=0.005)
     assert frozen.n_iter_ == 51
     assert not frozen.converged_

@@ -10,7 +10,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.homophily import Support
+from gnncal.homophily.support import Support
 from tests.strategies import tasks
 
 CALIBRATORS = every_calibrator()
@@ -266,7 +266,7 @@ def test_a_known_homophily_can_be_given_as_an_array(problem):
     calibrator = gnncal.HoTS(homophily=sample.homophily)
     calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
     np.testing.assert_array_equal(calibrator.homophily_, sample.homophily)
-    estimated = gnncal.TemperatureScaling().fit(logits, sample.labels, nodes=nodes)
+    estimated = gnncal.calibrators.TemperatureScaling().fit(logits, sample.labels, nodes=nodes)
     assert calibrator.fit_report_.loss_after < estimated.fit_report_.loss_after
     other = gnncal.Graph(sample.graph.edge_index[:, :-1], 1500, sample.graph.features)
     with pytest.raises(gnncal.InputError, match="given as an array for the fitted graph"):
@@ -368,7 +368,7 @@ def test_a_fit_that_ends_at_a_bound_says_so():
     with pytest.warns(
         gnncal.GnncalWarning, match="not determined by the calibration labels"
     ) as caught:
-        calibrator = gnncal.TemperatureScaling().fit(logits, logits.argmax(axis=1))
+        calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, logits.argmax(axis=1))
     assert caught[0].filename == __file__
     assert calibrator.fit_report_.bounds_hit == ("base_temperature",)
     assert calibrator.base_temperature_ == pytest.approx(math.exp(-5))

@@ -142,11 +142,11 @@ def test_the_free_form_of_a_structural_fit_is_a_fit_of_structural_free():
     (logits, labels, graph), splits = fraud_task(is_weighted=True)
     nodes = gnncal.Nodes(logits, graph)
     labelled = nodes.with_labels(labels, nodes=splits["nodes"])
-    freed = gnncal.Structural().fit(labelled)._freed()
-    free = gnncal.Structural(keep_predictions=False).fit(labelled)
+    freed = gnncal.calibrators.Structural().fit(labelled)._freed()
+    free = gnncal.calibrators.Structural(keep_predictions=False).fit(labelled)
     np.testing.assert_allclose(freed._predict(nodes), free.predict_proba(nodes))
     assert free._freed() is None
-    assert gnncal.Structural(without="remainder").fit(labelled)._freed() is None
+    assert gnncal.calibrators.Structural(without="remainder").fit(labelled)._freed() is None
 
 
 def test_a_node_of_weight_zero_has_no_part_in_the_price():

@@ -24,7 +24,7 @@ def rows(n_classes, seed=0):
     """Logits that are too sharp, labels, and weights 0, 1, 2 or 3 of the calibration nodes."""
     generator = np.random.default_rng(seed)
     logits = 3.0 * generator.normal(size=(2 * N, n_classes))
-    chances = gnncal.softmax(logits / 2 + np.arange(n_classes) / n_classes)
+    chances = gnncal.calibrators.softmax(logits / 2 + np.arange(n_classes) / n_classes)
     labels = (generator.random((2 * N, 1)) > np.cumsum(chances, axis=1)[:, :-1]).sum(axis=1)
     weights = np.append(generator.integers(0, 4, size=N), np.full(N, 7))
     return logits, labels, weights
@@ -133,7 +133,9 @@ def test_what_cannot_weight_nodes_refuses_in_one_sentence(name):
 
 def test_calibrate_hands_weights_on_to_the_fit():
     logits, labels, weights = rows(3)
-    by_hand = gnncal.TemperatureScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
+    by_hand = gnncal.calibrators.TemperatureScaling().fit(
+        logits, labels, nodes=range(N), sample_weight=weights
+    )
     split = {"nodes": range(N), "test_nodes": range(N, 2 * N)}
     result = gnncal.calibrate(logits, labels, method="ts", sample_weight=weights, **split)
     assert result.calibrator.base_temperature_ == by_hand.base_temperature_
@@ -156,14 +158,18 @@ def test_calibrate_hands_weights_on_to_the_fit():
 def test_weights_that_cannot_be_get_a_sentence(weights, message):
     logits, labels, _ = rows(3)
     with pytest.raises(gnncal.InputError, match=message):
-        gnncal.TemperatureScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
+        gnncal.calibrators.TemperatureScaling().fit(
+            logits, labels, nodes=range(N), sample_weight=weights
+        )
 
 
 def test_weights_of_other_nodes_are_not_looked_at():
     logits, labels, weights = rows(3)
     strange = np.where(np.arange(2 * N) < N, weights, np.nan)
     first, second = (
-        gnncal.TemperatureScaling().fit(logits, labels, nodes=range(N), sample_weight=each)
+        gnncal.calibrators.TemperatureScaling().fit(
+            logits, labels, nodes=range(N), sample_weight=each
+        )
         for each in (weights, strange)
     )
     assert first.base_temperature_ == second.base_temperature_
@@ -175,4 +181,6 @@ def test_a_weight_of_no_use_is_refused_before_any_work(weight):
     weights[3] = weight
     logits, labels, _ = rows(3)
     with pytest.raises(gnncal.InputError, match="at node 3, and says how many nodes it counts as"):
-        gnncal.TemperatureScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
+        gnncal.calibrators.TemperatureScaling().fit(
+            logits, labels, nodes=range(N), sample_weight=weights
+        )

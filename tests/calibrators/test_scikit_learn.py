@@ -68,7 +68,7 @@ def test_scikit_learn_checks_of_the_other_methods(estimator, check):
 def rows():
     generator = np.random.default_rng(0)
     logits = 3 * generator.normal(size=(300, 4))
-    probs = gnncal.softmax(logits / 2)
+    probs = gnncal.calibrators.softmax(logits / 2)
     labels = (generator.random((300, 1)) > np.cumsum(probs, axis=1)).sum(axis=1)
     return logits, labels
 
@@ -91,7 +91,10 @@ def test_cross_val_predict_gives_out_of_fold_probabilities(name, rows):
     # Frequencies of 0 cost isotonic and histogram 20 nats and more: they improve the Brier score.
     steps = name in ("isotonic", "histogram")
     score = gnncal.metrics.METRICS["brier"] if steps else gnncal.metrics.METRICS["nll"]
-    assert score(labels, probs) < score(labels, gnncal.softmax(logits)) or name == "uncalibrated"
+    assert (
+        score(labels, probs) < score(labels, gnncal.calibrators.softmax(logits))
+        or name == "uncalibrated"
+    )
 
 
 @pytest.mark.parametrize("name", STRUCTURE_FREE)

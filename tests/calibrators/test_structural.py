@@ -55,7 +55,9 @@ def test_temperatures_of_the_fit_are_those_of_a_prediction_to_the_bit():
         alone = gnncal.Graph(np.zeros((2, 0), dtype=int), 12)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
-            law = gnncal.Structural(without="remainder").fit(logits, labels, alone, nodes=range(6))
+            law = gnncal.calibrators.Structural(without="remainder").fit(
+                logits, labels, alone, nodes=range(6)
+            )
         np.testing.assert_array_equal(law.predict_temperature(logits, alone), law.temperature_)
 
 
@@ -143,7 +145,7 @@ def test_a_fit_solves_no_equations_that_grow_with_the_number_of_classes(monkeypa
     for name in ("eigh", "cholesky", "solve", "inv"):
         monkeypatch.setattr(np.linalg, name, watched(getattr(np.linalg, name)))
     labels = generator.integers(n_classes, size=n)
-    fitted = gnncal.Structural().fit(logits, labels, graph, nodes=range(50))
+    fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(50))
     assert 0 < max(sizes) <= 8
     with pytest.raises(gnncal.InputError, match="it has too many parameters"):
         fitted.update(logits, labels, graph, nodes=range(50, n))
@@ -178,7 +180,9 @@ def test_a_planted_law_is_recovered():
     graph, honest, labels, _ = planted_graph(n=20_000)
     sharp = 2.0 * honest
     # The law is written in the entropy of the sharp logits; a constant factor is one temperature.
-    law = gnncal.Structural(without="remainder").fit(sharp, labels, graph, nodes=np.arange(20_000))
+    law = gnncal.calibrators.Structural(without="remainder").fit(
+        sharp, labels, graph, nodes=np.arange(20_000)
+    )
     assert np.median(law.temperature_) == pytest.approx(2.0, rel=0.03)
     assert np.abs(np.log(law.temperature_ / 2.0)).max() < 0.2
 
@@ -187,7 +191,7 @@ def test_degree_in_the_temperature_is_found():
     graph, honest, labels, _ = planted_graph(n=20_000)
     slope = 1.5
     factor = np.exp(slope * (np.log1p(graph.in_degree) / 4 - 0.55))
-    law = gnncal.Structural(without="remainder").fit(
+    law = gnncal.calibrators.Structural(without="remainder").fit(
         honest * factor[:, None], labels, graph, nodes=np.arange(20_000)
     )
     by_degree = law.weights_[4] + law.weights_[5]  # in- and out-degree are the same here
@@ -198,7 +202,7 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
     held = []
     for seed in range(30):
         graph, honest, labels, _ = planted_graph(seed=seed, n=600)
-        law = gnncal.Structural(without="remainder").fit(
+        law = gnncal.calibrators.Structural(without="remainder").fit(
             1.6 * honest, labels, graph, nodes=np.arange(300)
         )
         interval = law.predict_interval(1.6 * honest, graph, level=0.8)
@@ -209,7 +213,9 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
 
 def test_confidence_intervals_contain_the_confidence():
     graph, honest, labels, _ = planted_graph(n=400)
-    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=np.arange(200))
+    law = gnncal.calibrators.Structural(without="remainder").fit(
+        honest, labels, graph, nodes=np.arange(200)
+    )
     interval, probs = law.predict_interval(honest, graph), law.predict_proba(honest, graph)
     confidence = probs.max(axis=1)
     assert (interval.confidence_low <= confidence).all()
@@ -222,13 +228,17 @@ def test_one_calibration_node_moves_temperatures_little():
     graph, honest, labels, _ = planted_graph(n=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=[7])
+        law = gnncal.calibrators.Structural(without="remainder").fit(
+            honest, labels, graph, nodes=[7]
+        )
     assert ((law.temperature_ > 0.3) & (law.temperature_ < 4.0)).all()
 
 
 def test_a_fitted_law_serves_a_graph_it_has_not_seen():
     graph, honest, labels, _ = planted_graph(n=500)
-    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=np.arange(250))
+    law = gnncal.calibrators.Structural(without="remainder").fit(
+        honest, labels, graph, nodes=np.arange(250)
+    )
     half = graph.edge_index[:, (graph.edge_index < 250).all(axis=0)]
     part = gnncal.Graph(half, 250)
     assert law.predict_temperature(honest[:250], part).shape == (250,)
@@ -237,7 +247,7 @@ def test_a_fitted_law_serves_a_graph_it_has_not_seen():
 def test_the_bias_of_a_neglected_class_is_found():
     graph, honest, labels, _ = planted_graph(n=5000)
     biased = honest - np.array([1.0, 0.0, 0.0, 0.0])
-    vector = gnncal.Structural(keep_predictions=False, without="neighbours").fit(
+    vector = gnncal.calibrators.Structural(keep_predictions=False, without="neighbours").fit(
         biased, labels, graph, nodes=np.arange(5000)
     )
     bias = vector.bias_ - vector.bias_[1:].mean()
@@ -253,7 +263,9 @@ def test_neighbours_are_listened_to_where_they_know_more():
     graph = gnncal.Graph(np.concatenate([*pairs, *pairs[:, ::-1]], axis=1), n)
     nodes = rng.permutation(n)[: n // 2]
     test = np.setdiff1d(np.arange(n), nodes)
-    fitted = gnncal.Structural(keep_predictions=False).fit(logits, labels, graph, nodes=nodes)
+    fitted = gnncal.calibrators.Structural(keep_predictions=False).fit(
+        logits, labels, graph, nodes=nodes
+    )
     assert fitted.neighbour_weight_ > 0.5
     assert fitted.score(logits, labels, graph, nodes=test) > 0.95
     assert (logits.argmax(axis=1) == labels)[test].mean() < 0.8
@@ -276,8 +288,8 @@ def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
 def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posterior():
     graph, honest, labels, _ = planted_graph(n=600)
     nodes = np.arange(300)
-    law = gnncal.Structural(without="remainder").fit(honest, labels, graph, nodes=nodes)
-    fitted = gnncal.Structural().fit(honest, labels, graph, nodes=nodes)
+    law = gnncal.calibrators.Structural(without="remainder").fit(honest, labels, graph, nodes=nodes)
+    fitted = gnncal.calibrators.Structural().fit(honest, labels, graph, nodes=nodes)
     T, sigma = law.temperature_, np.sqrt(0.5 * variances_of_ln_T(law, honest, graph))
     expected = np.zeros(600)
     places, weights = np.polynomial.hermite_e.hermegauss(3)
@@ -322,7 +334,7 @@ def test_a_fit_to_labels_that_do_not_follow_the_logits_stops_at_its_limits_and_s
     labels = generator.integers(n_classes, size=n)
     graph = gnncal.Graph(generator.integers(n, size=(2, 5 * n)), n)
     with pytest.warns(gnncal.GnncalWarning, match="stands at its limits: the temperature of"):
-        fitted = gnncal.Structural().fit(logits, labels, graph, nodes=range(n))
+        fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(n))
     assert fitted.converged_
     assert fitted.n_iter_ < 100  # there were 500
     assert fitted.fit_report_.bounds_hit == ("temperature",)
@@ -335,7 +347,10 @@ def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monke
     logits = generator.normal(size=(300, 4))
     labels = generator.integers(4, size=300)
     graph = gnncal.Graph(generator.integers(300, size=(2, 1500)), 300)
-    for fitted in (gnncal.Structural(), gnncal.Structural(keep_predictions=False)):
+    for fitted in (
+        gnncal.calibrators.Structural(),
+        gnncal.calibrators.Structural(keep_predictions=False),
+    ):
         fitted.fit(logits, labels, graph, nodes=range(150))
         whole = fitted.predict_proba(logits, graph)
         with monkeypatch.context() as patch:

@@ -187,7 +187,7 @@ def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
         calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
             calibrator.update(logits, labels, graph, nodes=range(60, 90))
-    early = gnncal.TemperatureScaling(protocol="paper")
+    early = gnncal.calibrators.TemperatureScaling(protocol="paper")
     early.fit(logits, labels, nodes=range(100), train_nodes=range(100, 200))
     with pytest.raises(gnncal.InputError, match="stopped early"):
         early.update(logits, labels, nodes=range(200, 230))
@@ -259,7 +259,7 @@ def resampled(logits, labels, rate, seed):
 
 @pytest.mark.parametrize("rate", [0.1, 0.7])
 def test_estimated_rates_are_about_the_true_ones_where_only_they_changed(rate):
-    calibrator = gnncal.StructuredVectorScaling().fit(*draw(4000, 2, 0))
+    calibrator = gnncal.calibrators.StructuredVectorScaling().fit(*draw(4000, 2, 0))
     logits, labels = resampled(*draw(8000, 2, 1), rate, 2)
     moved = calibrator.update(logits, rates="estimate")
     assert moved.history_[0].rates[1] == pytest.approx(rate, abs=0.04)
@@ -337,7 +337,7 @@ def test_nodes_are_known_by_their_ids_whatever_the_model_says_of_them_today(here
     logits, labels, graph = here
     order = np.random.default_rng(0).permutation(800)
     known = Nodes(logits, graph, node_ids=ids)
-    calibrator = gnncal.TemperatureScaling().fit(known, labels, nodes=range(400))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(known, labels, nodes=range(400))
     today = Nodes(2 * logits[order], node_ids=ids[order])
     with pytest.warns(gnncal.GnncalWarning, match="400 of the 800 labelled nodes are left out"):
         updated = calibrator.update(today, labels[order])

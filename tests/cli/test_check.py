@@ -18,7 +18,7 @@ def place(tmp_path):
     logits = generator.normal(size=(N, 2)) * 2
     edges = generator.integers(N, size=(2, 6 * N))
     graph = gnncal.Graph(edges, N).to_undirected()
-    labels = (generator.random(N) < gnncal.softmax(logits)[:, 1]).astype(int)
+    labels = (generator.random(N) < gnncal.calibrators.softmax(logits)[:, 1]).astype(int)
     fitted = gnncal.HoTS().fit(logits, labels, graph, nodes=range(300))
     fitted.save(tmp_path / "c.safetensors", class_names=NAMES)
     for name, scale in (("same", 1), ("moved", 4)):
@@ -113,7 +113,9 @@ def test_a_state_belongs_to_its_calibrator_and_its_options(place):
     changed = run(*call, "--tolerance", "0.05")
     assert changed.exit_code == 2
     assert "watches with tolerance 0.0346, not 0.05" in changed.stderr
-    other = gnncal.TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0]] * 9, [0, 1, 1, 1, 0, 1] * 3)
+    other = gnncal.calibrators.TemperatureScaling().fit(
+        [[2.0, 0.0], [0.0, 2.0]] * 9, [0, 1, 1, 1, 0, 1] * 3
+    )
     other.save(place / "other.safetensors")
     refused = run("watch", place / "other.safetensors", log)
     assert "belongs to another calibrator" in refused.stderr

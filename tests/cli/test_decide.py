@@ -31,7 +31,9 @@ def source(tmp_path):
 
 def held_out_probs(bundle):
     fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels)
-    calibrator = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels, nodes=fit_nodes)
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        bundle.logits, bundle.labels, nodes=fit_nodes
+    )
     return calibrator.predict_proba(bundle.logits), nodes
 
 

@@ -36,7 +36,7 @@ def test_the_list_as_json_is_one_document():
 def test_one_method_is_shown_with_its_parameters_defaults_and_what_they_may_be():
     result = run("methods", "HOTS")
     assert result.exit_code == 0
-    for part in ("gnncal.HoTS", "epsilon", "0.02", "a positive number"):
+    for part in ("gnncal.calibrators.HoTS", "epsilon", "0.02", "a positive number"):
         assert part in result.stdout
 
 

@@ -43,7 +43,7 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
     assert result.exit_code == 0, result.output
     bundle = gnncal.read_bundle(source)
     fit_nodes, held = hold_out(bundle.nodes, labels=bundle.labels)
-    calibrator = gnncal.Structural(keep_predictions=False).fit(
+    calibrator = gnncal.calibrators.Structural(keep_predictions=False).fit(
         *(bundle.logits, bundle.labels, bundle.graph),
         nodes=fit_nodes,
         train_nodes=bundle.train_nodes,

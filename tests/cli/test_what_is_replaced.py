@@ -98,7 +98,7 @@ def test_every_verb_of_the_program_is_looked_at():
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     """One input for each verb."""
-    from gnncal import TemperatureScaling
+    from gnncal.calibrators import TemperatureScaling
     from tests.scale.graphs import make_example
 
     place = tmp_path_factory.mktemp("inputs")

@@ -63,7 +63,7 @@ def with_value(value):
 def test_bad_fits_are_refused_with_a_reason(changes, message):
     arguments = {"logits": LOGITS, "labels": LABELS, "graph": GRAPH, **changes}
     with pytest.raises(gnncal.InputError, match=message):
-        gnncal.TemperatureScaling().fit(**arguments)
+        gnncal.calibrators.TemperatureScaling().fit(**arguments)
 
 
 def test_an_input_error_is_a_value_error():
@@ -71,22 +71,24 @@ def test_an_input_error_is_a_value_error():
 
 
 def test_nodes_default_to_every_labelled_node_outside_train_nodes():
-    by_default = gnncal.TemperatureScaling().fit(LOGITS, LABELS, train_nodes=[0])
-    by_hand = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=[1, 2, 3, 4], train_nodes=[0])
+    by_default = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, train_nodes=[0])
+    by_hand = gnncal.calibrators.TemperatureScaling().fit(
+        LOGITS, LABELS, nodes=[1, 2, 3, 4], train_nodes=[0]
+    )
     assert by_default.base_temperature_ == by_hand.base_temperature_
     assert sum(by_default.fit_report_.nodes_per_class) == 4
 
 
 def test_masks_and_indices_say_the_same():
     mask = np.array([True, False, True, True, False, False])
-    masked = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=mask)
-    listed = gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=[3, 0, 2])
+    masked = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, nodes=mask)
+    listed = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, nodes=[3, 0, 2])
     assert masked.base_temperature_ == listed.base_temperature_
 
 
 def test_logits_that_look_like_probabilities_get_a_warning():
     with pytest.warns(gnncal.GnncalWarning, match="logits_from_probabilities"):
-        gnncal.Uncalibrated().fit(gnncal.softmax(LOGITS), LABELS)
+        gnncal.calibrators.Uncalibrated().fit(gnncal.calibrators.softmax(LOGITS), LABELS)
 
 
 def test_predicting_with_other_classes_or_another_graph_is_refused():
@@ -113,9 +115,13 @@ def test_with_a_graph_and_every_label_known_the_calibration_nodes_must_be_named(
     labels = np.where(LABELS < 0, 0, LABELS)
     for train_nodes in (None, [0]):
         with pytest.raises(gnncal.InputError, match=r"nodes is missing and every .* test nodes"):
-            gnncal.TemperatureScaling().fit(LOGITS, labels, GRAPH, train_nodes=train_nodes)
-    all_rows = gnncal.TemperatureScaling().fit(LOGITS, labels)
-    named = gnncal.TemperatureScaling().fit(LOGITS, labels, GRAPH, nodes=np.ones(6, bool))
+            gnncal.calibrators.TemperatureScaling().fit(
+                LOGITS, labels, GRAPH, train_nodes=train_nodes
+            )
+    all_rows = gnncal.calibrators.TemperatureScaling().fit(LOGITS, labels)
+    named = gnncal.calibrators.TemperatureScaling().fit(
+        LOGITS, labels, GRAPH, nodes=np.ones(6, bool)
+    )
     assert all_rows.base_temperature_ == named.base_temperature_
 
 
@@ -137,19 +143,19 @@ def test_bad_graphs_are_refused_with_a_reason(arguments, message):
 
 
 def test_half_a_bin_is_refused():
-    probs = gnncal.softmax(LOGITS[:5])
+    probs = gnncal.calibrators.softmax(LOGITS[:5])
     with pytest.raises(gnncal.InputError, match=r"n_bins is 2\.5; expected a whole number"):
         gnncal.metrics.expected_calibration_error(LABELS[:5], probs, n_bins=2.5)
 
 
 def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
     with pytest.raises(gnncal.InputError, match="logits has no rows, so there are no nodes"):
-        gnncal.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
+        gnncal.calibrators.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
     with pytest.raises(gnncal.InputError, match=r"logits has no columns \(shape \(6, 0\)\)"):
         gnncal.HoTS().fit(LOGITS[:, :0], LABELS, GRAPH)
     with pytest.raises(gnncal.InputError, match="probs has no columns"):
         gnncal.evaluate(LABELS[:5], LOGITS[:5, :0])
-    fitted = gnncal.TemperatureScaling().fit(LOGITS, LABELS)
+    fitted = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS)
     with pytest.raises(gnncal.InputError, match="X has 2 features, but TemperatureScaling is"):
         fitted.predict_proba(LOGITS[:, :2])
 

@@ -69,7 +69,7 @@ def test_words_flags_seeds_and_ranges(constraint, accepted, refused, expected):
             constraint.check("side", value)
 
 
-class Sized(gnncal.TemperatureScaling):
+class Sized(gnncal.calibrators.TemperatureScaling):
     constraints: ClassVar = {"size": number(above=0)}
 
     def __init__(self, *, size=1.0, protocol="converged"):

@@ -141,11 +141,13 @@ def test_training_nodes_of_the_data_are_not_taken_for_calibration_nodes():
     with pytest.raises(gnncal.InputError, match=wrong):
         gnncal.calibrate(*given, nodes=mask)
     with pytest.raises(gnncal.InputError, match=wrong):
-        gnncal.TemperatureScaling().fit(*given, nodes=range(3))
+        gnncal.calibrators.TemperatureScaling().fit(*given, nodes=range(3))
     with pytest.raises(gnncal.InputError, match=wrong):
         gnncal.report(*given, nodes=mask, **other)
     later = range(n_nodes // 2, n_nodes)
-    gnncal.TemperatureScaling().fit(*given, nodes=~mask)
-    gnncal.TemperatureScaling().fit(*given, nodes=mask, train_nodes=later)  # the user says so
+    gnncal.calibrators.TemperatureScaling().fit(*given, nodes=~mask)
+    gnncal.calibrators.TemperatureScaling().fit(
+        *given, nodes=mask, train_nodes=later
+    )  # the user says so
     data.train_mask = torch.stack([mask, ~mask], dim=1)  # of several splits nobody knows which
-    gnncal.TemperatureScaling().fit(*given, nodes=mask)
+    gnncal.calibrators.TemperatureScaling().fit(*given, nodes=mask)

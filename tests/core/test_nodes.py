@@ -136,12 +136,14 @@ def test_a_result_that_is_added_stays_out_of_the_other_record():
 def test_a_record_says_what_is_wrong():
     nodes = gnncal.Nodes(LOGITS, GRAPH)
     with pytest.raises(gnncal.InputError, match="leave graph out"):
-        gnncal.TemperatureScaling().fit(nodes, LABELS, gnncal.Graph([[0], [1]], 8), nodes=[0, 1])
+        gnncal.calibrators.TemperatureScaling().fit(
+            nodes, LABELS, gnncal.Graph([[0], [1]], 8), nodes=[0, 1]
+        )
     with pytest.raises(gnncal.InputError, match="labels is missing"):
-        gnncal.TemperatureScaling().fit(nodes)
+        gnncal.calibrators.TemperatureScaling().fit(nodes)
     with pytest.raises(gnncal.InputError, match="nodes and train_nodes share 1 nodes"):
         nodes.with_labels(LABELS, nodes=[0, 1], train_nodes=[1])
-    fitted = gnncal.TemperatureScaling().fit(nodes, LABELS, nodes=[0, 1, 2, 3])
+    fitted = gnncal.calibrators.TemperatureScaling().fit(nodes, LABELS, nodes=[0, 1, 2, 3])
     with pytest.raises(gnncal.InputError, match="X has 2 features"):
         fitted.predict_proba(gnncal.Nodes(LOGITS[:, :2]))
     with pytest.raises(gnncal.InputError, match="the graph has 8 nodes but logits has 7 rows"):

@@ -19,7 +19,9 @@ logits_of_any_size = arrays(
 @given(logits_of_any_size, st.floats(0.01, 100))
 def test_softmax_agrees_with_scipy(logits, temperature):
     expected = special.softmax(logits / temperature, axis=1)
-    np.testing.assert_allclose(gnncal.softmax(logits, temperature), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        gnncal.calibrators.softmax(logits, temperature), expected, atol=1e-12
+    )
 
 
 @given(logits_of_any_size)
@@ -59,12 +61,12 @@ def test_scaling_keeps_the_arg_max_to_the_last_bit(logits, temperature, dtype):
 @pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan])
 def test_a_temperature_that_is_not_positive_is_refused(temperature):
     with pytest.raises(gnncal.InputError, match="not positive"):
-        gnncal.softmax(np.eye(2), temperature)
+        gnncal.calibrators.softmax(np.eye(2), temperature)
 
 
 def test_a_rounding_tie_is_broken_towards_the_prediction():
     logits = np.array([[1.0, np.nextafter(1.0, 2.0)]])
-    assert gnncal.softmax(logits, 100.0).argmax() == 0  # the tie that rounding makes
+    assert gnncal.calibrators.softmax(logits, 100.0).argmax() == 0  # the tie that rounding makes
     assert scaled_probabilities(logits, 100.0).argmax() == 1
 
 
@@ -75,12 +77,12 @@ def test_real_changes_of_the_prediction_are_left_alone():
 
 def test_logits_from_probabilities_invert_softmax():
     probs = np.array([[0.2, 0.8], [1.0, 0.0]])
-    found = gnncal.softmax(gnncal.logits_from_probabilities(probs))
+    found = gnncal.calibrators.softmax(gnncal.calibrators.logits_from_probabilities(probs))
     np.testing.assert_allclose(found, probs, atol=1e-300)
 
 
 def test_the_largest_finite_logits_do_not_overflow():
     largest = np.finfo(np.float32).max
     logits = np.array([[largest, -largest, 0.0]], dtype=np.float32)
-    np.testing.assert_array_equal(gnncal.softmax(logits), [[1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(gnncal.calibrators.softmax(logits), [[1.0, 0.0, 0.0]])
     assert normalised_entropy(logits) == pytest.approx(0.0)

@@ -12,7 +12,7 @@ from gnncal.decisions import Policy
 LOGITS = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = LOGITS.argmax(axis=1)
 LABELS[::3] = (LABELS[::3] + 1) % 3
-PROBS = gnncal.softmax(LOGITS)
+PROBS = gnncal.calibrators.softmax(LOGITS)
 ONE_WAY = gnncal.Graph([np.arange(39), np.arange(1, 40)], 40)
 SPLITS = {"nodes": range(20), "test_nodes": range(20, 40)}
 
@@ -31,9 +31,13 @@ CALLS = {
     "calibrate": lambda: gnncal.calibrate(LOGITS, LABELS, fresh(ONE_WAY), **SPLITS),
     "calibrate, probabilities": lambda: gnncal.calibrate(PROBS, LABELS, method="ts", **SPLITS),
     "fit": few,
-    "fit, one label": lambda: gnncal.TemperatureScaling().fit(LOGITS, LABELS, nodes=[0]),
-    "fit of a copy": lambda: clone(gnncal.TemperatureScaling()).fit(PROBS, LABELS),
-    "predict_proba": lambda: gnncal.Uncalibrated().fit(LOGITS, LABELS).predict_proba(PROBS),
+    "fit, one label": lambda: gnncal.calibrators.TemperatureScaling().fit(
+        LOGITS, LABELS, nodes=[0]
+    ),
+    "fit of a copy": lambda: clone(gnncal.calibrators.TemperatureScaling()).fit(PROBS, LABELS),
+    "predict_proba": lambda: (
+        gnncal.calibrators.Uncalibrated().fit(LOGITS, LABELS).predict_proba(PROBS)
+    ),
     "Nodes": lambda: gnncal.Nodes(PROBS),
     "report": lambda: gnncal.report(PROBS, LABELS, methods=["ts"], **SPLITS),
     "policy": lambda: Policy(accuracy=0.99).fit(PROBS, LABELS, nodes=range(20)),

@@ -114,7 +114,7 @@ def test_calibration_nodes_must_be_named_and_not_those_of_the_calibrator():
     with pytest.raises(TypeError, match="nodes"):
         Policy(accuracy=0.9).fit(PROBS, LABELS)
     logits = np.log(PROBS)
-    calibrator = gnncal.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(300))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(300))
     with pytest.raises(InputError, match="100 of 200 calibration nodes were used to fit"):
         Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=np.arange(200, 400), calibrator=calibrator)
     policy = Policy(accuracy=0.9).fit(
@@ -125,7 +125,9 @@ def test_calibration_nodes_must_be_named_and_not_those_of_the_calibrator():
 
 def test_labels_needed_counts_the_nodes_of_the_calibrator():
     logits = np.log(PROBS)
-    calibrator = gnncal.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(2000, 2100))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        logits, LABELS, nodes=np.arange(2000, 2100)
+    )
     with pytest.warns(GnncalWarning, match="labelled nodes certify the target in 4 of 5 draws"):
         with_it = Policy(positive=1, act=0.97).fit(
             PROBS, LABELS, nodes=np.arange(100), calibrator=calibrator
@@ -235,7 +237,7 @@ def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
     task = gnncal.example()
     seen = []
 
-    class Recording(gnncal.TemperatureScaling):
+    class Recording(gnncal.calibrators.TemperatureScaling):
         def _fit(self, nodes):
             seen.append(set(nodes.calibration_nodes.tolist()))
             super()._fit(nodes)

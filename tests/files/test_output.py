@@ -83,7 +83,7 @@ def test_a_model_for_onnx_or_torch_is_still_read_and_known_again(tmp_path):
     from gnncal.torch import export
 
     bundle = frozen_bundle(0)
-    module = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels).to_torch()
+    module = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels).to_torch()
     for _ in range(2):
         export(module, tmp_path / "c.onnx", metadata={"a": 1})
         export(module, tmp_path / "c.pt2")
@@ -100,7 +100,7 @@ def test_a_model_for_onnx_or_torch_is_still_read_and_known_again(tmp_path):
 def test_a_diagram_is_known_again(tmp_path, ending):
     pytest.importorskip("matplotlib")
     from gnncal.metrics import reliability_bins
-    from gnncal.plotting import save_reliability
+    from gnncal_lab.pages.reliability import save_reliability
 
     bins = reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]])
     for _ in range(2):
@@ -109,7 +109,7 @@ def test_a_diagram_is_known_again(tmp_path, ending):
 
 def test_a_users_file_that_speaks_of_gnncal_is_not_replaced(tmp_path):
     bundle = frozen_bundle(0)
-    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    fitted = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
     path = tmp_path / "model.safetensors"
     fitted.save(path)
     fitted.save(path)
@@ -159,7 +159,7 @@ def test_a_tilde_and_a_folder_are_no_files(tmp_path, monkeypatch):
 
 def test_after_ten_thousand_and_one_updates_what_is_saved_can_be_read(tmp_path):
     bundle = frozen_bundle(0)
-    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    fitted = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
     rates = (1 / len(fitted.classes_),) * len(fitted.classes_)
     fitted.history_ = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
     later = fitted.update(
@@ -284,7 +284,7 @@ def test_killed_between_two_renames_readers_notice_and_the_next_run_repairs(
     tmp_path, monkeypatch, moment
 ):
     bundle = frozen_bundle(0)
-    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    fitted = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
     out = tmp_path / "out"
 
     def save(text):

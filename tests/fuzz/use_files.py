@@ -16,13 +16,13 @@ import numpy as np
 import gnncal
 import gnncal_lab
 from gnncal.decisions import DAPS, RAPS, ConformalClassifier, Costs, Policy
-from gnncal.homophily import Predictor
+from gnncal.homophily.predictor import Predictor
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 
 N, K, F = 24, 3, 5
 SPARE_MEMORY = 2**30  # bytes beyond what the imports take
 METHODS = (
-    lambda: gnncal.TemperatureScaling(),
+    lambda: gnncal.calibrators.TemperatureScaling(),
     lambda: gnncal.HoTS(),
     lambda: gnncal.HoTS(homophily=Predictor(max_epochs=2)),
     lambda: gnncal_lab.GETS(max_epochs=1, stop_on="none"),
@@ -92,7 +92,7 @@ def use_bundle(path, number):
 def saved_decisions(folder):
     """The content of a saved file of every classifier for decisions."""
     arrays, graph, path = example(), graph_of(example()), folder / "saved"
-    probs = gnncal.softmax(arrays["logits"])
+    probs = gnncal.calibrators.softmax(arrays["logits"])
     made = {
         "accuracy": Policy(accuracy=0.3, confidence_level=0.5),
         "none certified": Policy(positive=1, act=0.99),
@@ -110,7 +110,7 @@ def saved_decisions(folder):
 
 def use_saved(path, arrays, graph):
     fitted = gnncal.load(path)
-    probs = gnncal.softmax(arrays["logits"])
+    probs = gnncal.calibrators.softmax(arrays["logits"])
     if isinstance(fitted, gnncal.Calibrator):
         check(fitted.predict_proba(arrays["logits"], graph))
     elif isinstance(fitted, Policy):

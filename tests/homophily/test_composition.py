@@ -7,8 +7,10 @@ import pytest
 from sklearn.base import clone
 
 import gnncal
-from gnncal.homophily import Given, Predictor, Support
+from gnncal.homophily.given import Given
 from gnncal.homophily.plain import from_plain, to_plain
+from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 from gnncal_lab.homophily import Agreement, CrossFitted, Shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -6,7 +6,9 @@ from hypothesis import given
 
 import gnncal
 from gnncal.backends import class_share as share
-from gnncal.homophily import ESTIMATORS, Predictor, Support, make_estimator
+from gnncal.homophily.plain import ESTIMATORS, make_estimator
+from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 from gnncal_lab.homophily import Agreement, CrossFitted
 from tests.strategies import tasks
 
@@ -32,7 +34,7 @@ def known_labels(task):
 @pytest.mark.parametrize("side", ["in", "out", "both"])
 @given(task=tasks())
 def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
-    probs, known = gnncal.softmax(task.logits), known_labels(task)
+    probs, known = gnncal.calibrators.softmax(task.logits), known_labels(task)
     predicted = task.logits.argmax(axis=1)
 
     def value(node, neighbour):

@@ -6,8 +6,8 @@ from scipy import sparse
 
 import gnncal
 import gnncal_lab
-from gnncal.homophily import Predictor
 from gnncal.homophily.network import Network, Propagation
+from gnncal.homophily.predictor import Predictor
 from gnncal_lab.homophily.cross_fitted import CrossFitted
 
 torch = pytest.importorskip("torch")

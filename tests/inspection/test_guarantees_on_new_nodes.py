@@ -10,7 +10,7 @@ import pytest
 import gnncal
 from gnncal import InputError, Nodes
 from gnncal.decisions.guarantees import Certified
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.inspection.guarantees_on_new_nodes import TARGETS, measure_new_nodes
 from gnncal.inspection.inspection import inspect
 from gnncal.inspection.new_nodes import NewNodes
@@ -37,7 +37,7 @@ def certified(name, target, threshold, is_certified=True):
 def test_counts_of_old_and_new_nodes_by_hand():
     old = np.array([0.05, 0.3, 0.6, 0.97] * 5)
     new = np.array([0.02, 0.05, 0.97, 0.98] * 6)
-    fitted = gnncal.Uncalibrated().fit(logits_of(old), np.arange(20) % 2)
+    fitted = gnncal.calibrators.Uncalibrated().fit(logits_of(old), np.arange(20) % 2)
     subject = SimpleNamespace(
         new=NewNodes(Nodes(logits_of(new)), np.arange(23)),  # the last, 0.98, is left out
         others=np.arange(4),

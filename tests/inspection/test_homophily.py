@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.inspection import homophily_groups, neighbour_support
+from gnncal_lab import neighbour_support
+from gnncal_lab.pages.homophily_split import homophily_groups
 from tests.metrics.outcomes import top_label
 
 LABELS, PROBS = top_label([0.9, 0.8, 0.7, 0.6, 0.99, 0.5], [0, 1, 1, 1, 1, 0])
@@ -30,7 +31,7 @@ def test_nodes_of_equal_homophily_stay_together():
 
 
 def test_every_side_has_the_same_groups():
-    sides = {"before": PROBS, "after": gnncal.softmax(PROBS)}
+    sides = {"before": PROBS, "after": gnncal.calibrators.softmax(PROBS)}
     groups = homophily_groups(LABELS, sides, HOMOPHILY)
     assert list(groups.sides) == ["before", "after"]
     np.testing.assert_array_equal(groups.sides["before"].count, groups.sides["after"].count)

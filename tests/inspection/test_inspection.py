@@ -58,7 +58,7 @@ def test_the_nodes_listed_changed_most_after_those_asked_for(found):
     change = np.abs(drawn.calibrated["structural"] - drawn.confidence)[listed[1:]]
     assert (np.diff(change) <= 0).all()
     everywhere = gnncal.calibrate(logits, labels, graph, **splits).probabilities
-    model = gnncal.softmax(logits)
+    model = gnncal.calibrators.softmax(logits)
     rows, top = np.arange(len(model)), model.argmax(axis=1)
     assert change[0] == np.abs(everywhere - model)[rows, top].max()
 
@@ -192,7 +192,7 @@ def test_very_long_names_are_cut():
 
 def test_auto_is_explained_as_the_method_it_chose():
     data, splits = task(300)
-    methods = {"auto": gnncal.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
+    methods = {"auto": gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
     inspection = inspect(make_subject(*data, **splits, methods=methods))
     chosen = inspection.methods["auto"].calibrator.chosen_
     temperature = inspection.drawn.temperature
@@ -201,7 +201,10 @@ def test_auto_is_explained_as_the_method_it_chose():
 
 def test_the_law_that_auto_chose_is_taken_apart():
     data, splits = task(300)
-    methods = {"auto": gnncal.Auto(candidates=("structural",)), "structural": "structural"}
+    methods = {
+        "auto": gnncal.calibrators.Auto(candidates=("structural",)),
+        "structural": "structural",
+    }
     found = inspect(make_subject(*data, **splits, methods=methods)).methods
     np.testing.assert_allclose(
         found["auto"].explanation.factors, found["structural"].explanation.factors

@@ -39,7 +39,7 @@ def test_two_calibrators_of_one_kind_need_names():
 
 def test_no_other_method_takes_the_place_of_the_model():
     with pytest.raises(InputError, match="a method is called 'uncalibrated'"):
-        methods_of({"uncalibrated": gnncal.TemperatureScaling()})
+        methods_of({"uncalibrated": gnncal.calibrators.TemperatureScaling()})
     assert list(methods_of(["uncalibrated"])) == ["uncalibrated", FREE]
 
 

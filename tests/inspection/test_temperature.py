@@ -74,7 +74,7 @@ def test_one_temperature_for_all_is_one_flat_curve(task):
 def test_homophily_is_the_mean_probability_of_the_prediction_among_the_neighbours(task):
     logits, _, graph = task
     profile = temperature_profile(fitted("structural", task), logits, graph)
-    probs, (senders, receivers) = gnncal.softmax(logits), graph.edge_index
+    probs, (senders, receivers) = gnncal.calibrators.softmax(logits), graph.edge_index
     for node in (0, 17, 399):
         neighbours = senders[receivers == node]
         expected = probs[neighbours, logits[node].argmax()].mean()
@@ -104,7 +104,7 @@ def test_other_methods_are_shown_with_effective_temperatures_and_running_medians
     assert not profile.has_law
     probs = calibrator.predict_proba(logits, graph)
     node = profile.nodes[5]
-    scaled = gnncal.softmax(logits[node : node + 1], profile.temperature[5])
+    scaled = gnncal.calibrators.softmax(logits[node : node + 1], profile.temperature[5])
     prediction = logits[node].argmax()
     assert scaled[0, prediction] == pytest.approx(probs[node, prediction])
     (curve,) = profile.by_entropy
@@ -117,7 +117,7 @@ def test_other_methods_are_shown_with_effective_temperatures_and_running_medians
 
 def test_nodes_without_an_effective_temperature_are_counted_and_left_out(task):
     logits = task[0]
-    probs = gnncal.softmax(logits, 2.0)
+    probs = gnncal.calibrators.softmax(logits, 2.0)
     lowest = logits[:7].argmin(axis=1)
     probs[:7] = np.eye(probs.shape[1])[lowest]  # the prediction has less than 1 / n_classes
     profile = temperature_profile(None, logits, probabilities=probs)

@@ -7,49 +7,56 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.inspection import homophily_groups, neighbour_support, temperature_profile
+from gnncal.inspection.temperature import temperature_profile
 from gnncal.metrics import clopper_pearson, risk_coverage_curve
 from gnncal.metrics.risk_coverage import RiskCoverage
 from gnncal.plotting import (
-    HomophilySplitDisplay,
-    PositiveReliabilityDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     TemperatureDisplay,
-    draw_homophily_split,
-    draw_risk_coverage,
-    draw_temperature,
     style,
 )
+from gnncal.plotting.risk_coverage import draw_risk_coverage
+from gnncal.plotting.temperature import draw_temperature
+from gnncal_lab import HomophilySplitDisplay, neighbour_support
+from gnncal_lab.pages.homophily_split import draw_homophily_split, homophily_groups
 
 matplotlib = pytest.importorskip("matplotlib")
 
 
 def make_reliability(task, **options):
-    return ReliabilityDisplay.from_predictions(task[1], gnncal.softmax(task[0]), **options)
+    return ReliabilityDisplay.from_predictions(
+        task[1], gnncal.calibrators.softmax(task[0]), **options
+    )
 
 
 def make_positive_reliability(task, **options):
-    return PositiveReliabilityDisplay.from_predictions(
-        task[1], gnncal.softmax(task[0]), positive=1, **options
+    return ReliabilityDisplay.from_predictions(
+        task[1], gnncal.calibrators.softmax(task[0]), positive=1, log=True, **options
     )
 
 
 def make_risk_coverage(task, **options):
-    return RiskCoverageDisplay.from_predictions(task[1], gnncal.softmax(task[0]), **options)
+    return RiskCoverageDisplay.from_predictions(
+        task[1], gnncal.calibrators.softmax(task[0]), **options
+    )
 
 
 def make_homophily_split(task, **options):
     logits, labels, graph = task
     support = neighbour_support(logits, graph)
     return HomophilySplitDisplay.from_predictions(
-        labels, gnncal.softmax(logits), support, before=gnncal.softmax(2 * logits), **options
+        labels,
+        gnncal.calibrators.softmax(logits),
+        support,
+        before=gnncal.calibrators.softmax(2 * logits),
+        **options,
     )
 
 
 def make_temperature(task, **options):
     logits, _, graph = task
-    probs = gnncal.softmax(logits, 1.7)
+    probs = gnncal.calibrators.softmax(logits, 1.7)
     return TemperatureDisplay.from_predictions(logits, probs, graph, against="entropy", **options)
 
 
@@ -131,9 +138,11 @@ def test_a_risk_coverage_curve_with_its_references_by_hand(ax):
 def test_a_risk_coverage_display_is_the_curve_thinned(task, ax):
     logits, labels, _ = task
     display = make_risk_coverage(task, ax=ax)
-    full = risk_coverage_curve(labels, gnncal.softmax(logits))
+    full = risk_coverage_curve(labels, gnncal.calibrators.softmax(logits))
     np.testing.assert_array_equal(display.curve.risk, full.risk)  # few nodes: all of them
-    assert display.aurc == gnncal.metrics.METRICS["aurc"](labels, gnncal.softmax(logits))
+    assert display.aurc == gnncal.metrics.METRICS["aurc"](
+        labels, gnncal.calibrators.softmax(logits)
+    )
     thin = full.thinned(7)
     assert (len(thin.risk), thin.n_nodes, thin.coverage[-1]) == (7, 300, 1.0)
     assert set(zip(thin.coverage, thin.risk, strict=True)) <= set(
@@ -141,9 +150,21 @@ def test_a_risk_coverage_display_is_the_curve_thinned(task, ax):
     )
 
 
+def test_a_second_curve_on_an_axis_looks_different_and_has_no_references_of_its_own(task, ax):
+    make_risk_coverage(task, ax=ax, name="raw")
+    make_risk_coverage(task, ax=ax, name="again")
+    assert [line.get_label() for line in ax.lines][::3] == ["raw", "again"]
+    assert len(ax.lines) == 4
+    assert ax.lines[0].get_linestyle() != ax.lines[3].get_linestyle()
+    assert ax.get_title() == ""
+
+
 def test_each_side_of_a_homophily_split_has_its_gaps_and_intervals(task, ax):
     logits, labels, graph = task
-    sides = {"before": gnncal.softmax(2 * logits), "after": gnncal.softmax(logits)}
+    sides = {
+        "before": gnncal.calibrators.softmax(2 * logits),
+        "after": gnncal.calibrators.softmax(logits),
+    }
     groups = homophily_groups(labels, sides, neighbour_support(logits, graph), n_groups=3)
     draw_homophily_split(groups, ax=ax)
     for container, (name, cells) in zip(ax.containers, groups.sides.items(), strict=True):
@@ -175,7 +196,7 @@ def test_every_temperature_and_every_curve_is_drawn(against, task, ax):
 
 def test_temperatures_against_both_need_two_axes_and_share_the_label(task, ax):
     logits, labels, graph = task
-    calibrator = gnncal.EntropyScaling().fit(logits, labels, nodes=range(150))
+    calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels, nodes=range(150))
     display = TemperatureDisplay.from_estimator(calibrator, logits, graph)
     assert [place.get_ylabel() for place in display.ax_] == ["temperature", ""]
     assert display.ax_[0].figure is display.figure_

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gnncal.plotting import PositiveReliabilityDisplay
+import gnncal
+from gnncal.plotting import ReliabilityDisplay
 from tests.metrics.test_positive import rare, two_columns
 
 pytest.importorskip("matplotlib")
@@ -13,8 +14,8 @@ NAMES = ["fine", "fraud"]
 
 
 def display_of(labels, probs, **options):
-    return PositiveReliabilityDisplay.from_predictions(
-        labels, probs, positive="fraud", class_names=NAMES, **options
+    return ReliabilityDisplay.from_predictions(
+        labels, probs, positive="fraud", class_names=NAMES, **{"log": True, **options}
     )
 
 
@@ -26,7 +27,7 @@ def points(ax, marker):
 def test_both_axes_are_logarithmic_and_every_bin_is_a_point():
     labels, _, weighted = rare()
     display = display_of(labels, weighted, name="raw")
-    ax, bins = display.ax_, display.reliability.bins
+    ax, bins = display.ax_, display.bins
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("P(fraud)", "share that is fraud")
     drawn = np.vstack([points(ax, "o"), points(ax, "v")])
@@ -42,9 +43,10 @@ def test_both_axes_are_logarithmic_and_every_bin_is_a_point():
 
 def test_an_honest_probability_stays_in_its_band_and_a_weighted_one_leaves_it():
     labels, honest, weighted = rare(6000)
-    fair, skewed = (display_of(labels, probs).reliability for probs in (honest, weighted))
+    fair, skewed = (display_of(labels, probs) for probs in (honest, weighted))
     outside = [
-        ((r.bins.accuracy < r.low) | (r.bins.accuracy > r.high)).sum() for r in (fair, skewed)
+        ((d.bins.accuracy < d.band.low) | (d.bins.accuracy > d.band.high)).sum()
+        for d in (fair, skewed)
     ]
     assert outside[0] <= 3  # of 15, each with 5 %
     assert outside[1] >= 12
@@ -60,9 +62,22 @@ def test_probabilities_of_exactly_zero_or_one_can_be_drawn():
     nobody.figure.canvas.draw()
 
 
+def test_without_log_the_axes_are_linear_from_zero_to_one():
+    labels, _, weighted = rare()
+    ax = display_of(labels, weighted, log=False).ax_
+    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0.0, 1.0), (0.0, 1.0))
+
+
+def test_logarithmic_axes_are_for_one_class():
+    labels, honest, _ = rare(100)
+    with pytest.raises(gnncal.InputError, match="pass positive"):
+        ReliabilityDisplay.from_predictions(labels, honest, log=True)
+
+
 def test_a_class_without_a_name_is_the_positive_one():
     labels, honest, _ = rare(300)
-    display = PositiveReliabilityDisplay.from_predictions(labels, honest, positive=1)
+    display = ReliabilityDisplay.from_predictions(labels, honest, positive=1)
     assert display.ax_.get_xlabel() == "P(positive)"
 
 

@@ -14,8 +14,10 @@ from gnncal.metrics import (
     reliability_bins,
 )
 from gnncal.metrics.binning import ReliabilityBins
-from gnncal.plotting import ReliabilityDisplay, draw_reliability, save_reliability
+from gnncal.plotting import ReliabilityDisplay
+from gnncal.plotting.reliability import draw_reliability
 from gnncal.plotting.style import BAR, GAP, GREY
+from gnncal_lab.pages.reliability import save_reliability
 
 BINS = ReliabilityBins(
     count=np.array([0, 10, 0, 30]),
@@ -72,7 +74,7 @@ def test_without_a_level_there_are_no_intervals(ax):
 def test_a_display_draws_the_records_that_one_would_compute_oneself(ax):
     generator = np.random.default_rng(1)
     labels = generator.integers(3, size=200)
-    probs = gnncal.softmax(generator.normal(size=(200, 3)))
+    probs = gnncal.calibrators.softmax(generator.normal(size=(200, 3)))
     display = ReliabilityDisplay.from_predictions(labels, probs, n_bins=7, name="raw", ax=ax)
     bins = reliability_bins(labels, probs, n_bins=7)
     filled = bins.count > 0
@@ -110,7 +112,7 @@ def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeyp
 def test_diagrams_of_real_probabilities_have_no_empty_bars(ax):
     generator = np.random.default_rng(0)
     bins = reliability_bins(
-        generator.integers(3, size=50), gnncal.softmax(generator.normal(size=(50, 3)))
+        generator.integers(3, size=50), gnncal.calibrators.softmax(generator.normal(size=(50, 3)))
     )
     draw_reliability(bins, ax=ax)
     assert len(boxes(ax, "accuracy")) == (bins.count > 0).sum() < len(bins.count)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gnncal import metrics, softmax
+from gnncal import metrics
+from gnncal.calibrators import softmax
 from gnncal.metrics.groups import degree_blocks
 from gnncal.scale import calibrate, read_summary
 from gnncal.scale.measures import degree_blocks_of

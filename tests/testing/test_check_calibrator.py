@@ -9,13 +9,13 @@ import pytest
 import gnncal
 import gnncal_lab
 from gnncal.calibrators.plugins import plugin_names
-from gnncal.testing import LAWS, check_calibrator, random_task
-from gnncal.testing.tasks import KINDS, Family
+from gnncal.testing import LAWS, check_calibrator
+from gnncal.testing.tasks import KINDS, Family, random_task, small_task
 
 CONSTANT = "a constant added to a row of logits changes nothing"
 
 
-class Fair(gnncal.TemperatureScaling):
+class Fair(gnncal.calibrators.TemperatureScaling):
     """Temperature scaling in a class that no package declares."""
 
 
@@ -23,7 +23,7 @@ class ChangesPredictions(gnncal_lab.VectorScaling):
     preserves_predictions = True
 
 
-class Leaks(gnncal.TemperatureScaling):
+class Leaks(gnncal.calibrators.TemperatureScaling):
     """Looks at the labels of all nodes."""
 
     def fit(self, logits, labels=None, graph=None, *, nodes=None, train_nodes=None):
@@ -33,7 +33,7 @@ class Leaks(gnncal.TemperatureScaling):
         return self
 
 
-class Forgets(gnncal.TemperatureScaling):
+class Forgets(gnncal.calibrators.TemperatureScaling):
     """Needs an attribute that ``learned`` does not name."""
 
     def _fit(self, nodes):
@@ -44,7 +44,7 @@ class Forgets(gnncal.TemperatureScaling):
         return super()._temperature(nodes) * self.factor_ / 2.0
 
 
-class Draws(gnncal.TemperatureScaling):
+class Draws(gnncal.calibrators.TemperatureScaling):
     """Is random without a seed."""
 
     def _fit(self, nodes):
@@ -53,7 +53,7 @@ class Draws(gnncal.TemperatureScaling):
         self.temperature_ = np.full(nodes.n_nodes, self.base_temperature_)
 
 
-class Overwrites(gnncal.TemperatureScaling):
+class Overwrites(gnncal.calibrators.TemperatureScaling):
     """Writes into the caller's logits."""
 
     def predict_proba(self, logits, graph=None, *, known_labels=None):
@@ -68,14 +68,14 @@ class Careless(gnncal_lab.HistogramBinning):
     constraints = {}  # noqa: RUF012
 
 
-class Fails(gnncal.TemperatureScaling):
+class Fails(gnncal.calibrators.TemperatureScaling):
     """Raises what no caller expects."""
 
     def _fit(self, nodes):
         raise ZeroDivisionError("in the middle of a fit")
 
 
-@pytest.mark.parametrize("calibrator", [gnncal.TemperatureScaling, Fair, Fair()])
+@pytest.mark.parametrize("calibrator", [gnncal.calibrators.TemperatureScaling, Fair, Fair()])
 def test_a_class_or_an_object_that_keeps_the_laws_passes(calibrator):
     assert check_calibrator(calibrator) is None
     assert plugin_names(()) == []  # it was known while tested only
@@ -116,21 +116,21 @@ def test_an_excuse_names_a_law_and_a_reason(excused, message):
         check_calibrator(gnncal_lab.VectorScaling, expected_failures=excused)
 
 
-class Demanding(gnncal.Uncalibrated):
+class Demanding(gnncal.calibrators.Uncalibrated):
     """Cannot be made without a parameter."""
 
     def __init__(self, power):
         self.power = power
 
 
-class Silent(gnncal.TemperatureScaling):
+class Silent(gnncal.calibrators.TemperatureScaling):
     """Does not say what the fit has found."""
 
     def _fit(self, nodes):
         self.base_temperature_ = 1.0
 
 
-class Wide(gnncal.TemperatureScaling):
+class Wide(gnncal.calibrators.TemperatureScaling):
     """Gives each class a temperature."""
 
     def _temperature(self, nodes):
@@ -151,7 +151,7 @@ def test_what_is_no_calibrator_is_refused(wrong, message):
 
 
 def test_what_a_fit_does_not_set_is_named():
-    task = gnncal.testing.small_task()
+    task = small_task()
     with pytest.raises(NotImplementedError, match=r"Silent\._fit does not set fit_report_"):
         task.fit(Silent())
     with pytest.raises(ValueError, match=r"Wide\._temperature gives the shape \(.*; expected \("):
@@ -178,7 +178,8 @@ def test_random_tasks_depend_on_the_seed_alone_and_keep_their_limits():
 def test_neither_pytest_nor_hypothesis_is_needed():
     script = (
         "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
-        "import gnncal; gnncal.testing.check_calibrator(gnncal.Uncalibrated, expected_failures="
+        "import gnncal; tested = gnncal.calibrators.Uncalibrated\n"
+        "gnncal.testing.check_calibrator(tested, expected_failures="
         "{'a planted temperature is recovered': 'it learns nothing'})"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

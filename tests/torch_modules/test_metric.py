@@ -17,7 +17,7 @@ NAMES = [*METRICS, "ece_floor"]
 
 def drawn(n=300):
     generator = np.random.default_rng(0)
-    probs = gnncal.softmax(2 * generator.normal(size=(n, 3)))
+    probs = gnncal.calibrators.softmax(2 * generator.normal(size=(n, 3)))
     labels = generator.integers(3, size=n)
     return labels, probs, generator.integers(0, 9, size=n)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 import gnncal
+from gnncal.homophily.support import Support
 from tests.strategies import small_task, tasks
 
 torch = pytest.importorskip("torch")
@@ -25,8 +26,8 @@ NAMES = [
     if kind._portable is not Calibrator._portable and name != "auto"
 ]
 VARIANTS = {
-    "hots": {"homophily": gnncal.homophily.Support(side="both")},
-    "homophily-only": {"homophily": gnncal.homophily.Support(side="out")},
+    "hots": {"homophily": Support(side="both")},
+    "homophily-only": {"homophily": Support(side="out")},
     "hots-alpha1": {"temperature_range": (0.5, 2.0), "minimum_certainty": 0.1},
     "rbs": {"n_bins": 3},
     "hts": {"protocol": "paper"},
@@ -157,7 +158,7 @@ def test_temperatures_are_those_of_the_calibrator():
 
 def test_auto_becomes_the_module_of_its_choice():
     task = small_task(120)
-    auto = task.fit(gnncal.Auto(candidates=("hts", "structural")))
+    auto = task.fit(gnncal.calibrators.Auto(candidates=("hts", "structural")))
     chosen = fitted(task, auto.chosen_).to_torch()
     assert auto.to_torch().state_dict().keys() == chosen.state_dict().keys()
 
@@ -177,7 +178,7 @@ def test_a_method_without_a_module_says_so_and_what_to_do(name):
     [
         ({"homophily": "predictor"}, "needs more than logits and edges"),
         ({"homophily": np.full(60, 0.5)}, "needs more than logits and edges"),
-        ({"homophily": gnncal.homophily.Support(clamp_train_labels=True)}, "training labels"),
+        ({"homophily": Support(clamp_train_labels=True)}, "training labels"),
     ],
 )
 def test_hots_with_other_inputs_says_why_it_has_no_module(parameters, reason):
@@ -193,7 +194,7 @@ def test_rbs_without_duplicates_says_why_it_has_no_module():
 
 def test_an_unfitted_calibrator_has_no_module():
     with pytest.raises(ValueError, match="not fitted"):
-        gnncal.TemperatureScaling().to_torch()
+        gnncal.calibrators.TemperatureScaling().to_torch()
 
 
 def test_bad_arguments_are_told_in_a_sentence():

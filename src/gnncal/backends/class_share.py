@@ -55,7 +55,7 @@ def neighbour_class_share(
 
     >>> import numpy as np
     >>> from gnncal import Graph
-    >>> from gnncal.homophily import neighbour_class_share
+    >>> from gnncal.backends.class_share import neighbour_class_share
     >>> classes = np.array([0, 0, 1])
     >>> neighbour_class_share(Graph([[1, 2], [0, 0]]), classes, classes, side="in")
     array([0.5, nan, nan])

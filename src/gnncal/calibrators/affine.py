@@ -64,7 +64,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
     ...     def _features(self, logits):
     ...         return logits
     ...     def _probabilities(self, logits):
-    ...         return gnncal.softmax(self.weight_ * logits + self.bias_)
+    ...         return gnncal.calibrators.softmax(self.weight_ * logits + self.bias_)
     >>> task = gnncal.example()
     >>> Bias().fit(task.logits, task.labels, nodes=task.nodes).weight_.round(3).max().item()
     1.0

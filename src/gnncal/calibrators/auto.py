@@ -66,7 +66,7 @@ class Auto(Calibrator):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.Auto(candidates=["ts", "hts"])
+    >>> calibrator = gnncal.calibrators.Auto(candidates=["ts", "hts"])
     >>> calibrator = calibrator.fit(task.logits, task.labels, nodes=task.nodes)
     >>> calibrator.chosen_, calibrator.losses_.round(2)
     ('ts', array([0.12, 0.12]))

@@ -69,7 +69,7 @@ class FitReport(Tabular):
     >>> import gnncal
     >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
     >>> labels = (logits + noise).argmax(axis=1)
-    >>> report = gnncal.TemperatureScaling().fit(logits, labels).fit_report_
+    >>> report = gnncal.calibrators.TemperatureScaling().fit(logits, labels).fit_report_
     >>> report.nodes_per_class, round(report.loss_before, 2), round(report.loss_after, 2)
     ((81, 119, 100), 1.08, 0.83)
 
@@ -195,7 +195,7 @@ class Calibrator(Estimator, ABC):
     ...     def _fit(self, nodes):
     ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))
     ...     def _predict(self, nodes):
-    ...         return 0.9 * gnncal.softmax(nodes.logits) + 0.1 / nodes.n_classes
+    ...         return 0.9 * gnncal.calibrators.softmax(nodes.logits) + 0.1 / nodes.n_classes
     >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
     array([[0.95, 0.05]])
 
@@ -613,7 +613,7 @@ class Calibrator(Estimator, ABC):
         --------
         >>> import numpy as np, torch, gnncal
         >>> logits, labels = np.eye(3)[[0, 1, 2, 0]] * 4, np.array([0, 1, 2, 1])
-        >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
+        >>> module = gnncal.calibrators.TemperatureScaling().fit(logits, labels).to_torch()
         >>> module(torch.from_numpy(logits)).shape
         torch.Size([4, 3])
 
@@ -807,7 +807,7 @@ class TemperatureCalibrator(HasTemperature, Calibrator):
     >>> import numpy as np
     >>> import gnncal
     >>> from gnncal.calibrators.base import FitReport
-    >>> class Halved(gnncal.TemperatureCalibrator):
+    >>> class Halved(gnncal.calibrators.TemperatureCalibrator):
     ...     def _fit(self, nodes):
     ...         self.temperature_ = np.full(nodes.n_nodes, 2.0)
     ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))

@@ -60,7 +60,7 @@ class EntropyScaling(ParametricTemperature):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> fitted = gnncal.EntropyScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = gnncal.calibrators.EntropyScaling().fit(task.logits, task.labels, nodes=task.nodes)
     >>> round(fitted.certain_temperature_, 1), round(fitted.uncertain_temperature_, 1)
     (0.1, 0.6)
 

@@ -18,17 +18,12 @@ from gnncal.fitting.protocols import Protocol
 from gnncal.formulas.methods import Portable, hots_temperature
 from gnncal.formulas.probability import concentration, homophily_of, normalised_homophily
 from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
-from gnncal.homophily import (
-    Given,
-    HomophilyEstimator,
-    Predictor,
-    Support,
-    find_estimator,
-    make_estimator,
-    name_of,
-)
-from gnncal.homophily.base import CannotLearnError, Weights
+from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
 from gnncal.homophily.clamping import CLAMPED_LABELS
+from gnncal.homophily.given import Given
+from gnncal.homophily.plain import find_estimator, make_estimator, name_of
+from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 from gnncal.nodes import Nodes
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
@@ -119,13 +114,12 @@ class HoTS(ParametricTemperature):
 
     Parameters
     ----------
-    homophily : str, HomophilyEstimator or array_like of shape (n_nodes,), default="support"
-        The estimator of h^, an object of :mod:`gnncal.homophily` or the name of one with its
-        defaults: ``"support"`` (mean probability that the neighbours give to the node's predicted
-        class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels). An array
-        is taken as it is. ``gnncal_lab.homophily`` adds ``"agreement"`` (share of neighbours with
-        the same prediction) and ``"cross-fitted"`` (the predictor, calibration nodes estimated out
-        of fold).
+    homophily : str or array_like of shape (n_nodes,), default="support"
+        The estimate of h^: ``"support"`` (mean probability that the neighbours give to the node's
+        predicted class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels),
+        or an array, taken as it is. ``gnncal_lab.homophily`` adds ``"agreement"`` (share of
+        neighbours with the same prediction) and ``"cross-fitted"`` (the predictor, calibration
+        nodes estimated out of fold).
     protocol : {"converged", "paper"}, default="converged"
         ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
         early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.

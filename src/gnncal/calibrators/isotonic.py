@@ -49,7 +49,9 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.MultiClassIsotonic().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> calibrator = gnncal.calibrators.MultiClassIsotonic().fit(
+    ...     task.logits, task.labels, nodes=task.nodes
+    ... )
     >>> bool((calibrator.predict(task.logits) == task.logits.argmax(axis=1)).all())
     True
 

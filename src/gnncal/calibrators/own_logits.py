@@ -21,9 +21,9 @@ class OwnLogitsCalibrator(Calibrator):
     >>> class Softer(OwnLogitsCalibrator):
     ...     preserves_predictions, fitting = True, "closed form"
     ...     def _fit(self, nodes):
-    ...         self.fit_report_ = gnncal.FitReport.of(nodes, loss_after=float("nan"))
+    ...         self.fit_report_ = gnncal.calibrators.FitReport.of(nodes, loss_after=float("nan"))
     ...     def _probabilities(self, logits):
-    ...         return 0.9 * gnncal.softmax(logits) + 0.1 / logits.shape[1]
+    ...         return 0.9 * gnncal.calibrators.softmax(logits) + 0.1 / logits.shape[1]
     >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
     array([[0.95, 0.05]])
 

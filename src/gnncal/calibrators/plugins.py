@@ -177,16 +177,11 @@ def why_unusable(kind: object) -> str | None:
     if required:
         return f"the parameter {required[0]!r} of {kind.__name__} has no default"
     try:
-        sides = (kind, kind())  # lists of methods make one too
-        keeps = [getattr(each, "preserves_predictions", None) for each in sides]
+        keeps = kind().preserves_predictions  # lists of methods make one too
     except BaseException as error:
         return f"{kind.__name__}() raises {_said(error)}"
-    if not isinstance(keeps[0], bool | property) or not isinstance(keeps[1], bool):
+    if not isinstance(keeps, bool):
         return f"{kind.__name__} does not say whether it preserves_predictions"
-    if not isinstance(kind.__doc__, str | None):
-        return f"the docstring of {kind.__name__} is no text"
-    for parameter in inspect.signature(kind).parameters.values():
-        repr(parameter.default)  # lists of methods show it, so it must not raise
     if kind.fitting not in FITTINGS:
         return f"its fitting is {kind.fitting!r}; expected one of {', '.join(FITTINGS)}"
     if kind.fitting == "iterative" and "protocol" not in inspect.signature(kind).parameters:
@@ -195,18 +190,13 @@ def why_unusable(kind: object) -> str | None:
 
 
 def _said(error: BaseException) -> str:
-    """Return an error in a few words, even where it cannot say anything itself."""
-    try:
-        words = " ".join(str(error).split())
-    except Exception:
-        words = "which cannot be shown"
-    words = words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]}..."
-    return f"{type(error).__name__}: {words}"
+    """Return an error in a few words."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words[:LONGEST_REASON]}"
 
 
 def _refuse(what: str, reason: str) -> None:
-    message = f"{what} is left out: {reason}. Rename, repair or uninstall it."
-    warn(message)
+    warn(f"{what} is left out: {reason}. Rename, repair or uninstall it.")
 
 
 def _distribution(entry_point: EntryPoint) -> tuple[str, str]:

@@ -150,7 +150,9 @@ class Structural(HasTemperature, Calibrator):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> fitted = gnncal.Structural().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = gnncal.calibrators.Structural().fit(
+    ...     task.logits, task.labels, task.graph, nodes=task.nodes
+    ... )
     >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
     (0.3, 0.1)
     >>> probs = fitted.predict_proba(task.logits, task.graph)
@@ -446,7 +448,9 @@ class Structural(HasTemperature, Calibrator):
         --------
         >>> import gnncal
         >>> task = gnncal.example()
-        >>> fitted = gnncal.Structural().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+        >>> fitted = gnncal.calibrators.Structural().fit(
+        ...     task.logits, task.labels, task.graph, nodes=task.nodes
+        ... )
         >>> interval = fitted.predict_interval(task.logits, task.graph)
         >>> bool((interval.temperature_low < fitted.temperature_).all())
         True

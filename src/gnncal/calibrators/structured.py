@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.affine import AffineCalibrator
-from gnncal.calibrators.temperature import best_temperature
+from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import number
 from gnncal.core.learned import Array, LearnedTable
@@ -16,7 +16,7 @@ from gnncal.fitting.adam import Objective
 from gnncal.fitting.labelled import Labelled, QuadraticLabelled
 from gnncal.fitting.losses import loss_and_residual
 from gnncal.formulas.affine import log_odds, mixed_log_probabilities, structured
-from gnncal.formulas.methods import Portable, of_logits
+from gnncal.formulas.methods import Portable
 from gnncal.nodes import Nodes
 
 
@@ -57,7 +57,9 @@ class StructuredScaling(AffineCalibrator):
             bounded = self._fit_quadratic(log_odds(logits), nodes)
             self._remember(self._labelled(nodes), np.full(3, 2.0 * n_nodes * self.ridge))
         else:
-            self.base_temperature_ = best_temperature(logits, nodes.labels, nodes.weights)
+            self.base_temperature_ = TemperatureScaling.best_temperature(
+                logits, nodes.labels, nodes.weights
+            )
             self.uniform_weight_ = 1.0 / (n_nodes + 1)
             penalty, mu = self._penalty(nodes.n_classes) / n_nodes, nodes.n_classes / n_nodes
             x = mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
@@ -130,8 +132,8 @@ class StructuredScaling(AffineCalibrator):
             "weight": self.weight_,
             "bias": self.bias_,
         }
-        return Portable(
-            of_logits(structured), learned, is_temperature=False, keeps_predictions=False
+        return Portable.of_logits(
+            structured, learned, is_temperature=False, keeps_predictions=False
         )
 
 
@@ -174,7 +176,9 @@ class StructuredVectorScaling(StructuredScaling):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> fitted = gnncal.StructuredVectorScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = gnncal.calibrators.StructuredVectorScaling().fit(
+    ...     task.logits, task.labels, nodes=task.nodes
+    ... )
     >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
     (0.3, 0.11)
 
@@ -226,7 +230,9 @@ class StructuredMatrixScaling(StructuredScaling):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> fitted = gnncal.StructuredMatrixScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = gnncal.calibrators.StructuredMatrixScaling().fit(
+    ...     task.logits, task.labels, nodes=task.nodes
+    ... )
     >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
     (0.3, 0.09)
 

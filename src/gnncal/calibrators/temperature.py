@@ -51,7 +51,9 @@ class TemperatureScaling(ParametricTemperature):
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> fitted = gnncal.TemperatureScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = gnncal.calibrators.TemperatureScaling().fit(
+    ...     task.logits, task.labels, nodes=task.nodes
+    ... )
     >>> round(fitted.base_temperature_, 2)
     0.41
 
@@ -91,35 +93,27 @@ class TemperatureScaling(ParametricTemperature):
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)
 
+    @staticmethod
+    def best_temperature(
+        logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    ) -> float:
+        """Return the temperature with the lowest mean log loss on some rows, without any check.
 
-def best_temperature(
-    logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
-) -> float:
-    """Return the T of temperature scaling on these rows; it may lie at a bound.
+        Parameters
+        ----------
+        logits : ndarray of shape (n, n_classes)
+            Logits of some nodes.
+        labels : ndarray of shape (n,)
+            Their classes.
+        weights : ndarray of shape (n,), optional
+            How many nodes each counts as.
 
-    Parameters
-    ----------
-    logits : ndarray of shape (n, n_classes)
-        Logits of some nodes.
-    labels : ndarray of shape (n,)
-        Their classes.
-    weights : ndarray of shape (n,), optional
-        How many nodes each counts as.
+        Returns
+        -------
+        float
+            The temperature; it may lie at a bound.
 
-    Returns
-    -------
-    float
-        The temperature with the lowest mean log loss.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.calibrators import best_temperature
-    >>> task = gnncal.example()
-    >>> round(best_temperature(task.logits[task.nodes], task.labels[task.nodes]), 2)
-    0.41
-
-    """
-    scaling, same = TemperatureScaling(), np.ones((len(labels), 1))
-    scaling._fit_to_convergence(same, TemperatureLoss(logits, labels, weights))
-    return scaling.base_temperature_
+        """
+        scaling, same = TemperatureScaling(), np.ones((len(labels), 1))
+        scaling._fit_to_convergence(same, TemperatureLoss(logits, labels, weights))
+        return scaling.base_temperature_

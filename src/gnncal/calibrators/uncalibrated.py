@@ -29,7 +29,7 @@ class Uncalibrated(TemperatureCalibrator):
 
     Examples
     --------
-    >>> from gnncal import Uncalibrated
+    >>> from gnncal.calibrators import Uncalibrated
     >>> logits, labels = [[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1]
     >>> Uncalibrated().fit(logits, labels).predict_proba(logits).round(2)
     array([[0.88, 0.12],

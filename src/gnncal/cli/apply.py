@@ -25,7 +25,7 @@ from gnncal.files.output import result_folder
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.decisions import Policy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 POLICY = "policy.safetensors"
 
@@ -59,7 +59,7 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run

@@ -37,7 +37,7 @@ def calibrate(
     say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import calibrate as run
 

@@ -27,7 +27,7 @@ def check(
     """
     import numpy as np
 
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.shift.check import check as compare
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gnncal.cli.gates import Gate
     from gnncal.core.arrays import FloatArray
     from gnncal.decisions import Policy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
@@ -130,7 +130,7 @@ def decide(
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
     nodes to review) beside metrics.
     """
-    from gnncal.files import read_bundle, write_decisions
+    from gnncal.files.bundle import read_bundle, write_decisions
 
     check_split(held_out, seed)
     choice("split", "cross-fit").check("--certify", certify)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gnncal.decisions import Policy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal.pipeline import Calibration
 
 METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")
@@ -107,7 +107,7 @@ def _decide(bundle: Bundle) -> Policy:
 
 
 def _write(staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> None:
-    from gnncal.files import write_probabilities
+    from gnncal.files.bundle import write_probabilities
     from gnncal.files.npz import write_bundle
 
     shown = results[SHOWN]

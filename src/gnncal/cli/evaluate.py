@@ -27,7 +27,7 @@ def evaluate(
     The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
     """
     from gnncal.core.checks import warn_if_probabilities
-    from gnncal.files import read_bundle, read_probabilities
+    from gnncal.files.bundle import read_bundle, read_probabilities
     from gnncal.formulas.probability import softmax
     from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
     from gnncal.metrics.outcomes import Outcomes

@@ -18,7 +18,7 @@ from gnncal.core.errors import InputError
 from gnncal.core.names import suggestion
 
 if TYPE_CHECKING:
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 NOTHING_CERTIFIED = 3  # exit code of decide
 GATE_FAILED = 4  # exit code of every verb with --fail-if

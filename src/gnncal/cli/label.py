@@ -34,7 +34,7 @@ def label(
     --region ....
     """
     from gnncal.decisions import nodes_to_label
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
 

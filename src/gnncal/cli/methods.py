@@ -61,7 +61,7 @@ def _print_method(method: MethodDescription) -> None:
     from gnncal.rendering.tables import plain_table
 
     package = class_of(method.name).__module__.partition(".")[0]
-    home = f"{package}.{method.class_name}"
+    home = f"{'gnncal.calibrators' if package == OURS else package}.{method.class_name}"
     out.print(f"{method.name} ({home if method.package == OURS else f'from {method.package}'})")
     out.print(method.summary)
     if method.advice:

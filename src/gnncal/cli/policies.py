@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import BoolArray, FloatArray, IntArray
     from gnncal.decisions import Costs, Policy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 PANEL = "One class in view"
 N_MOST_PROBABLE = 5  # nodes that are named
@@ -133,7 +133,7 @@ def read_costs(text: str, source: Path) -> Costs:
 
 def _column(source: Path, name: str) -> Any:
     """Return a column of nodes.parquet, or an array of a .npz file, one number for each node."""
-    from gnncal.files import read_column
+    from gnncal.files.bundle import read_column
 
     return read_column(source, name)
 
@@ -191,7 +191,7 @@ def cross_fitted_probabilities(
 
 def read_probabilities(path: Path, bundle: Bundle) -> FloatArray:
     """Return probabilities made elsewhere, of as many classes as the logits."""
-    from gnncal.files import read_probabilities
+    from gnncal.files.bundle import read_probabilities
 
     probs = read_probabilities(path, bundle)
     n_classes = bundle.logits.shape[1]

@@ -69,7 +69,7 @@ def report(
     The file needs no network. It has the verdict, reliability before and after, the groups of
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.inspection.page.report import report as make
     from gnncal.inspection.subject import DEFAULT_METHODS
     from gnncal.scale.summary import is_summary

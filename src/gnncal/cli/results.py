@@ -12,7 +12,7 @@ from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
     from gnncal.decisions import Policy
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
 
@@ -45,7 +45,7 @@ def write_results(
     """
     from gnncal.calibrators.base import HasTemperature
     from gnncal.cli.policies import policy_summary, verdict_of
-    from gnncal.files import write_decisions, write_probabilities
+    from gnncal.files.bundle import write_decisions, write_probabilities
 
     calibrator = result.calibrator
     temperature = None

@@ -64,7 +64,7 @@ def sets(
     """
     from gnncal.decisions import ConformalClassifier
     from gnncal.decisions.scores import SCORES
-    from gnncal.files import read_bundle, write_decisions
+    from gnncal.files.bundle import read_bundle, write_decisions
 
     check_split(held_out, seed)
     number(above=0, below=1).check("--coverage", coverage)

@@ -15,7 +15,7 @@ from gnncal.core.errors import InputError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
 
 
 def update(
@@ -50,7 +50,7 @@ def update(
     gets calibrator.safetensors, probabilities.npz (or .parquet when NEW is a folder) and
     summary.json.
     """
-    from gnncal.files import read_bundle
+    from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply

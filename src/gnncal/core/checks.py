@@ -51,7 +51,7 @@ def warn_if_probabilities(logits: FloatArray) -> bool:
         return False
     warn(
         "every row of logits lies in [0, 1] and sums to one: these look like "
-        "probabilities. Pass raw logits, or gnncal.logits_from_probabilities(probs)."
+        "probabilities. Pass raw logits, or gnncal.calibrators.logits_from_probabilities(probs)."
     )
     return True
 
@@ -75,11 +75,11 @@ def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
     if array.min() < 0:
         raise InputError(
             f"{name} contains negative values (smallest {array.min():.3g}); pass probabilities, "
-            "not logits: gnncal.softmax(logits)."
+            "not logits: gnncal.calibrators.softmax(logits)."
         )
     worst = float(np.abs(array.sum(axis=1) - 1).max())
     if worst > ROW_SUM_TOLERANCE:
-        hint = "pass probabilities, not logits: gnncal.softmax(logits)"
+        hint = "pass probabilities, not logits: gnncal.calibrators.softmax(logits)"
         if array.max() <= 1:
             hint += (
                 ". If each column is a probability of its own (sigmoid, multi-label), pass one "

@@ -78,8 +78,6 @@ class Constraint:
         )
 
 
-NONE = Constraint("None", lambda value: value is None)
-FLAG = Constraint("True or False", lambda value: isinstance(value, bool | np.bool_))
 SEED = Constraint(
     "a whole number from 0 to 2**32 - 1, a NumPy random state or None",
     lambda value: (
@@ -168,12 +166,12 @@ def number(
     return Constraint(_describe(above, at_least, below, at_most), holds)
 
 
-def choice(*words: str) -> Constraint:
-    """Return the constraint that a value is one of a few words.
+def choice(*words: str | bool | None) -> Constraint:
+    """Return the constraint that a value is one of a few words, or of True, False and None.
 
     Parameters
     ----------
-    *words : str
+    *words : str, bool or None
         The words.
 
     Returns
@@ -190,7 +188,12 @@ def choice(*words: str) -> Constraint:
     """
     *others, last = map(repr, words)
     listed = f"{', '.join(others)} or {last}" if others else last
-    return Constraint(listed, lambda value: isinstance(value, str) and value in words)
+    kinds = (str, bool, np.bool_, type(None))  # 1 is not True
+    return Constraint(listed, lambda value: isinstance(value, kinds) and value in words)
+
+
+NONE = choice(None)
+FLAG = choice(True, False)
 
 
 def number_range(*, above: float) -> Constraint:

@@ -22,7 +22,7 @@ class InputError(ValueError):
     --------
     >>> import gnncal
     >>> try:
-    ...     gnncal.softmax([[1.0, 2.0]], temperature=-1)
+    ...     gnncal.calibrators.softmax([[1.0, 2.0]], temperature=-1)
     ... except gnncal.InputError as error:
     ...     print(error)
     temperature has values that are not positive; pass numbers above 0.

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.constraints import whole_number
+from gnncal.core.conversions import of_dgl, of_networkx, of_pyg, of_scipy
 from gnncal.core.errors import InputError
 from gnncal.core.grouping import group_by_receiver, same_in_both_directions
 from gnncal.core.neighbour_means import neighbour_means
@@ -87,6 +88,131 @@ class Graph:
         size = _count_nodes(edges, n_nodes, checked)
         grouped = group_by_receiver(edges[0], edges[1], size)
         self._set(n_nodes=size, n_edges=edges.shape[1], features=checked, **grouped._asdict())
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """Make a graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
+
+        Data of the transform ``ToSparseTensor`` has ``adj_t`` instead of ``edge_index``.
+
+        Parameters
+        ----------
+        data : torch_geometric.data.Data
+            The graph. :func:`gnncal.calibrate` and every ``fit`` take it as it is, too.
+
+        Returns
+        -------
+        Graph
+            The same edges and features in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If there are no edges or they cannot be read.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from gnncal import Graph
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> Graph.from_pyg(data).in_degree
+        array([0, 1, 1], dtype=int32)
+
+        """
+        return cls(*of_pyg(data))
+
+    @classmethod
+    def from_dgl(cls, graph: Any, *, feature_key: str = "feat") -> Graph:
+        """Make a graph from a homogeneous ``DGLGraph``.
+
+        Parameters
+        ----------
+        graph : dgl.DGLGraph
+            The graph; edge weights are ignored with a warning.
+        feature_key : str, default="feat"
+            Features are taken from ``graph.ndata[feature_key]``, if they exist.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If it is no ``DGLGraph``.
+
+        Examples
+        --------
+        >>> import dgl, gnncal  # doctest: +SKIP
+        >>> gnncal.Graph.from_dgl(dgl.graph(([0, 1], [1, 2]))).n_edges  # doctest: +SKIP
+        2
+
+        """
+        return cls(*of_dgl(graph, feature_key))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Graph:
+        """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
+
+        An undirected graph gives both directions of each edge; parallel edges count.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            The graph, directed or not; edge weights are ignored with a warning.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If it is no graph of NetworkX.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from gnncal import Graph
+        >>> Graph.from_networkx(nx.path_graph(3)).n_edges
+        4
+
+        """
+        return cls(*of_networkx(graph))
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, *, features: Any = None) -> Graph:
+        """Make a graph from a square sparse matrix, whose entry (i, j) is an edge from i to j.
+
+        Parameters
+        ----------
+        adjacency : scipy sparse matrix or array of shape (n_nodes, n_nodes)
+            Non-zero entries are edges; weights other than 1 are ignored with a warning.
+        features : array_like or sparse matrix of shape (n_nodes, n_features), optional
+            Features of the nodes.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If the matrix is not sparse or not square.
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> from gnncal import Graph
+        >>> Graph.from_scipy(sparse.csr_array([[0, 1], [0, 0]])).in_degree
+        array([0, 1], dtype=int32)
+
+        """
+        return cls(*of_scipy(adjacency, features))
 
     def _set(self, *, n_nodes: int, n_edges: int, features: Features | None, **edges: Any) -> None:
         """Set the attributes; compiled loops trust the edges, so nobody may write to them."""

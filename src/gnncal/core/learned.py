@@ -127,51 +127,9 @@ class Array:
             raise InputError(f"{name} sums to {float(value.sum()):g}; expected {self.total:g}.")
 
 
-@dataclass(frozen=True)
-class OneEachClass:
-    """A tuple with one array for each class; their free sizes may differ.
-
-    Parameters
-    ----------
-    array : Array
-        What each of the arrays is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.core.learned import Array, OneEachClass
-    >>> steps = OneEachClass(Array("2 n_steps", rising="first row"))
-    >>> steps.check("steps_", (np.array([[0.0, 1.0], [0.2, 0.9]]),) * 3, {"K": 3})
-
-    """
-
-    array: Array
-
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Check a value.
-
-        Parameters
-        ----------
-        name : str
-            What the message calls it.
-        value : object
-            The value.
-        sizes : dict of str to int
-            What the words of the shape stand for; ``K`` must be there.
-
-        Raises
-        ------
-        InputError
-            If the value does not fit.
-
-        """
-        if not isinstance(value, tuple) or len(value) != sizes["K"]:
-            raise InputError(f"{name} is {shown(value)}; expected {sizes['K']} arrays.")
-        for c, part in enumerate(value):
-            self.array.check(f"{name}[{c}]", part, dict(sizes))
-
-
-LearnedTable = Mapping[str, Any]  # of Constraint, Array, OneEachClass or LearnedTable
+LearnedTable = Mapping[
+    str, Any
+]  # of Constraint, LearnedTable, or what has check(name, value, sizes)
 
 
 def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:

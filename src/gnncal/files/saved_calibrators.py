@@ -30,7 +30,7 @@ from gnncal.files.format import (
 from gnncal.fitting.class_histograms import ClassHistograms
 from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.node_summary import NodeSummary
-from gnncal.homophily import HomophilyEstimator
+from gnncal.homophily.base import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
 IN_REPORT = {  # what a field of a report may be, by its annotation

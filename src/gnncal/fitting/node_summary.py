@@ -78,7 +78,7 @@ class NodeSummary:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import TemperatureScaling
+    >>> from gnncal.calibrators import TemperatureScaling
     >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> seen = TemperatureScaling().fit(logits, labels).fitted_on_

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from gnncal.backends import backend_of
 from gnncal.core.graph import Side
@@ -76,6 +76,29 @@ class Portable:
     hops: int = 0
     side: Side = "both"
 
+    @classmethod
+    def of_logits(
+        cls, function: Callable[..., Any], arrays: Mapping[str, Any], **others: Any
+    ) -> Self:
+        """Return the portable form of a function that looks at a node's own logits alone.
+
+        Parameters
+        ----------
+        function : callable
+            Gets logits (n_nodes, n_classes) in place of nodes.
+        arrays : mapping of str to float or ndarray
+            What was learned.
+        **others : Any
+            The other parameters of ``Portable``.
+
+        Returns
+        -------
+        Portable
+            The function of nodes, with what was learned.
+
+        """
+        return cls(partial(_on_logits, function), arrays, **others)
+
     def __call__(self, nodes: Any) -> Any:
         """Return T or the probabilities of these nodes."""
         return self.function(nodes, **self.arrays, **self.settings)
@@ -121,32 +144,6 @@ def hots_temperature(
     ratio = temperatures.power_ratio(numerator, signal, alpha)
     T = temperatures.power_law(ratio, base_temperature, beta)
     return T if limits is None else xp.minimum(xp.maximum(T, limits[0]), limits[1])
-
-
-def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of nodes that looks at their logits alone, for a ``Portable``.
-
-    Parameters
-    ----------
-    function : callable
-        Gets logits (n_nodes, n_classes), then what was learned by name.
-
-    Returns
-    -------
-    callable
-        Gets nodes in place of the logits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal import Nodes
-    >>> from gnncal.calibrators import of_logits
-    >>> of_logits(lambda z, factor: factor * z)(Nodes(np.eye(2)), factor=3.0)
-    array([[3., 0.],
-           [0., 3.]])
-
-    """
-    return partial(_on_logits, function)
 
 
 def _on_logits(function: Callable[..., Any], nodes: Any, /, **learned: Any) -> Any:

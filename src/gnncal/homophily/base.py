@@ -54,7 +54,7 @@ class HomophilyEstimator(ABC):
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from gnncal.homophily import HomophilyEstimator
+    >>> from gnncal.homophily.base import HomophilyEstimator
     >>> @dataclass(frozen=True)
     ... class Constant(HomophilyEstimator):
     ...     value: float = 0.8

@@ -34,7 +34,8 @@ class NeighbourMean(HomophilyEstimator):
 
     Examples
     --------
-    >>> from gnncal.homophily import NeighbourMean, Support
+    >>> from gnncal.homophily.clamping import NeighbourMean
+    >>> from gnncal.homophily.support import Support
     >>> issubclass(Support, NeighbourMean)
     True
 

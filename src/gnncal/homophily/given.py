@@ -26,9 +26,10 @@ class Given(HomophilyEstimator):
     --------
     >>> import numpy as np
     >>> import gnncal
+    >>> from gnncal.homophily.given import Given
     >>> task = gnncal.example()
     >>> known = np.full(len(task.labels), 0.9)
-    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Given(known))
+    >>> calibrator = gnncal.HoTS(homophily=Given(known))
     >>> calibrator = calibrator.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> calibrator.homophily_[-1].item()
     0.9

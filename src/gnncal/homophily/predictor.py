@@ -56,8 +56,9 @@ class Predictor(HomophilyEstimator):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal.homophily.predictor import Predictor
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Predictor(max_epochs=50))
+    >>> calibrator = gnncal.HoTS(homophily=Predictor(max_epochs=50))
     >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
     >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
     >>> round(float(calibrator.homophily_.mean()), 1)

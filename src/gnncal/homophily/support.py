@@ -33,8 +33,9 @@ class Support(NeighbourMean):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal.homophily.support import Support
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Support(side="both"))
+    >>> calibrator = gnncal.HoTS(homophily=Support(side="both"))
     >>> calibrator = calibrator.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> round(float(calibrator.homophily_.mean()), 1)
     0.8

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.core.arrays import IntArray
 from gnncal.core.errors import InputError
-from gnncal.files import Bundle
+from gnncal.files.bundle import Bundle
 from gnncal.nodes import Nodes
 from gnncal.shift.check import check_comparable
 

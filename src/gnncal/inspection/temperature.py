@@ -15,7 +15,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError
-from gnncal.inspection.homophily import neighbour_support
+from gnncal.homophily.support import support_of
 from gnncal.nodes import Nodes, as_nodes
 
 MAX_NODES = 4000  # more points hide one another
@@ -44,8 +44,8 @@ class Curve:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import EntropyScaling
-    >>> from gnncal.inspection import temperature_profile
+    >>> from gnncal.calibrators import EntropyScaling
+    >>> from gnncal.inspection.temperature import temperature_profile
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
     >>> calibrator = EntropyScaling().fit(logits, (logits + noise).argmax(axis=1), nodes=range(80))
     >>> [curve.label for curve in temperature_profile(calibrator, logits).by_entropy]
@@ -91,8 +91,8 @@ class TemperatureProfile:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import TemperatureScaling
-    >>> from gnncal.inspection import temperature_profile
+    >>> from gnncal.calibrators import TemperatureScaling
+    >>> from gnncal.inspection.temperature import temperature_profile
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(80))
@@ -159,8 +159,8 @@ def temperature_profile(
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import TemperatureScaling
-    >>> from gnncal.inspection import temperature_profile
+    >>> from gnncal.calibrators import TemperatureScaling
+    >>> from gnncal.inspection.temperature import temperature_profile
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 50, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(50))
@@ -235,7 +235,7 @@ def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray,
         method = calibrator.homophily_method_
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
         return calibrator.predict_homophily(nodes), name
-    return neighbour_support(nodes), SUPPORT
+    return nodes.once(support_of, nodes.graph.all_sides), SUPPORT
 
 
 def _temperatures(

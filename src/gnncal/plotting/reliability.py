@@ -1,59 +1,43 @@
-"""Reliability diagrams: accuracy against confidence, bin by bin."""
+"""Reliability diagrams: accuracy against confidence, or one class against its probability."""
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gnncal.core.errors import require
-from gnncal.files.output import seal, write_file
-from gnncal.metrics import (
-    METRICS,
-    NoiseFloor,
-    calibration_floor,
-    expected_calibration_error,
-    reliability_bins,
-)
-from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, Strategy
+from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import number
+from gnncal.core.errors import InputError, require
+from gnncal.metrics import METRICS, NoiseFloor, calibration_floor, reliability_bins
+from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, ReliabilityBins, Strategy, error_of
+from gnncal.metrics.evaluation import check_view, shown_class
+from gnncal.metrics.floor import calibrated_range, floor_of_bins
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.positive import positive_bins_of
 from gnncal.plotting.display import Display
-from gnncal.plotting.style import BAR, GAP, GREY, INK, legend_below, open_frame
+from gnncal.plotting.style import BAR, BLUE, GAP, GREY, INK, PURPOSE, legend_below, open_frame
 
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
-LEVEL = 0.95  # of the intervals
+LEVEL = 0.95  # of the intervals, and of the band
+SMALLEST = 1e-6  # probability that an axis shows; smaller ones are drawn at its end
+SHARE = number(above=0.0, below=1.0)  # what the level of the band may be
+POINT_SIZE = 4.0
+LABEL_WIDTH = 0.75  # inches that the longest label of the axis takes, "0.0001 %"
+
+
+class Band(NamedTuple):
+    """Where the share of each bin would lie if the probability were calibrated."""
+
+    low: FloatArray
+    high: FloatArray
+    level: float
 
 
 def draw_reliability(
     bins: ReliabilityBins, *, ax: Any, title: str = "", level: float | None = LEVEL
 ) -> None:
-    """Draw the accuracy of each bin of confidence, its interval, and the gap to the confidence.
-
-    Empty bins are not drawn.
-
-    Parameters
-    ----------
-    bins : ReliabilityBins
-        What :func:`gnncal.metrics.reliability_bins` returns.
-    ax : matplotlib.axes.Axes
-        The axis to draw on.
-    title : str, default=""
-        Title above the diagram.
-    level : float or None, default=0.95
-        Probability of the Clopper-Pearson interval of each bin's accuracy; None draws none.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from gnncal.metrics import reliability_bins
-    >>> from gnncal.plotting import draw_reliability
-    >>> ax = Figure().subplots()
-    >>> draw_reliability(reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]]), ax=ax, title="raw")
-    >>> ax.get_xlabel()
-    'confidence'
-
-    """
+    """Draw the accuracy of each bin of confidence that has nodes, its interval, and the gap."""
     filled = bins.count > 0
     lower, width = bins.lower[filled], (bins.upper - bins.lower)[filled]
     accuracy, gap = bins.accuracy[filled], bins.gap[filled]
@@ -94,48 +78,74 @@ def draw_reliability(
     open_frame(ax)
 
 
-def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) -> None:
-    """Write a grid of reliability diagrams as an image file, one row for each group of nodes.
-
-    Parameters
-    ----------
-    rows : dict of str to dict of str to ReliabilityBins
-        For each group of nodes, the bins of each diagram by its title.
-    path : Path
-        The file to write; its suffix decides the format. A file that is there already is
-        replaced only if this function wrote it.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gnncal.metrics import reliability_bins
-    >>> from gnncal.plotting import save_reliability
-    >>> bins = reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]])
-    >>> save_reliability({"all nodes": {"raw": bins}}, Path("reliability.png"))
-    >>> Path("reliability.png").exists()
-    True
-
-    """
-    figures = require("matplotlib.figure", extra="plot", purpose="drawing a reliability diagram")
-    n_rows, n_columns = len(rows), max(len(panels) for panels in rows.values())
-    size = (4.0 * n_columns, 4.3 * n_rows + 0.3)
-    figure = figures.Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True, sharey=True)
-    for line, (group, panels) in zip(axes, rows.items(), strict=True):
-        for ax, (title, bins) in zip(line, panels.items(), strict=True):
-            draw_reliability(bins, ax=ax, title=title)
-            ax.set_xlabel("confidence" if line is axes[-1] else "")
-        line[0].set_ylabel(f"{group}\naccuracy")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    content = io.BytesIO()
-    form = path.suffix[1:].lower() or "png"
-    figure.savefig(
-        content,
-        dpi=150,
-        format=form,
+def draw_class_reliability(
+    bins: ReliabilityBins, band: Band, *, ax: Any, log: bool, title: str = "", label: str
+) -> None:
+    """Draw the share of nodes that have a class against its probability; a triangle for none."""
+    low, high, level = band
+    filled = bins.count > 0
+    mean, share = bins.confidence[filled], bins.accuracy[filled]
+    low, high = low[filled], high[filled]
+    lowest = _lower_end(mean, share) if log else 0.0
+    scale = "log" if log else "linear"
+    at = np.maximum(mean, lowest)
+    ax.set(xscale=scale, yscale=scale, xlim=(lowest, 1.0), ylim=(lowest, 1.0))
+    ax.fill_between(
+        at,
+        np.maximum(low, lowest),
+        np.maximum(high, lowest),
+        color=GREY,
+        alpha=0.5,
+        linewidth=0,
+        label=f"{100 * level:g} % band, if honest",
     )
-    write_file(path, seal(content.getvalue(), "html" if form == "svg" else "image"))
+    ax.plot([lowest, 1], [lowest, 1], "--", color="black", linewidth=0.9)
+    ax.plot(at, np.maximum(share, lowest), color=BLUE, linewidth=0.8)
+    is_honest = (share >= low) & (share <= high)
+    size = round(bins.count[filled].mean())
+    for chosen, colour, where in ((is_honest, BLUE, ""), (~is_honest, GAP, ", outside")):
+        for none, marker in ((False, "o"), (True, "v")):
+            drawn = chosen & ((share == 0) == none)
+            if not drawn.any():
+                continue
+            kind = f"no {label} in the bin" if none else f"bin of {size:,} nodes{where}"
+            ax.plot(
+                *(at[drawn], np.maximum(share[drawn], lowest)),
+                marker,
+                color=colour,
+                markersize=POINT_SIZE,
+                clip_on=False,
+                label=kind,
+            )
+    weight = bins.count[filled] / bins.count.sum()
+    ax.plot(
+        *(weight @ mean, max(float(weight @ share), lowest)),
+        "*",
+        color=INK,
+        markersize=2 * POINT_SIZE,
+        label="all nodes",
+    )
+    ax.set(xlabel=f"P({label})", ylabel=f"share that is {label}", title=title, aspect="equal")
+    if log:
+        _few_labels(ax)
+    ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    open_frame(ax)
+
+
+def _few_labels(ax: Any) -> None:
+    """Keep the labels of a logarithmic axis from overlapping."""
+    ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    ax.xaxis.set_major_locator(ticker.LogLocator(numticks=max(2, int(inches / LABEL_WIDTH))))
+
+
+def _lower_end(mean: FloatArray, share: FloatArray) -> float:
+    """Return the power of ten at or below everything that is drawn and not zero."""
+    shown = np.concatenate([mean, share])
+    least = max(float(shown[shown > 0].min(initial=1.0)), SMALLEST)
+    return float(10.0 ** np.floor(min(np.log10(least), -1.0)))
 
 
 class ReliabilityDisplay(Display):
@@ -144,13 +154,19 @@ class ReliabilityDisplay(Display):
     Parameters
     ----------
     bins : ReliabilityBins
-        Confidence and accuracy by bin.
+        Confidence and accuracy by bin; of one class, its probability and its share.
     ece : float, optional
         The expected calibration error; None if it is not known.
     floor : NoiseFloor, optional
         What it would be under perfect calibration; None if it is not known.
     name : str, default=""
         Name of the method, for the title.
+    label : str, optional
+        Name of the class, where the diagram is about one.
+    band : Band, optional
+        Where its share would lie under perfect calibration: ``low``, ``high`` and ``level``.
+    log : bool, default=False
+        Whether the axes of one class are logarithmic, to tell small probabilities apart.
 
     Examples
     --------
@@ -159,6 +175,12 @@ class ReliabilityDisplay(Display):
     >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 1], probs, name="raw")
     >>> display.ax_.get_title(loc="left")
     'raw: ECE 30.00 % (floor 35.00 %)'
+    >>> names = ["fine", "fraud"]
+    >>> display = ReliabilityDisplay.from_predictions(
+    ...     [0, 1, 1, 1], probs, positive="fraud", class_names=names, log=True
+    ... )
+    >>> display.ax_.get_xlabel(), display.ax_.get_xscale()
+    ('P(fraud)', 'log')
 
     """
 
@@ -171,11 +193,17 @@ class ReliabilityDisplay(Display):
         ece: float | None = None,
         floor: NoiseFloor | None = None,
         name: str = "",
+        label: str | None = None,
+        band: Band | None = None,
+        log: bool = False,
     ) -> None:
         self.bins = bins
         self.ece = ece
         self.floor = floor
         self.name = name
+        self.label = label
+        self.band = band
+        self.log = log
 
     @classmethod
     def from_predictions(
@@ -183,6 +211,9 @@ class ReliabilityDisplay(Display):
         labels: Any,
         probs: Any,
         *,
+        positive: int | str | None = None,
+        class_names: Any = None,
+        log: bool = False,
         n_bins: int = DEFAULT_BINS,
         strategy: Strategy = "uniform",
         name: str = "",
@@ -197,30 +228,56 @@ class ReliabilityDisplay(Display):
             Classes 0..K-1.
         probs : array_like of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
+        positive : int or str, optional
+            The class to draw, by its number or its name. Default: the predicted one of each node.
+        class_names : sequence of str, optional
+            A name for each class.
+        log : bool, default=False
+            Whether the axes of one class are logarithmic, to tell small probabilities apart.
         n_bins : int, default=15
             Number of bins.
         strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or with equally many nodes.
+            Bins of equal width, or with equally many nodes, which those of one class always are.
         name : str, default=""
             Name of the method, for the title.
         ax : matplotlib.axes.Axes, optional
             The axis to draw on. Default: one of a new figure.
         level : float or None, default=0.95
-            Probability of the Clopper-Pearson intervals; None draws none.
+            Probability of the Clopper-Pearson intervals, None draws none; of one class, that of
+            the band in which a calibrated probability would lie.
 
         Returns
         -------
         ReliabilityDisplay
             The display, drawn.
 
+        Raises
+        ------
+        InputError
+            If ``log`` is set and there is no ``positive``, or a value cannot be used.
+
         """
-        display = cls(
-            reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy),
-            ece=expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy),
-            floor=calibration_floor(probs, n_bins=n_bins, strategy=strategy),
-            name=name,
-        )
-        return display.plot(ax, level=level)
+        if positive is not None:
+            N_BINS.check("n_bins", n_bins)
+            SHARE.check("level", level)
+            outcomes = Outcomes(labels, probs)
+            names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+            display = cls(
+                positive_bins_of(outcomes, n_bins),
+                floor=floor_of_bins(outcomes.positive_probability, n_bins, "quantile"),
+                name=name,
+                label="positive" if names is None else shown_class(outcomes.positive or 0, names),
+                log=log,
+            )
+            edges = np.append(display.bins.lower, display.bins.upper[-1])
+            honest = calibrated_range(outcomes.positive_probability, edges, level or LEVEL)
+            display.ece, display.band = error_of(display.bins), Band(*honest, level or LEVEL)
+            return display.plot(ax)
+        if log:
+            raise InputError("log=True is for the probability of one class; pass positive.")
+        bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
+        floor = calibration_floor(probs, n_bins=n_bins, strategy=strategy)
+        return cls(bins, ece=error_of(bins), floor=floor, name=name).plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
         """Draw the diagram.
@@ -230,7 +287,7 @@ class ReliabilityDisplay(Display):
         ax : matplotlib.axes.Axes, optional
             The axis to draw on. Default: one of a new figure.
         level : float or None, default=0.95
-            Probability of the Clopper-Pearson intervals; None draws none.
+            Probability of the Clopper-Pearson intervals; None draws none. A band has its own.
 
         Returns
         -------
@@ -240,15 +297,24 @@ class ReliabilityDisplay(Display):
         """
 
         def draw(place: Any) -> None:
-            draw_reliability(self.bins, ax=place, title=self._title(), level=level)
-            place.set_ylabel("accuracy")
+            title = self._title()
+            if self.band is None:
+                draw_reliability(self.bins, ax=place, title=title, level=level)
+                place.set_ylabel("accuracy")
+            else:
+                label = self.label or "positive"
+                draw_class_reliability(
+                    self.bins, self.band, ax=place, log=self.log, title=title, label=label
+                )
             legend_below(place)
 
         return self._draw_on(ax, draw)
 
     def _title(self) -> str:
-        ece = METRICS["ece"]
-        parts = [] if self.ece is None else [f"{ece.title} {ece.shown(self.ece)} {ece.unit}"]
+        metric = METRICS["ece" if self.band is None else "positive_ece"]
+        parts = (
+            [] if self.ece is None else [f"{metric.title} {metric.shown(self.ece)} {metric.unit}"]
+        )
         if self.floor is not None:
-            parts.append(f"(floor {ece.shown(self.floor.mean)} {ece.unit})")
+            parts.append(f"(floor {metric.shown(self.floor.mean)} {metric.unit})")
         return ": ".join(part for part in (self.name, " ".join(parts)) if part)

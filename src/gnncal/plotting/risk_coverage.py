@@ -11,6 +11,7 @@ from gnncal.plotting.style import GREY, LINES, Line, legend_below, open_frame
 
 LEVEL = 0.95  # of the band
 UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture
+CURVE = "risk-coverage"  # what a curve is marked with, so that the next one looks different
 MAX_POINTS = 500  # of a curve that is drawn; more cannot be seen
 
 
@@ -18,40 +19,12 @@ def draw_risk_coverage(
     curve: RiskCoverage,
     *,
     ax: Any,
-    label: str = "mistakes among the nodes kept",
+    label: str,
     line: Line = LINES[0],
     level: float | None = LEVEL,
     references: bool = True,
 ) -> None:
-    """Draw the error rate of the most confident nodes against their share.
-
-    Parameters
-    ----------
-    curve : RiskCoverage
-        What :func:`gnncal.metrics.risk_coverage_curve` returns, or a thinned one.
-    ax : matplotlib.axes.Axes
-        The axis to draw on.
-    label : str, default="mistakes among the nodes kept"
-        Name of the curve in the legend.
-    line : Line, optional
-        Colour and dashes of the curve.
-    level : float or None, default=0.95
-        Probability of the Clopper-Pearson band, which holds at each coverage on its own; None draws
-        none.
-    references : bool, default=True
-        Whether to draw the best possible order and a random order of the same predictions.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from gnncal.metrics import risk_coverage_curve
-    >>> from gnncal.plotting import draw_risk_coverage
-    >>> ax = Figure().subplots()
-    >>> draw_risk_coverage(risk_coverage_curve([0, 1], [[0.9, 0.1], [0.8, 0.2]]), ax=ax)
-    >>> len(ax.get_lines()) > 1
-    True
-
-    """
+    """Draw the error rate of the most confident nodes against their share."""
     highest = ax.get_ylim()[1] if ax.lines else 0.0  # of curves that are there already
     percent = 100 * curve.coverage
     if level is not None:
@@ -64,7 +37,15 @@ def draw_risk_coverage(
             linewidth=0,
             label=name,
         )
-    ax.plot(percent, 100 * curve.risk, line.dashes, color=line.colour, linewidth=1.4, label=label)
+    ax.plot(
+        percent,
+        100 * curve.risk,
+        line.dashes,
+        color=line.colour,
+        linewidth=1.4,
+        label=label,
+        gid=CURVE,
+    )
     if references:
         ax.plot(
             *(percent, 100 * curve.optimal_risk),
@@ -145,7 +126,7 @@ class RiskCoverageDisplay(Display):
         return display.plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the curve.
+        """Draw the curve; on an axis that has one, beside it.
 
         Parameters
         ----------
@@ -162,8 +143,16 @@ class RiskCoverageDisplay(Display):
         """
 
         def draw(place: Any) -> None:
-            draw_risk_coverage(self.curve, ax=place, level=level)
-            place.set_title(self._title())
+            before = sum(line.get_gid() == CURVE for line in place.lines)
+            draw_risk_coverage(
+                self.curve,
+                ax=place,
+                label=self.name or "mistakes among the nodes kept",
+                line=LINES[before % len(LINES)],
+                level=level,
+                references=before == 0,
+            )
+            place.set_title("" if before else self._title())
             legend_below(place)
 
         return self._draw_on(ax, draw)

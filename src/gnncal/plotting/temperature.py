@@ -30,37 +30,7 @@ BOTH: tuple[Against, Against] = ("homophily", "entropy")
 def draw_temperature(
     profile: TemperatureProfile, *, ax: Any, against: Against = "homophily"
 ) -> None:
-    """Draw each node's temperature on a logarithmic scale, and the curves of the profile.
-
-    Parameters
-    ----------
-    profile : TemperatureProfile
-        What :func:`gnncal.inspection.temperature_profile` returns.
-    ax : matplotlib.axes.Axes
-        The axis to draw on.
-    against : {"homophily", "entropy"}, default="homophily"
-        What the temperature is drawn against.
-
-    Raises
-    ------
-    InputError
-        If there is nothing of that name to draw against.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from gnncal import EntropyScaling
-    >>> from gnncal.inspection import temperature_profile
-    >>> from gnncal.plotting import draw_temperature
-    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
-    >>> calibrator = EntropyScaling().fit(logits, (logits + noise).argmax(axis=1), nodes=range(80))
-    >>> ax = Figure().subplots()
-    >>> draw_temperature(temperature_profile(calibrator, logits), ax=ax, against="entropy")
-    >>> ax.get_yscale()
-    'log'
-
-    """
+    """Draw each node's temperature on a logarithmic scale, and the curves of the profile."""
     if against not in BOTH:
         raise InputError(f"against is {against!r}; expected 'homophily' or 'entropy'.")
     by_homophily = against == "homophily"
@@ -114,7 +84,7 @@ class TemperatureDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import EntropyScaling
+    >>> from gnncal.calibrators import EntropyScaling
     >>> from gnncal.plotting import TemperatureDisplay
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
     >>> labels = (logits + noise).argmax(axis=1)

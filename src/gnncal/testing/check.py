@@ -44,7 +44,7 @@ def check_calibrator(
     Examples
     --------
     >>> import gnncal
-    >>> gnncal.testing.check_calibrator(gnncal.TemperatureScaling())
+    >>> gnncal.testing.check_calibrator(gnncal.calibrators.TemperatureScaling())
 
     """
     kind: Any = calibrator if isinstance(calibrator, type) else type(calibrator)

@@ -38,7 +38,7 @@ class Law:
     >>> import gnncal
     >>> gnncal.testing.LAWS[0].name
     'rows are probabilities'
-    >>> gnncal.testing.LAWS[0].check(gnncal.TemperatureScaling())
+    >>> gnncal.testing.LAWS[0].check(gnncal.calibrators.TemperatureScaling())
 
     """
 

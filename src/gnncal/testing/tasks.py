@@ -40,8 +40,9 @@ class Task:
     Examples
     --------
     >>> import gnncal
-    >>> task = gnncal.testing.small_task()
-    >>> task.fit(gnncal.TemperatureScaling()).predict_proba(task.logits).shape
+    >>> from gnncal.testing.tasks import small_task
+    >>> task = small_task()
+    >>> task.fit(gnncal.calibrators.TemperatureScaling()).predict_proba(task.logits).shape
     (60, 3)
 
     """
@@ -170,7 +171,8 @@ def small_task(n_nodes: int = 60, n_classes: int = 3, *, noise: float = 3.0) -> 
     Examples
     --------
     >>> import gnncal
-    >>> gnncal.testing.small_task().logits.shape
+    >>> from gnncal.testing.tasks import small_task
+    >>> small_task().logits.shape
     (60, 3)
 
     """

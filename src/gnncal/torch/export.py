@@ -102,7 +102,7 @@ def export(
     >>> import gnncal
     >>> from gnncal.torch import export
     >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
-    >>> calibrator = gnncal.TemperatureScaling().fit(logits, labels)
+    >>> calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     >>> export(calibrator.to_torch(), "ts.pt2").inputs
     ('logits',)
 

@@ -81,7 +81,7 @@ class CalibratorModule(nn.Module):
     >>> import torch, gnncal
     >>> from gnncal.torch import CalibratorModule
     >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
-    >>> module = gnncal.TemperatureScaling().fit(logits, labels).to_torch()
+    >>> module = gnncal.calibrators.TemperatureScaling().fit(logits, labels).to_torch()
     >>> isinstance(module, CalibratorModule), module.hops
     (True, 0)
     >>> module(torch.tensor([[2.0, 0.0]])).round(decimals=2)
@@ -227,7 +227,7 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
 
     Examples
     --------
-    >>> from gnncal import TemperatureScaling
+    >>> from gnncal.calibrators import TemperatureScaling
     >>> from gnncal.torch import to_module
     >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
     >>> to_module(TemperatureScaling().fit(logits, labels))

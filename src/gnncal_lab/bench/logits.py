@@ -13,9 +13,8 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
-from gnncal.files import read_bundle
 from gnncal.files.archives import read_npz
-from gnncal.files.bundle import Bundle
+from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import write_file
 from gnncal_lab.bench.plan import Task
 from gnncal_lab.bench.source import training_source

@@ -12,7 +12,7 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.bundle import Bundle
-from gnncal.homophily import HomophilyEstimator
+from gnncal.homophily.base import HomophilyEstimator
 from gnncal.homophily.predictor import Predictor
 from gnncal.metrics.binning import bins_of
 from gnncal.metrics.outcomes import Outcomes

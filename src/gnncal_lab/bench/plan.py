@@ -12,9 +12,10 @@ from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrat
 from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError, warn
 from gnncal.core.names import plain_name, suggestion
-from gnncal.homophily import HomophilyEstimator, Support, make_estimator
-from gnncal.homophily.plain import to_plain
+from gnncal.homophily.base import HomophilyEstimator
+from gnncal.homophily.plain import make_estimator, to_plain
 from gnncal.homophily.predictor import Predictor
+from gnncal.homophily.support import Support
 from gnncal_lab.classifiers.treatments import parts_of
 from gnncal_lab.homophily import Agreement
 from gnncal_lab.settings import settings_for

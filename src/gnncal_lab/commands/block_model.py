@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gnncal.calibrators.base import Calibrator
     from gnncal.core.arrays import FloatArray, IntArray
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal.metrics.evaluation import Comparison, Evaluation
     from gnncal.nodes import Nodes
     from gnncal.pipeline import Calibration
@@ -116,7 +116,7 @@ def _sample(n_nodes: int, seed: int) -> tuple[Bundle, FloatArray]:
     """Return a graph with the logits of a trained classifier, and the homophily of each node."""
     import numpy as np
 
-    from gnncal.files import Bundle
+    from gnncal.files.bundle import Bundle
     from gnncal_lab.simulation import CSBM
 
     generator = np.random.default_rng(seed)
@@ -214,9 +214,9 @@ def _contradicted(
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
-    from gnncal.files import write_probabilities
+    from gnncal.files.bundle import write_probabilities
     from gnncal.files.npz import write_bundle
-    from gnncal.plotting.reliability import save_reliability
+    from gnncal_lab.pages.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)

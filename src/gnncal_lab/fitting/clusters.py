@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.calibrators import FloatArray, IntArray
+from gnncal_lab.arrays import FloatArray, IntArray
 
 DIGITS = 9  # of centres; what is beyond depends on the order of sums
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.calibrators import FloatArray, IntArray, Solution, TemperatureLoss, newton
+from gnncal.calibrators import Solution, TemperatureLoss, newton
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.groups import NARROW_RANGE
 
 LOWER, UPPER = np.log(NARROW_RANGE)[:, None]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from gnncal.calibrators import FloatArray, IntArray, TemperatureLoss
+from gnncal.calibrators import TemperatureLoss
+from gnncal_lab.arrays import FloatArray, IntArray
 
 NARROW_RANGE = (0.05, 20.0)  # of T: few nodes share a group, often all of them correct
 N_FOLDS = 5

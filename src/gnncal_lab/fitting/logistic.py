@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators import FloatArray, Solution, newton
+from gnncal.calibrators import Solution, newton
+from gnncal_lab.arrays import FloatArray
 
 
 def logistic(

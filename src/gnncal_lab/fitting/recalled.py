@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnncal import InputError
-from gnncal.calibrators import IntArray
+from gnncal_lab.arrays import IntArray
 
 
 def check_recalled_nodes(nodes: IntArray, n_nodes: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal import Graph
-from gnncal.calibrators import FloatArray
+from gnncal_lab.arrays import FloatArray
 
 NUMBERS_AT_ONCE = 1 << 20  # temporaries of that many numbers are reused quickly
 LARGEST_LOGIT = 1e100  # its square still fits a float64

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import FloatArray, IntArray, Side
-from gnncal.homophily import NeighbourMean, neighbour_class_share
+from gnncal.backends.class_share import neighbour_class_share
+from gnncal.homophily.clamping import NeighbourMean
+from gnncal_lab.arrays import FloatArray, IntArray, Side
 
 
 @dataclass(frozen=True)

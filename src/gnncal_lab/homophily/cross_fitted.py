@@ -8,8 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FloatArray, whole_number
-from gnncal.homophily import CannotLearnError, Predictor, Weights
+from gnncal.calibrators import Array, whole_number
+from gnncal.homophily.base import CannotLearnError, Weights
+from gnncal.homophily.predictor import Predictor
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 
 FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import FloatArray
-from gnncal.homophily import HomophilyEstimator, Weights
+from gnncal.homophily.base import HomophilyEstimator, Weights
+from gnncal_lab.arrays import FloatArray
 
 
 @dataclass
@@ -38,7 +38,8 @@ class Shared(HomophilyEstimator):
 
     Examples
     --------
-    >>> from gnncal.homophily import Predictor, name_of
+    >>> from gnncal.homophily.plain import name_of
+    >>> from gnncal.homophily.predictor import Predictor
     >>> from gnncal_lab.homophily import Shared
     >>> name_of(Shared(Predictor()))
     'predictor'

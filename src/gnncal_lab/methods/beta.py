@@ -6,17 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators import (
-    SOLVER_TABLE,
-    Array,
-    BoolArray,
-    FloatArray,
-    Portable,
-    Solution,
-    of_logits,
-)
+from gnncal.calibrators import Array, Portable, Solution
+from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import beta
+from gnncal_lab.fitting.parts import SOLVER_TABLE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 RIDGE = 1e-6  # keeps the optimum unique and finite
@@ -65,7 +59,7 @@ class BetaCalibration(OneVsRestCalibrator):
     Small probabilities are right here and large ones are too large: a = 1 and b = 0.4.
 
     >>> import numpy as np
-    >>> from gnncal import logits_from_probabilities
+    >>> from gnncal.calibrators import logits_from_probabilities
     >>> from gnncal_lab import BetaCalibration
     >>> generator = np.random.default_rng(0)
     >>> p = generator.uniform(size=20_000)
@@ -121,4 +115,4 @@ class BetaCalibration(OneVsRestCalibrator):
             "rest_weight": self.rest_weight_,
             "intercept": self.intercept_,
         }
-        return Portable(of_logits(beta), learned, is_temperature=False, keeps_predictions=False)
+        return Portable.of_logits(beta, learned, is_temperature=False, keeps_predictions=False)

@@ -7,17 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import (
-    NONE,
-    AffineCalibrator,
-    Constraint,
-    FloatArray,
-    Portable,
-    backend_of,
-    number,
-    of_logits,
-)
+from gnncal.calibrators import AffineCalibrator, Portable, backend_of, number
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import NONE
 from gnncal_lab.methods.vector import affine_scores
 
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
@@ -78,7 +71,7 @@ class DirichletCalibration(AffineCalibrator):
 
     """
 
-    constraints: ClassVar[dict[str, Constraint]] = {"penalty": number(at_least=0) | NONE}
+    constraints: ClassVar = {"penalty": number(at_least=0) | NONE}
     weight_: FloatArray
     bias_: FloatArray
 
@@ -111,9 +104,7 @@ class DirichletCalibration(AffineCalibrator):
 
     def _portable(self) -> Portable:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable(
-            of_logits(dirichlet), learned, is_temperature=False, keeps_predictions=False
-        )
+        return Portable.of_logits(dirichlet, learned, is_temperature=False, keeps_predictions=False)
 
 
 def log_probabilities(z: Any) -> Any:

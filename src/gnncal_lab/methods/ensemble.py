@@ -7,23 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal import Nodes, TemperatureScaling
+from gnncal import Nodes
 from gnncal.calibrators import (
-    PROTOCOLS,
-    SOLVER_TABLE,
     Array,
-    Constraint,
-    FloatArray,
     OwnLogitsCalibrator,
     Portable,
-    Protocol,
     Solution,
+    TemperatureScaling,
     backend_of,
     keep_predictions,
     number,
-    of_logits,
 )
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Protocol
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
@@ -89,7 +86,7 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
     """
 
     preserves_predictions = True
-    constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
+    constraints: ClassVar = {"protocol": PROTOCOLS}
     learned: ClassVar = {
         "base_temperature_": number(above=0),
         "weights_": Array("3", low=0, high=1, total=1),
@@ -124,7 +121,7 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
 
     def _portable(self) -> Portable:
         learned = {"base_temperature": self.base_temperature_, "weights": self.weights_}
-        return Portable(of_logits(mixture), learned, is_temperature=False)
+        return Portable.of_logits(mixture, learned, is_temperature=False)
 
 
 def mixture_weights(at_label: FloatArray) -> Solution:

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal import FitReport, Nodes
-from gnncal.calibrators import Array, Constraint, FloatArray, OwnLogitsCalibrator, whole_number
+from gnncal import Nodes
+from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator, whole_number
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
 
@@ -52,7 +53,7 @@ class HistogramBinning(OwnLogitsCalibrator):
     A model says 0.9 for class 0, and 6 of 10 nodes have it:
 
     >>> import numpy as np
-    >>> from gnncal import logits_from_probabilities
+    >>> from gnncal.calibrators import logits_from_probabilities
     >>> from gnncal_lab import HistogramBinning
     >>> logits = logits_from_probabilities(np.tile([0.9, 0.1], (10, 1)))
     >>> labels = [0] * 6 + [1] * 4
@@ -64,7 +65,7 @@ class HistogramBinning(OwnLogitsCalibrator):
     preserves_predictions = False
     erases_missing_classes = True
     fitting = "closed form"
-    constraints: ClassVar[dict[str, Constraint]] = {"n_bins": whole_number(at_least=1)}
+    constraints: ClassVar = {"n_bins": whole_number(at_least=1)}
     learned: ClassVar = {
         "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
         "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),

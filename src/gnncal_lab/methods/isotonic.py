@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal import FitReport, Nodes
-from gnncal.calibrators import Array, FloatArray, OneEachClass, OwnLogitsCalibrator
+from gnncal import Nodes
+from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import OneEachClass
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step

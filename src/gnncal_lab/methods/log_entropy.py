@@ -8,15 +8,9 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal import Nodes
-from gnncal.calibrators import (
-    TEMPERATURE_RANGE,
-    FloatArray,
-    Parameter,
-    ParametricTemperature,
-    Portable,
-    Protocol,
-    backend_of,
-)
+from gnncal.calibrators import Parameter, ParametricTemperature, Portable, backend_of
+from gnncal_lab.arrays import FloatArray
+from gnncal_lab.fitting.parts import TEMPERATURE_RANGE, Protocol
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
 SMALLEST_TEMPERATURE = 0.006737946999085467  # e^-5: below, softmax saturates or ties

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, FloatArray, Portable, of_logits
+from gnncal.calibrators import AffineCalibrator, Portable
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.methods.vector import vector
 
 
@@ -74,4 +75,4 @@ class MatrixScaling(AffineCalibrator):
 
     def _portable(self) -> Portable:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable(of_logits(vector), learned, is_temperature=False, keeps_predictions=False)
+        return Portable.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)

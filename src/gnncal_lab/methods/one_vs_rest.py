@@ -6,13 +6,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from gnncal import FitReport, Nodes
-from gnncal.calibrators import (
-    BoolArray,
-    FloatArray,
-    OwnLogitsCalibrator,
-    Solution,
-)
+from gnncal import Nodes
+from gnncal.calibrators import FitReport, OwnLogitsCalibrator, Solution
+from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.one_vs_rest import log_chances
 
 

@@ -7,26 +7,21 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from gnncal import FitReport, Nodes
+from gnncal import Nodes
 from gnncal.calibrators import (
-    PROTOCOLS,
-    SOLVER_TABLE,
     Array,
-    Constraint,
-    FloatArray,
-    IntArray,
-    Objective,
+    FitReport,
     OwnLogitsCalibrator,
-    Protocol,
-    best_temperature,
+    TemperatureScaling,
     keep_predictions,
     lbfgs,
-    loss_and_residual,
     number,
     solve_like_the_paper,
     whole_number,
 )
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Objective, Protocol, loss_and_residual
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -102,7 +97,7 @@ class OrderInvariant(OwnLogitsCalibrator):
     """
 
     preserves_predictions = True
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar = {
         "weight_decay": number(at_least=0),
         "protocol": PROTOCOLS,
         "random_state": whole_number(at_least=0),
@@ -145,7 +140,7 @@ class OrderInvariant(OwnLogitsCalibrator):
             on_train = self._objective(*train_rows, 0.0)
             solution = solve_like_the_paper(objective, lambda theta: on_train(theta)[0], start)
         else:
-            self.offset_ = _softplus_inverse(1.0 / best_temperature(*rows))
+            self.offset_ = _softplus_inverse(1.0 / TemperatureScaling.best_temperature(*rows))
             objective = self._objective(*rows, self.weight_decay)
             solution = lbfgs(
                 objective,

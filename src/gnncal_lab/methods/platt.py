@@ -6,17 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators import (
-    SOLVER_TABLE,
-    Array,
-    BoolArray,
-    FloatArray,
-    Portable,
-    Solution,
-    of_logits,
-)
+from gnncal.calibrators import Array, Portable, Solution
+from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import platt
+from gnncal_lab.fitting.parts import SOLVER_TABLE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 
@@ -94,4 +88,4 @@ class PlattScaling(OneVsRestCalibrator):
 
     def _portable(self) -> Portable:
         learned = {"slope": self.slope_, "intercept": self.intercept_}
-        return Portable(of_logits(platt), learned, is_temperature=False, keeps_predictions=False)
+        return Portable.of_logits(platt, learned, is_temperature=False, keeps_predictions=False)

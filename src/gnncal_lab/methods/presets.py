@@ -1,7 +1,7 @@
 """Names for the ablations of the product's methods: a class with some parameters set."""
 
-from gnncal import HoTS, Structural
-from gnncal.calibrators import Preset
+from gnncal import HoTS
+from gnncal.calibrators import Preset, Structural
 
 STRUCTURAL_VECTOR = Preset(
     Structural,

@@ -6,20 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnncal import FitReport, Graph, InputError, Nodes, TemperatureCalibrator
+from gnncal import Graph, InputError, Nodes
 from gnncal.calibrators import (
-    FLAG,
-    NONE,
     Array,
-    Constraint,
-    FloatArray,
-    IntArray,
+    FitReport,
     Portable,
+    TemperatureCalibrator,
     TemperatureLoss,
+    TemperatureScaling,
     backend_of,
-    best_temperature,
     whole_number,
 )
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
@@ -27,6 +25,7 @@ from gnncal_lab.fitting.groups import (
     groups_at_bounds,
     weak_groups,
 )
+from gnncal_lab.fitting.parts import FLAG, NONE
 
 FLOAT32_DIGITS = 5  # the same for sums of float32
 RATIO_DIGITS = 9  # of a ratio times the number of bins: sums in another order fall into one bin
@@ -93,7 +92,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     needs_graph = True
     fitting = "convex"
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar = {
         "n_bins": whole_number(at_least=1) | NONE,
         "merge_duplicate_edges": FLAG,
     }
@@ -164,7 +163,9 @@ def _fit_bins(logits: FloatArray, labels: IntArray, bins: IntArray, n_bins: int)
     temperatures = np.ones(n_bins)
     for b in np.unique(bins):
         in_bin = bins == b
-        temperatures[b] = np.clip(best_temperature(logits[in_bin], labels[in_bin]), *NARROW_RANGE)
+        temperatures[b] = np.clip(
+            TemperatureScaling.best_temperature(logits[in_bin], labels[in_bin]), *NARROW_RANGE
+        )
     return temperatures
 
 

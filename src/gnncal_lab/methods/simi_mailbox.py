@@ -11,22 +11,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal import FitReport, Nodes, TemperatureCalibrator
+from gnncal import Nodes
 from gnncal.calibrators import (
-    NONE,
-    PROTOCOLS,
-    SOLVER_TABLE,
     Array,
-    Constraint,
-    FloatArray,
-    IntArray,
-    Protocol,
+    FitReport,
     Solution,
+    TemperatureCalibrator,
     TemperatureLoss,
     number,
     solve_like_the_paper,
     whole_number,
 )
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.clusters import DIGITS, Clusters
 from gnncal_lab.fitting.gap_loss import GapLoss, temperature_of
 from gnncal_lab.fitting.groups import (
@@ -35,6 +31,7 @@ from gnncal_lab.fitting.groups import (
     groups_at_bounds,
     weak_groups,
 )
+from gnncal_lab.fitting.parts import NONE, PROTOCOLS, SOLVER_TABLE, Protocol
 from gnncal_lab.fitting.similarity import NUMBERS_AT_ONCE, neighbour_similarity
 
 CANDIDATES = (1, 2, 4, 8, 16)  # numbers of groups that cross-validation chooses from
@@ -121,7 +118,7 @@ class SimiMailbox(TemperatureCalibrator):
     """
 
     needs_graph = True
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar = {
         "n_groups": whole_number(at_least=1) | NONE,
         "gap_weight": number(at_least=0),
         "protocol": PROTOCOLS,

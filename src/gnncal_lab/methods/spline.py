@@ -6,15 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal import FitReport, Nodes
-from gnncal.calibrators import (
-    Array,
-    BoolArray,
-    Constraint,
-    FloatArray,
-    OwnLogitsCalibrator,
-    whole_number,
-)
+from gnncal import Nodes
+from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator, whole_number
+from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
 
@@ -71,7 +65,7 @@ class SplineCalibration(OwnLogitsCalibrator):
 
     preserves_predictions = False
     fitting = "closed form"
-    constraints: ClassVar[dict[str, Constraint]] = {"n_knots": whole_number(at_least=2)}
+    constraints: ClassVar = {"n_knots": whole_number(at_least=2)}
     learned: ClassVar = {"curve_": Array("2 *", rising="first row")}
     curve_: FloatArray
 

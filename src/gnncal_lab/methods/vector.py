@@ -7,21 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import (
-    FLAG,
-    PROTOCOLS,
-    SOLVER_TABLE,
-    AffineCalibrator,
-    Array,
-    Constraint,
-    FloatArray,
-    Portable,
-    Protocol,
-    backend_of,
-    of_logits,
-    solve_like_the_paper,
-)
+from gnncal.calibrators import AffineCalibrator, Array, Portable, backend_of, solve_like_the_paper
+from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_TABLE, Protocol
 
 
 class VectorScaling(AffineCalibrator):
@@ -77,7 +66,7 @@ class VectorScaling(AffineCalibrator):
     """
 
     fitting = "iterative"  # the paper stops it early although it is convex
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar = {
         "bias": FLAG,
         "protocol": PROTOCOLS,
     }
@@ -126,7 +115,7 @@ class VectorScaling(AffineCalibrator):
 
     def _portable(self) -> Portable:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable(of_logits(vector), learned, is_temperature=False, keeps_predictions=False)
+        return Portable.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)
 
 
 def vector(z: Any, weight: Any, bias: Any) -> Any:

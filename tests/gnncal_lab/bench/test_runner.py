@@ -21,8 +21,8 @@ import gnncal
 from gnncal import metrics
 from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.core.errors import InputError
-from gnncal.homophily import Predictor
 from gnncal.homophily.plain import to_plain
+from gnncal.homophily.predictor import Predictor
 from gnncal.metrics.risk_coverage import selective_accuracy_of
 from gnncal.nodes import Nodes
 from gnncal_lab.bench import engines, measure
@@ -103,7 +103,7 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
     run_plan(Plan(["A"], ["gcn"], [0], ["ts"], ["converged"]), source, tmp_path)
     (record,) = read_records(tmp_path).values()
     bundle = frozen_bundle(0)
-    calibrator = gnncal.TemperatureScaling().fit(
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
         bundle.logits, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes
     )
     probs = calibrator.predict_proba(bundle.logits)[bundle.test_nodes]
@@ -292,7 +292,7 @@ def test_a_failure_never_replaces_a_success(source, tmp_path, monkeypatch):
     run_plan(plan, source, tmp_path)
     expected = results(tmp_path)
     with monkeypatch.context() as broken:
-        broken.setattr(gnncal.TemperatureScaling, "fit", None)
+        broken.setattr(gnncal.calibrators.TemperatureScaling, "fit", None)
         assert run_plan(plan, source, tmp_path, again=True).failed == 1
     assert len((tmp_path / "records" / "A-gcn.jsonl").read_text().splitlines()) == 2
     assert results(tmp_path) == expected
@@ -304,7 +304,7 @@ def test_a_failing_method_is_recorded_and_stops_nothing(source, tmp_path, monkey
     def fail(self, data):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(gnncal.EntropyScaling, "_fit", fail)
+    monkeypatch.setattr(gnncal.calibrators.EntropyScaling, "_fit", fail)
     outcome = run_plan(PLAN, source, tmp_path)
     assert (outcome.computed, outcome.failed) == (20, 8)
     records = read_records(tmp_path)
@@ -360,7 +360,7 @@ def test_datasets_without_bundles_fail_alone(source, tmp_path):
             assert record.error.endswith(expected)
 
 
-HTS_FIT = gnncal.EntropyScaling._fit
+HTS_FIT = gnncal.calibrators.EntropyScaling._fit
 
 
 @dataclass(frozen=True)
@@ -395,7 +395,7 @@ class Elsewhere:
             HTS_FIT(calibrator, data)
 
         deadly = self.deadly == "method hts" and task.seed == 1
-        gnncal.EntropyScaling._fit = fit if deadly else HTS_FIT
+        gnncal.calibrators.EntropyScaling._fit = fit if deadly else HTS_FIT
         return self.bundles.load(task)
 
     def size(self, dataset):

@@ -133,7 +133,7 @@ def test_pooled_joins_all_residuals_and_macro_averages_datasets(tmp_path):
             run = source.load(Task(dataset, "gcn", seed))
             if statistic is None:  # one graph a dataset; these bundles have one a seed
                 statistic = node_statistics(run.graph, run.labels, 3)["clustering"]
-            probs = gnncal.softmax(run.logits[run.test_nodes])
+            probs = gnncal.calibrators.softmax(run.logits[run.test_nodes])
             both = np.stack(
                 [statistic[run.test_nodes], probs.argmax(axis=1) == run.labels[run.test_nodes]]
             )

@@ -19,7 +19,7 @@ def test_frequencies_of_quantile_bins_then_normalised(seed, n_bins):
     logits, labels = draw(160, 3, seed)
     nodes = np.arange(80)
     calibrator = gnncal_lab.HistogramBinning(n_bins=n_bins).fit(logits, labels, nodes=nodes)
-    p = gnncal.softmax(logits)
+    p = gnncal.calibrators.softmax(logits)
     expected = np.empty_like(p)
     for c in range(3):
         places = np.ceil(79 * np.arange(n_bins + 1) / n_bins).astype(int)  # 79 is prime
@@ -53,7 +53,7 @@ def test_empty_bins_and_empty_rows_keep_the_models_probability():
     np.testing.assert_allclose(calibrator.predict_proba(logits), [[0.6, 0.4]] * 5)
     # Below the only filled bin of class 0 and above that of class 1.
     p = calibrator.predict_proba(np.array([[-1.0, 0.0]]))
-    raw = gnncal.softmax(np.array([[-1.0, 0.0]]))
+    raw = gnncal.calibrators.softmax(np.array([[-1.0, 0.0]]))
     np.testing.assert_allclose(p, [np.array([raw[0, 0], 0.4]) / (raw[0, 0] + 0.4)])
 
 

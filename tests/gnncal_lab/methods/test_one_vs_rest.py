@@ -153,7 +153,7 @@ def test_beta_of_two_classes_is_a_regression_with_the_refits_of_the_release(a, b
 def test_beta_of_several_classes_is_a_curve_each_then_normalised():
     logits, labels = draw(900, 3, 4, bias=np.array([0.7, -0.7, 0.2]))
     calibrator = gnncal_lab.BetaCalibration().fit(logits, labels, nodes=range(600))
-    p, curves = gnncal.softmax(logits), []
+    p, curves = gnncal.calibrators.softmax(logits), []
     for c in range(3):
         a, b, intercept = beta_with_refits(p[:600, c], labels[:600] == c)
         curves.append(expit(a * np.log(p[:, c]) - b * np.log1p(-p[:, c]) + intercept))
@@ -165,7 +165,9 @@ def test_beta_of_several_classes_is_a_curve_each_then_normalised():
 def test_beta_leaves_probabilities_that_are_right_as_they_are():
     logits, labels = draw(20_000, 2, 0, temperature=1.0)
     calibrator = gnncal_lab.BetaCalibration().fit(logits, labels)
-    np.testing.assert_allclose(calibrator.predict_proba(logits), gnncal.softmax(logits), atol=0.02)
+    np.testing.assert_allclose(
+        calibrator.predict_proba(logits), gnncal.calibrators.softmax(logits), atol=0.02
+    )
 
 
 def test_no_curve_of_beta_falls_even_where_labels_contradict_the_model():

@@ -35,7 +35,7 @@ def test_scores_are_sums_of_scaled_gaps(protocol, n_classes):
     logits, labels = draw(200, n_classes, 0)
     calibrator = gnncal_lab.OrderInvariant(protocol=protocol)
     calibrator.fit(logits, labels, nodes=np.arange(120), train_nodes=np.arange(120, 200))
-    expected = gnncal.softmax(np.stack([by_hand(calibrator, z) for z in logits]))
+    expected = gnncal.calibrators.softmax(np.stack([by_hand(calibrator, z) for z in logits]))
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-10)
 
 
@@ -63,7 +63,7 @@ def test_the_complete_ranking_and_its_ties_stay(task):
 def test_strong_decay_leaves_temperature_scaling():
     logits, labels = draw(200, 4, 0)
     calibrator = gnncal_lab.OrderInvariant(weight_decay=1e4).fit(logits, labels)
-    expected = gnncal.TemperatureScaling().fit(logits, labels).predict_proba(logits)
+    expected = gnncal.calibrators.TemperatureScaling().fit(logits, labels).predict_proba(logits)
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-4)
 
 
@@ -71,14 +71,14 @@ def test_a_scale_that_depends_on_the_gap_is_learned_better_than_by_one_temperatu
     generator = np.random.default_rng(0)
     logits = 3 * generator.normal(size=(4000, 3))
     ranked = np.sort(logits, axis=1)
-    truth = gnncal.softmax(logits, np.where(ranked[:, 2] - ranked[:, 1] > 2, 4.0, 0.7))
+    truth = gnncal.calibrators.softmax(logits, np.where(ranked[:, 2] - ranked[:, 1] > 2, 4.0, 0.7))
     labels = (generator.random((4000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     loss = [
         gnncal.metrics.METRICS["nll"](
             labels[2000:],
             c.fit(logits, labels, nodes=np.arange(2000)).predict_proba(logits)[2000:],
         )
-        for c in (gnncal_lab.OrderInvariant(), gnncal.TemperatureScaling())
+        for c in (gnncal_lab.OrderInvariant(), gnncal.calibrators.TemperatureScaling())
     ]
     assert loss[0] < loss[1] - 0.01
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 
 
 def ratio_by_hand(logits, edges):
-    probs = gnncal.softmax(logits).astype(float)
+    probs = gnncal.calibrators.softmax(logits).astype(float)
     both = [*zip(*edges, strict=True), *zip(*edges[::-1], strict=True)]
     ratio = np.ones(len(logits))
     for i in range(len(logits)):
@@ -50,7 +50,7 @@ def planted():
     logits, labels = draw(n, 3, 0, temperature=1.0)
     graph = gnncal.Graph(generator.integers(0, n, size=(2, 2 * n)), n)
     ratio = same_class_ratio(gnncal.Nodes(logits, graph))
-    truth = gnncal.softmax(logits, np.where(ratio > 0.5, 0.7, 3.0))
+    truth = gnncal.calibrators.softmax(logits, np.where(ratio > 0.5, 0.7, 3.0))
     labels = (generator.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     return logits, labels, graph, ratio
 
@@ -64,7 +64,7 @@ def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
         inside = (ratio > b / 3) & (ratio <= (b + 1) / 3)
         best = minimize_scalar(
             lambda u, rows=inside: mean_log_loss(
-                labels[rows], gnncal.softmax(logits[rows], np.exp(u))
+                labels[rows], gnncal.calibrators.softmax(logits[rows], np.exp(u))
             ),
             bounds=(-3, 3),
             method="bounded",
@@ -79,7 +79,7 @@ def test_planted_bins_are_found_and_beat_one_temperature(planted):
     calibrator = gnncal_lab.RatioBinnedScaling().fit(
         logits, labels, graph, nodes=np.arange(len(labels))
     )
-    single = gnncal.TemperatureScaling().fit(logits, labels)
+    single = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     assert len(calibrator.bin_temperatures_) in (2, 4)  # both have an edge at 1/2
     np.testing.assert_allclose(calibrator.bin_temperatures_[[0, -1]], [3.0, 0.7], rtol=0.3)
     assert calibrator.fit_report_.loss_after < single.fit_report_.loss_after - 0.02
@@ -117,7 +117,7 @@ def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
     logits, labels, graph, ratio = planted
     nodes = np.arange(0, 1200, 4)
     z, y, r = logits[nodes], labels[nodes], ratio[nodes]
-    fold = np.argsort(np.lexsort((gnncal.softmax(z).max(axis=1), r))) % 5
+    fold = np.argsort(np.lexsort((gnncal.calibrators.softmax(z).max(axis=1), r))) % 5
     losses = {}
     for n_bins in (2, 3, 4):
         bins = np.maximum(np.ceil(r * n_bins) - 1, 0)
@@ -126,9 +126,13 @@ def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
             for b in range(n_bins):
                 rest = (fold != f) & (bins == b)
                 if rest.any():
-                    fitted = gnncal.TemperatureScaling().fit(z[rest], y[rest]).base_temperature_
+                    fitted = (
+                        gnncal.calibrators.TemperatureScaling()
+                        .fit(z[rest], y[rest])
+                        .base_temperature_
+                    )
                     temperature[(fold == f) & (bins == b)] = min(max(fitted, 0.05), 20)
-        losses[n_bins] = mean_log_loss(y, gnncal.softmax(z, temperature))
+        losses[n_bins] = mean_log_loss(y, gnncal.calibrators.softmax(z, temperature))
     calibrator = gnncal_lab.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
     assert len(calibrator.bin_temperatures_) == min(losses, key=losses.get)
 
@@ -154,7 +158,7 @@ def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
     once = np.zeros((n, n))
     once[tuple(edges)] = 1.0  # assigned, not added
     both = once + once.T
-    probs, predictions = gnncal.softmax(logits), logits.argmax(axis=1)
+    probs, predictions = gnncal.calibrators.softmax(logits), logits.argmax(axis=1)
     degree = both.sum(axis=1)
     sums = (both @ probs)[np.arange(n), predictions]
     expected = np.where(degree > 0, sums / np.maximum(degree, 1), 1.0)

@@ -34,7 +34,7 @@ def similarity_by_hand(logits, edges):
 
 
 def group_loss_by_hand(u, logits, labels, share, weight):
-    probs = gnncal.softmax(logits, np.exp(u))
+    probs = gnncal.calibrators.softmax(logits, np.exp(u))
     gap = probs.max(axis=1).mean() - (logits.argmax(axis=1) == labels).mean()
     return share * mean_log_loss(labels, probs) + weight * gap**2
 
@@ -54,7 +54,7 @@ def best_by_hand(logits, labels, share, weight):
 
 
 def points_by_hand(logits, edges):
-    confidence = gnncal.softmax(logits.astype(float)).max(axis=1)
+    confidence = gnncal.calibrators.softmax(logits.astype(float)).max(axis=1)
     return np.stack([confidence, similarity_by_hand(logits, edges)], axis=1)
 
 
@@ -73,8 +73,8 @@ def planted():
     """Nodes whose logits are overconfident where they are certain."""
     generator = np.random.default_rng(0)
     logits, _ = draw(900, 3, 0, temperature=1.0)
-    confidence = gnncal.softmax(logits).max(axis=1)
-    truth = gnncal.softmax(logits, np.where(confidence > 0.7, 3.0, 0.8))
+    confidence = gnncal.calibrators.softmax(logits).max(axis=1)
+    truth = gnncal.calibrators.softmax(logits, np.where(confidence > 0.7, 3.0, 0.8))
     labels = (generator.random((900, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     return logits, labels, generator.integers(0, 900, size=(2, 1800))
 
@@ -174,9 +174,9 @@ def test_planted_groups_are_found_and_beat_one_temperature(planted):
     logits, labels, edges = planted
     calibrator = gnncal_lab.SimiMailbox()
     calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=np.arange(900))
-    single = gnncal.TemperatureScaling().fit(logits, labels)
+    single = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     assert calibrator.fit_report_.loss_after < single.fit_report_.loss_after - 0.005
-    certain = gnncal.softmax(logits).max(axis=1) > 0.9
+    certain = gnncal.calibrators.softmax(logits).max(axis=1) > 0.9
     assert np.median(calibrator.temperature_[certain]) == pytest.approx(3.0, rel=0.3)
 
 
@@ -200,7 +200,7 @@ def test_the_number_of_groups_has_the_lowest_loss_on_held_out_folds(planted, mon
                     temperature[held] = np.exp(best_by_hand(z[own], y[own], share, 50.0).x)
                 elif held.any():
                     temperature[held] = np.exp(best_by_hand(z[rest], y[rest], 1.0, 50.0).x)
-        losses[n_groups] = mean_log_loss(y, gnncal.softmax(z, temperature))
+        losses[n_groups] = mean_log_loss(y, gnncal.calibrators.softmax(z, temperature))
     calibrator = gnncal_lab.SimiMailbox().fit(logits, labels, gnncal.Graph(edges, 900), nodes=nodes)
     assert len(calibrator.centres_) == min(losses, key=losses.get)
 

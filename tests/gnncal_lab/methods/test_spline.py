@@ -31,7 +31,7 @@ def natural_basis(t, knots):
 def test_the_curve_is_the_derivative_of_a_natural_spline_through_summed_errors(seed, n_knots):
     logits, labels = draw(80, 4, seed)
     calibrator = gnncal_lab.SplineCalibration(n_knots=n_knots).fit(logits, labels)
-    p = gnncal.softmax(logits)
+    p = gnncal.calibrators.softmax(logits)
     order = np.argsort(p.max(axis=1))
     s, a = p.max(axis=1)[order], (p.argmax(axis=1) == labels)[order]
     t = np.linspace(0, 1, 80)

@@ -8,8 +8,8 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.core.errors import InputError
 from gnncal.formulas.probability import concentration
 from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
-from gnncal.homophily import Support, make_estimator
-from gnncal.homophily.support import support_of
+from gnncal.homophily.plain import make_estimator
+from gnncal.homophily.support import Support, support_of
 from gnncal.nodes import Nodes
 from gnncal.scale.methods.base import (
     Rows,

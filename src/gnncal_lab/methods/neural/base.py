@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gnncal import Calibrator, FitReport, GnncalWarning, InputError, Nodes, TemperatureCalibrator
-from gnncal.calibrators import (
-    TEMPERATURE_RANGE,
-    FloatArray,
-    IntArray,
-    LearnedTable,
-    TemperatureLoss,
-    whole_number,
-)
+from gnncal import Calibrator, GnncalWarning, InputError, Nodes
+from gnncal.calibrators import FitReport, TemperatureCalibrator, TemperatureLoss, whole_number
+from gnncal_lab.arrays import FloatArray, IntArray
+from gnncal_lab.fitting.parts import TEMPERATURE_RANGE, LearnedTable
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:

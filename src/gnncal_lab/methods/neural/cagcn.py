@@ -9,7 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import FLAG, Array, IntArray, Protocol, choice, number, whole_number
+from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal_lab.arrays import IntArray
+from gnncal_lab.fitting.parts import FLAG, Protocol
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,

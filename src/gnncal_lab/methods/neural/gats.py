@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import (
-    FLAG,
-    TEXT,
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Protocol,
-    choice,
-    number,
-    whole_number,
-)
+from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal_lab.arrays import BoolArray, FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, TEXT, Protocol
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,

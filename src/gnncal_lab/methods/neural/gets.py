@@ -9,17 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from gnncal import Graph, InputError, Nodes
-from gnncal.calibrators import (
-    FLAG,
-    Array,
-    FloatArray,
-    IntArray,
-    LearnedTable,
-    Protocol,
-    number,
-    whole_number,
-)
+from gnncal.calibrators import Array, number, whole_number
+from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import FLAG, LearnedTable, Protocol
 from gnncal_lab.methods.neural.base import (
     NeuralCalibrator,
     Noise,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from gnncal.calibrators import SEED, Constraint, Protocol, choice, number, whole_number
+from gnncal.calibrators import choice, number, whole_number
+from gnncal_lab.fitting.parts import SEED, Protocol
 
 StopOn = Literal["held-out", "train", "none"]
 
@@ -39,7 +40,7 @@ class TrainingParameters:
 
     """
 
-    training_constraints: ClassVar[dict[str, Constraint]] = {
+    training_constraints: ClassVar = {
         "protocol": choice("converged", "paper"),
         "stop_on": choice("held-out", "train", "none"),
         "max_epochs": whole_number(at_least=1),

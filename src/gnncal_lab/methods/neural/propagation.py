@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from gnncal import Graph
-from gnncal.calibrators import BoolArray, FloatArray, IntArray
+from gnncal_lab.arrays import BoolArray, FloatArray, IntArray
 
 EDGES_PER_BLOCK = 1 << 20  # of attention: bounds its temporaries
 EDGES_PER_PRODUCT = 1 << 16  # of dot products, each over all classes

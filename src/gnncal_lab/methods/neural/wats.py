@@ -9,7 +9,9 @@ import numpy as np
 from scipy.special import ive
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import Array, FloatArray, IntArray, Protocol, choice, number, whole_number
+from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal_lab.arrays import FloatArray, IntArray
+from gnncal_lab.fitting.parts import Protocol
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,
     Noise,

@@ -17,7 +17,7 @@ from gnncal.core.errors import GnncalWarning
 from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.formulas.structural import LOG_TEMPERATURE
-from gnncal.homophily import Support
+from gnncal.homophily.support import Support
 from gnncal.metrics import METRICS
 from gnncal.probability import logits_from_probabilities, softmax
 from gnncal_lab.methods.ratio_binned import RatioBinnedScaling

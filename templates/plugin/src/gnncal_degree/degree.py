@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 
 from gnncal import Nodes
 from gnncal.calibrators import (
-    Constraint,
     FitReport,
-    FloatArray,
-    LearnedTable,
     TemperatureCalibrator,
     TemperatureLoss,
     number,
 )
 
+FloatArray = npt.NDArray[np.floating]
 LARGEST = 5.0  # |ln T| beyond it makes softmax constant or one-hot
 
 
@@ -38,9 +37,9 @@ class DegreeTemperature(TemperatureCalibrator):
     # What gnncal reads off the class. `preserves_predictions` is True for every temperature.
     needs_graph = True
     fitting = "posterior"  # or "closed form", "convex"; "iterative" needs a parameter `protocol`
-    constraints: ClassVar[dict[str, Constraint]] = {"ridge": number(at_least=0)}
+    constraints: ClassVar = {"ridge": number(at_least=0)}
     # What a saved file holds: all that a prediction needs, and what each value may be.
-    learned: ClassVar[LearnedTable] = {
+    learned: ClassVar = {
         "intercept_": number(at_least=-LARGEST, at_most=LARGEST),
         "slope_": number(at_least=-LARGEST, at_most=LARGEST),
     }

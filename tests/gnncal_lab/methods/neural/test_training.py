@@ -264,7 +264,7 @@ def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
     logits, labels, graph, nodes = planted()
     settings = {"max_epochs": 300, "stop_on": "none", "learning_rate": 0.1, "weight_decay": 0.0}
     calibrator = kind(**settings).fit(logits, labels, graph, nodes=nodes)
-    ts = gnncal.TemperatureScaling().fit(logits, labels, nodes=nodes)
+    ts = gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=nodes)
     assert calibrator.fit_report_.loss_after < ts.fit_report_.loss_after - 0.01
 
 

@@ -31,36 +31,36 @@ def torch():
 def test_from_pyg_keeps_edges_features_and_isolated_nodes(torch):
     data_module = pytest.importorskip("torch_geometric.data")
     data = data_module.Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES))
-    graph = gnncal.from_pyg(data)
+    graph = gnncal.Graph.from_pyg(data)
     assert same(graph)
     np.testing.assert_array_equal(graph.features, X)
-    bare = gnncal.from_pyg(data_module.Data(edge_index=torch.tensor(EDGES), num_nodes=N))
+    bare = gnncal.Graph.from_pyg(data_module.Data(edge_index=torch.tensor(EDGES), num_nodes=N))
     assert same(bare)
     assert bare.features is None
     with pytest.raises(gnncal.InputError, match="nodes of several types"):
-        gnncal.from_pyg(data_module.HeteroData())
+        gnncal.Graph.from_pyg(data_module.HeteroData())
 
 
 @pytest.mark.parametrize("layout", ["to_sparse_coo", "to_sparse_csr"])
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_from_pyg_reads_sparse_features(torch, layout):
     x = getattr(torch.tensor(X), layout)()
-    graph = gnncal.from_pyg(SimpleNamespace(edge_index=torch.tensor(EDGES), num_nodes=N, x=x))
+    graph = gnncal.Graph.from_pyg(SimpleNamespace(edge_index=torch.tensor(EDGES), num_nodes=N, x=x))
     np.testing.assert_array_equal(graph.features, X)
     scipy_x = SimpleNamespace(edge_index=EDGES, num_nodes=N, x=sparse.csr_matrix(X))
-    np.testing.assert_array_equal(gnncal.from_pyg(scipy_x).features.toarray(), X)
+    np.testing.assert_array_equal(gnncal.Graph.from_pyg(scipy_x).features.toarray(), X)
 
 
 def test_from_pyg_takes_anything_with_an_edge_index():
-    assert same(gnncal.from_pyg(SimpleNamespace(edge_index=EDGES, num_nodes=N)))
+    assert same(gnncal.Graph.from_pyg(SimpleNamespace(edge_index=EDGES, num_nodes=N)))
     with pytest.raises(gnncal.InputError, match="SimpleNamespace has neither edge_index"):
-        gnncal.from_pyg(SimpleNamespace(x=X))
+        gnncal.Graph.from_pyg(SimpleNamespace(x=X))
 
 
 def test_from_pyg_warns_that_weights_are_ignored():
     data = SimpleNamespace(edge_index=EDGES, num_nodes=N, edge_weight=np.ones(6))
     with pytest.warns(gnncal.GnncalWarning, match=r"edge_weight.* are ignored") as caught:
-        assert same(gnncal.from_pyg(data))
+        assert same(gnncal.Graph.from_pyg(data))
     assert caught[0].filename == __file__
 
 
@@ -79,13 +79,13 @@ class FakeDGLGraph:
 
 def test_from_dgl_keeps_edges_features_and_isolated_nodes(torch):
     tensors = torch.tensor(EDGES, dtype=torch.int32)
-    graph = gnncal.from_dgl(FakeDGLGraph(tensors, N, {"feat": torch.tensor(X)}, {}))
+    graph = gnncal.Graph.from_dgl(FakeDGLGraph(tensors, N, {"feat": torch.tensor(X)}, {}))
     assert same(graph)
     np.testing.assert_array_equal(graph.features, X)
-    assert gnncal.from_dgl(FakeDGLGraph(tensors, N, {}, {})).features is None
+    assert gnncal.Graph.from_dgl(FakeDGLGraph(tensors, N, {}, {})).features is None
     renamed = FakeDGLGraph(tensors, N, {"h": torch.tensor(X)}, {"w": torch.ones(6)})
     with pytest.warns(gnncal.GnncalWarning, match="ignored"):
-        graph = gnncal.from_dgl(renamed, feature_key="h")
+        graph = gnncal.Graph.from_dgl(renamed, feature_key="h")
     np.testing.assert_array_equal(graph.features, X)
 
 
@@ -98,18 +98,18 @@ def test_from_networkx_directed_keeps_direction_loops_and_isolated_nodes():
     graph.add_nodes_from(range(N))
     order = list(graph.nodes)
     expected = gnncal.Graph(np.argsort(order)[EDGES], N)
-    assert same(gnncal.from_networkx(graph), expected)
-    simple = gnncal.from_networkx(nx.DiGraph(graph))
+    assert same(gnncal.Graph.from_networkx(graph), expected)
+    simple = gnncal.Graph.from_networkx(nx.DiGraph(graph))
     assert simple.n_edges == GRAPH.n_edges - 1  # a DiGraph has no double edges
 
 
 def test_from_networkx_undirected_gives_both_directions_and_a_loop_once():
     nx = pytest.importorskip("networkx")
     graph = nx.MultiGraph([("a", "b"), ("a", "b"), ("b", "c"), ("c", "c")])
-    converted = gnncal.from_networkx(graph)
+    converted = gnncal.Graph.from_networkx(graph)
     assert same(converted, gnncal.Graph([[0, 1, 0, 1, 1, 2, 2], [1, 0, 1, 0, 2, 1, 2]], 3))
     np.testing.assert_array_equal(converted.self_loops, [0, 0, 1])
-    empty = gnncal.from_networkx(nx.empty_graph(4))
+    empty = gnncal.Graph.from_networkx(nx.empty_graph(4))
     assert (empty.n_nodes, empty.n_edges) == (4, 0)
 
 
@@ -120,10 +120,10 @@ def test_from_networkx_warns_about_weights_that_say_something(kind):
     graph.add_edge(0, 1, weight=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gnncal.from_networkx(graph)
+        gnncal.Graph.from_networkx(graph)
     graph.add_edge(1, 2, weight=0.5)
     with pytest.warns(gnncal.GnncalWarning, match="ignored"):
-        gnncal.from_networkx(graph)
+        gnncal.Graph.from_networkx(graph)
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array", "lil_array", "csr_matrix"])
@@ -132,7 +132,7 @@ def test_from_scipy_reads_row_to_column(kind):
     dense = np.zeros((N, N))
     dense[EDGES[0], EDGES[1]] = 1
     adjacency = getattr(sparse, kind)(dense)
-    graph = gnncal.from_scipy(adjacency, features=X)
+    graph = gnncal.Graph.from_scipy(adjacency, features=X)
     assert same(graph, simple)
     np.testing.assert_array_equal(graph.features, X)
     np.testing.assert_array_equal(adjacency.toarray(), dense)
@@ -140,23 +140,25 @@ def test_from_scipy_reads_row_to_column(kind):
 
 def test_from_scipy_counts_repeated_entries_and_drops_explicit_zeros():
     rows, columns = EDGES
-    assert same(gnncal.from_scipy(sparse.coo_array((np.ones(6), (rows, columns)), shape=(N, N))))
+    assert same(
+        gnncal.Graph.from_scipy(sparse.coo_array((np.ones(6), (rows, columns)), shape=(N, N)))
+    )
     values = np.append(np.ones(6), 0.0)
     entries = (values, (np.append(rows, 4), np.append(columns, 5)))
     stored = sparse.coo_array(entries, shape=(N, N))
-    assert same(gnncal.from_scipy(stored))
+    assert same(gnncal.Graph.from_scipy(stored))
     assert stored.nnz == 7  # the caller's matrix is left alone
 
 
 def test_from_scipy_warns_about_weights_and_refuses_other_shapes():
     adjacency = sparse.csr_array(np.diag([0.5, 1.0]))
     with pytest.warns(gnncal.GnncalWarning, match="entries other than 1"):
-        graph = gnncal.from_scipy(adjacency)
+        graph = gnncal.Graph.from_scipy(adjacency)
     assert graph.n_edges == 2
     with pytest.raises(gnncal.InputError, match=r"\(2, 3\); expected a square matrix"):
-        gnncal.from_scipy(sparse.csr_array((2, 3)))
+        gnncal.Graph.from_scipy(sparse.csr_array((2, 3)))
     with pytest.raises(gnncal.InputError, match="ndarray; expected a SciPy sparse matrix"):
-        gnncal.from_scipy(np.eye(3))
+        gnncal.Graph.from_scipy(np.eye(3))
 
 
 # --- torch tensors wherever an array is expected
@@ -196,7 +198,7 @@ def test_tensors_give_the_numbers_that_arrays_give(torch, name, kind):
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_metrics_and_homophily_take_tensors(torch):
     logits, labels, edges, mask = task()
-    probs, graph = gnncal.softmax(logits), gnncal.Graph(edges, len(logits))
+    probs, graph = gnncal.calibrators.softmax(logits), gnncal.Graph(edges, len(logits))
     measured = gnncal.evaluate(torch.tensor(labels), torch.tensor(probs))
     assert measured == gnncal.evaluate(labels, probs)
     shares = np.random.default_rng(0).random(len(logits))
@@ -216,7 +218,7 @@ def test_from_pyg_reads_the_transposed_adjacency_of_to_sparse_tensor(torch, remo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch calls its sparse tensors a beta
         data = transforms.ToSparseTensor(remove_edge_index=remove_edge_index)(data)
-    graph = gnncal.from_pyg(data)
+    graph = gnncal.Graph.from_pyg(data)
     expected = gnncal.Graph(edges, 5, np.eye(5))
     assert graph.fingerprint == expected.fingerprint
     np.testing.assert_array_equal(graph.features, np.eye(5))
@@ -237,16 +239,18 @@ def test_from_pyg_reads_a_transposed_adjacency_of_any_layout(torch):
         other_library = SimpleNamespace(coo=lambda: (edges[1], edges[0], None))
         for adj_t in (*layouts, other_library):
             data = SimpleNamespace(adj_t=adj_t, num_nodes=5)
-            assert gnncal.from_pyg(data).fingerprint == expected
+            assert gnncal.Graph.from_pyg(data).fingerprint == expected
         with pytest.warns(gnncal.GnncalWarning, match=r"edge weights \(adj_t\)"):
-            gnncal.from_pyg(SimpleNamespace(adj_t=(2 * transposed).to_sparse_csr(), num_nodes=5))
+            gnncal.Graph.from_pyg(
+                SimpleNamespace(adj_t=(2 * transposed).to_sparse_csr(), num_nodes=5)
+            )
 
 
 @pytest.mark.parametrize("reader", ["from_networkx", "from_dgl", "from_pyg", "from_scipy"])
 @pytest.mark.parametrize("graph", [None, {}, [], "x", 5, np.eye(3), object(), dict])
 def test_what_is_no_graph_of_the_library_is_refused_in_one_sentence(reader, graph):
     with pytest.raises(gnncal.InputError):
-        getattr(gnncal, reader)(graph)
+        getattr(gnncal.Graph, reader)(graph)
 
 
 @pytest.mark.parametrize("read", ["load", "read_bundle"])

@@ -1,10 +1,10 @@
-"""Calibration by homophily: are nodes of low homophily as well calibrated as the others?"""
+"""Calibration by homophily: the gap between confidence and accuracy, group by group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,15 +12,14 @@ from gnncal.core.arrays import FloatArray, as_numpy
 from gnncal.core.constraints import whole_number
 from gnncal.core.errors import InputError, shown
 from gnncal.homophily.support import support_of
-from gnncal.metrics.binning import (
-    Cells,
-    bin_edges,
-    bin_index,
-    fill_cells,
-)
+from gnncal.metrics.binning import Cells, bin_edges, bin_index, fill_cells
 from gnncal.metrics.outcomes import confidence_and_correctness
 from gnncal.nodes import as_nodes
+from gnncal.plotting.display import Display
+from gnncal.plotting.style import INK, LINES, legend_below, open_frame
 
+LEVEL = 0.95  # of the intervals
+SPREAD = 0.5  # of the distance between groups that the sides of one group take up
 DEFAULT_GROUPS = 5
 
 
@@ -41,7 +40,7 @@ class HomophilyGroups:
 
     Examples
     --------
-    >>> from gnncal.inspection import homophily_groups
+    >>> from gnncal_lab.pages.homophily_split import homophily_groups
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
     >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
     >>> groups.homophily, groups.n_unknown
@@ -81,7 +80,7 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     Examples
     --------
     >>> import numpy as np, gnncal
-    >>> from gnncal.inspection import neighbour_support
+    >>> from gnncal_lab import neighbour_support
     >>> graph = gnncal.Graph([[0, 1], [1, 0]], 3)
     >>> neighbour_support(np.log([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), graph).round(2)
     array([0.2, 0.1, nan])
@@ -121,7 +120,7 @@ def homophily_groups(
 
     Examples
     --------
-    >>> from gnncal.inspection import homophily_groups
+    >>> from gnncal_lab.pages.homophily_split import homophily_groups
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
     >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
     >>> groups.upper, groups.sides["raw"].gap.round(2)
@@ -156,3 +155,123 @@ def homophily_groups(
         },
         int((~known).sum()),
     )
+
+
+def draw_homophily_split(groups: HomophilyGroups, *, ax: Any, level: float | None = LEVEL) -> None:
+    """Draw confidence minus accuracy of each homophily group, one marker for each side."""
+    places = np.arange(len(groups.lower))
+    ax.axhline(0, color=INK, linewidth=0.8)
+    offsets = np.linspace(-0.5, 0.5, len(groups.sides)) * SPREAD if len(groups.sides) > 1 else [0.0]
+    for (name, cells), line, offset in zip(groups.sides.items(), LINES, offsets, strict=False):
+        gap, errors = 100 * cells.gap, None
+        if level is not None:
+            low, high = cells.gap_interval(level)
+            errors = np.maximum([gap - 100 * low, 100 * high - gap], 0.0)
+        ax.errorbar(
+            places + offset,
+            gap,
+            yerr=errors,
+            fmt=line.marker,
+            color=line.colour,
+            markersize=4,
+            elinewidth=1.1,
+            capsize=2,
+            label=name,
+        )
+    ends = zip(groups.lower, groups.upper, strict=True)
+    ax.set_xticks(places, [f"{low:.2f}\nto {high:.2f}" for low, high in ends])
+    ax.set(xlim=(-0.6, len(places) - 0.4), xlabel="homophily of the nodes")
+    ax.set_ylabel("confidence − accuracy (points)")
+    open_frame(ax)
+
+
+class HomophilySplitDisplay(Display):
+    """Overconfidence by homophily, before and after calibration.
+
+    Parameters
+    ----------
+    groups : HomophilyGroups
+        Calibration of nodes of similar homophily.
+
+    Examples
+    --------
+    >>> from gnncal_lab.pages.homophily_split import HomophilySplitDisplay
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
+    >>> display = HomophilySplitDisplay.from_predictions(
+    ...     [1, 0, 0, 0], probs, [0.1, 0.3, 0.8, 1.0], n_groups=2
+    ... )
+    >>> [tick.get_text().split()[0] for tick in display.ax_.get_xticklabels()]
+    ['0.00', '0.30']
+
+    """
+
+    height: ClassVar[float] = 2.9
+
+    def __init__(self, groups: HomophilyGroups) -> None:
+        self.groups = groups
+
+    @classmethod
+    def from_predictions(
+        cls,
+        labels: Any,
+        probs: Any,
+        homophily: Any,
+        *,
+        before: Any = None,
+        n_groups: int = DEFAULT_GROUPS,
+        ax: Any = None,
+        level: float | None = LEVEL,
+    ) -> Self:
+        """Sort the nodes into equally large groups by homophily and draw the gap of each.
+
+        Parameters
+        ----------
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1.
+        probs : array_like of shape (n_nodes, n_classes)
+            Probabilities; rows sum to one.
+        homophily : array_like of shape (n_nodes,)
+            Numbers in [0, 1], NaN where unknown, such as
+            :func:`gnncal_lab.neighbour_support`.
+        before : array_like of shape (n_nodes, n_classes), optional
+            Probabilities before calibration, to be drawn beside.
+        n_groups : int, default=5
+            Number of groups.
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the intervals; None draws none.
+
+        Returns
+        -------
+        HomophilySplitDisplay
+            The display, drawn.
+
+        """
+        sides = {"probabilities": probs} if before is None else {"before": before, "after": probs}
+        groups = homophily_groups(labels, sides, homophily, n_groups=n_groups)
+        return cls(groups).plot(ax, level=level)
+
+    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
+        """Draw the groups.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on. Default: one of a new figure.
+        level : float or None, default=0.95
+            Probability of the intervals; None draws none.
+
+        Returns
+        -------
+        HomophilySplitDisplay
+            The display itself; ``ax_`` and ``figure_`` say where it drew.
+
+        """
+
+        def draw(place: Any) -> None:
+            draw_homophily_split(self.groups, ax=place, level=level)
+            if len(self.groups.sides) > 1:
+                legend_below(place, n_lines=2)
+
+        return self._draw_on(ax, draw)
