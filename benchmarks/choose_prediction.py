@@ -23,7 +23,7 @@ from choose_structural import SIZES, by_family
 from families import for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
 from gnncal.core.arrays import FloatArray
-from gnncal.fitting.law import Law, LawFit, LawPrior, LawRows, fit_law
+from gnncal.fitting.law import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import (
@@ -88,7 +88,7 @@ def evidence(fit: LawFit, n_nodes: int) -> float:
     half = 0.5 * prior.ratio
     nothing = Law(half, -half, np.zeros(m), np.zeros(n_classes))
     typical, _, precision = prior.derivatives(nothing)
-    narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(precision)[1]
+    narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(dense_arrow(precision))[1]
     return float(typical - n_nodes * fit.loss - prior.derivatives(fit.law)[0] + 0.5 * narrower)
 
 

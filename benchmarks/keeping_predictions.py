@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 
 import gnncal
 from families import for_each_task, options_for
-from gnncal.calibrators.price import LEVEL, WORTH, gain_of_freedom, price_of_keeping
+from gnncal.calibrators.price import LEVEL, WORTH, Halves, gain_of_freedom, price_of_keeping
 from gnncal.files import Bundle
 from gnncal.lab.bench.logits import TrainedLogits
 from gnncal.lab.bench.plan import Task
@@ -56,7 +56,7 @@ def prices(bundle: Any) -> list[dict[str, Any]]:
             calibrator = gnncal.get_calibrator(method).fit(labelled)
             probs = calibrator.predict_proba(nodes)
             price = price_of_keeping(calibrator, labelled, probs)
-            gain = gain_of_freedom(calibrator, labelled, probs, worth=-np.inf)
+            gain = gain_of_freedom(calibrator, Halves(labelled), probs, worth=-np.inf)
             judged = [log_losses(each[test], bundle.labels[test]) for each in (probs, free)]
             rows.append(
                 {

@@ -168,6 +168,31 @@ def test_a_file_of_names_that_is_no_list_or_contradicts_the_table_is_refused(tmp
         gnncal.read_bundle(folder)
 
 
+@pytest.mark.parametrize("names", ["[2, 1, 0]", '["2", "1", "0"]'])
+def test_a_label_that_is_the_number_of_one_class_and_the_name_of_another_is_refused(
+    tmp_path, names
+):
+    folder = write_parquet(tmp_path / "in", metadata=False)
+    (folder / "class_names.json").write_text(names)
+    with pytest.raises(gnncal.InputError, match="class 0 is called 2, the number of another class"):
+        gnncal.read_bundle(folder)
+    texts = np.array(["2", "1", "0"])[example()["labels"]]
+    for place, metadata in (("beside", False), ("inside", '["2", "1", "0"]')):
+        folder = write_parquet(tmp_path / place, label=texts, metadata=metadata)
+        (folder / "class_names.json").write_text('["2", "1", "0"]')
+        labels = gnncal.read_bundle(folder).labels
+        assert (labels == gnncal.read_bundle(write_parquet(tmp_path / f"{place}-0")).labels).all()
+
+
+def test_numbers_as_names_of_an_archive_may_not_be_those_of_other_classes(tmp_path):
+    path = tmp_path / "in.npz"
+    with pytest.raises(gnncal.InputError, match="class 0 is called 2, the number of another class"):
+        gnncal.read_bundle(write_npz(path, class_names=np.array([2, 1, 0])))
+    for names in (np.array([0, 1, 2]), np.array([2019, 2020, 2021])):
+        read = gnncal.read_bundle(write_npz(path, class_names=names))
+        assert read.class_names == list(map(str, names))
+
+
 def test_one_table_is_told_to_be_a_folder(tmp_path):
     folder = write_parquet(tmp_path / "in")
     with pytest.raises(gnncal.InputError, match="pass the folder that has"):

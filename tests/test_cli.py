@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.choice import DEFAULT_METHOD
+from gnncal.calibrators.default_method import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS

@@ -10,7 +10,7 @@ import gnncal
 
 COUNTED = {
     *("check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"),
-    *("quantities_of", "ranked_mass", "_losses_of_scaling"),
+    *("quantities_of", "ranked_mass", "losses_of_scaling"),
 }
 
 
@@ -60,7 +60,7 @@ def test_a_report_checks_the_logits_once_and_describes_neighbourhoods_once():
     assert calls["check_logits"] == 1
     assert calls["describe_neighbourhoods"] == 1
     assert calls["support_of"] == 2  # of senders for HoTS, of all neighbours for the page
-    assert calls["_losses_of_scaling"] == 1  # several methods are compared with it
+    assert calls["losses_of_scaling"] == 1  # several methods are compared with it
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -86,63 +86,13 @@ def test_a_record_that_several_methods_share_is_never_checked_again():
     assert calls["check_logits"] == calls["check_graph"] == calls["describe_neighbourhoods"] == 0
 
 
-def large_task(monkeypatch):
-    """Arrays that count as large, with many more edges than logits."""
-    monkeypatch.setattr("gnncal.core.remembered.SMALLEST_GRAPH", 0)
-    generator = np.random.default_rng(0)
-    labels = generator.integers(4, size=240)
-    logits = 2 * np.eye(4)[labels] + 1.5 * generator.normal(size=(240, 4))
-    return logits, labels, gnncal.Graph(generator.integers(240, size=(2, 9000)), 240)
-
-
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 @pytest.mark.parametrize("method", ["structural", "hots"])
-def test_a_prediction_on_the_arrays_of_the_fit_looks_at_neighbours_no_more(method, monkeypatch):
-    logits, labels, graph = large_task(monkeypatch)
-
-    def fit_and_predict():
-        other = gnncal.Graph(graph.edge_index, 240)  # nothing is known of it
-        fitted = gnncal.get_calibrator(method).fit(logits, labels, other, nodes=range(80))
-        return fitted.predict_proba(logits.copy(), other)
-
-    calls = calls_of(fit_and_predict)
-    assert calls["describe_neighbourhoods"] + calls["support_of"] == 1
-
-
-@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
-@pytest.mark.parametrize("method", ["structural", "hots"])
-def test_logits_that_were_changed_in_place_are_looked_at_again(method, monkeypatch):
-    logits, labels, graph = large_task(monkeypatch)
-    record = gnncal.Nodes(logits, graph)  # made before the change and used after it
-    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=range(80))
+def test_logits_that_were_changed_in_place_are_looked_at_again(method):
+    (logits, labels, graph), splits = task()
+    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=splits["nodes"])
     before = fitted.predict_proba(logits, graph)
     kept = logits.copy()
     logits[:] = logits[::-1].copy()
-    fitted.predict_proba(record)
-    changed = fitted.predict_proba(logits, graph)
-    fresh = gnncal.Graph(graph.edge_index, 240)
-    np.testing.assert_array_equal(changed, fitted.predict_proba(logits, fresh))
-    assert not np.array_equal(changed, before)
+    assert not np.array_equal(fitted.predict_proba(logits, graph), before)
     np.testing.assert_array_equal(fitted.predict_proba(kept, graph), before)
-
-
-def test_what_is_remembered_goes_with_the_graph(monkeypatch):
-    from gnncal.core import remembered
-
-    logits, labels, graph = large_task(monkeypatch)
-    n_before = len(remembered._last)
-    gnncal.Structural().fit(logits, labels, graph, nodes=range(80))
-    assert len(remembered._last) == n_before + 1
-    del graph
-    assert len(remembered._last) == n_before
-
-
-def test_nothing_is_remembered_of_logits_that_are_large_beside_the_graph(monkeypatch):
-    from gnncal.core import remembered
-
-    logits, _, graph = large_task(monkeypatch)
-    wide = np.zeros((240, 100))
-    remembered.results_of(wide, graph)
-    assert graph not in remembered._last
-    remembered.results_of(logits, graph)
-    assert graph in remembered._last

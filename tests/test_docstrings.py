@@ -17,7 +17,6 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 from numpydoc.validate import validate
 
 import gnncal
-from gnncal.calibrators.neural.parameters import TrainingParameters
 
 SOURCE = Path(gnncal.__file__).parent
 PACKAGES = (
@@ -120,13 +119,6 @@ def test_documented_defaults_are_those_of_the_signature(path):
                 assert "optional" not in entry.type, name
             elif isinstance(default, str | bool | int | float | tuple) and said:
                 assert ast.literal_eval(said) == default, name
-
-
-def test_neural_calibrators_describe_their_training_in_the_same_words():
-    words = {entry.name: entry.desc for entry in ClassDoc(TrainingParameters)["Parameters"]}
-    for kind in (gnncal.CaGCN, gnncal.GATS, gnncal.GETS, gnncal.WATS):
-        described = {entry.name: entry.desc for entry in ClassDoc(kind)["Parameters"]}
-        assert {name: described[name] for name in words} == words, kind
 
 
 def _records():

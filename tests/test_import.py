@@ -17,6 +17,18 @@ graph = gnncal.Graph(generator.integers(30, size=(2, 90)), 30)
 gnncal.HoTS().fit(logits, labels, graph, nodes=range(30)).predict_proba(logits, graph)
 """
 
+CALIBRATE = """
+import numpy as np, gnncal
+generator = np.random.default_rng(0)
+logits, labels = generator.normal(size=(60, 3)), generator.integers(3, size=60)
+graph = gnncal.Graph(generator.integers(60, size=(2, 300)), 60)
+gnncal.calibrate(logits, labels, graph, nodes=range(30), test_nodes=range(30, 60))
+"""
+RUN = "import io; from contextlib import redirect_stdout\nwith redirect_stdout(io.StringIO()): "
+RUN += "from gnncal.__main__ import app; app({}, standalone_mode=False)"
+# scikit-learn imports pandas, pyarrow, narwhals and scipy.stats where they are installed.
+SLOW_TO_LOAD = ("sklearn", "scipy.stats", "pandas", "pyarrow", "matplotlib", "torch")
+
 
 def loaded_by(script, *packages):
     """Which of the packages a script loads, in an interpreter of its own."""
@@ -31,9 +43,13 @@ def test_importing_gnncal_loads_nothing_heavy():
     assert loaded_by("import gnncal", *heavy) == set()
 
 
-def test_fitting_hots_loads_neither_torch_nor_matplotlib():
-    loaded = loaded_by(TINY_FIT, "torch", "matplotlib", "sklearn")
-    assert loaded == {"sklearn"}
+@pytest.mark.parametrize(
+    "script",
+    [TINY_FIT, CALIBRATE, RUN.format(["methods"]), RUN.format(["calibrate", "--help"])],
+    ids=["hots", "calibrate", "gnncal methods", "gnncal calibrate --help"],
+)
+def test_calibrating_loads_nothing_that_takes_long(script):
+    assert loaded_by(script, *SLOW_TO_LOAD) == set()
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():

@@ -14,7 +14,7 @@ from safetensors.numpy import save as to_bytes
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.files.saved_calibrators import FOR_UPDATES
+from gnncal.files.format import FORMAT_VERSION
 from gnncal.homophily import Predictor, Support
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -236,20 +236,11 @@ def edited(tmp_path):
     return write, header
 
 
-def test_newer_files_and_unknown_calibrators_ask_for_an_upgrade(edited):
+def test_other_formats_and_unknown_calibrators_ask_for_an_upgrade(edited):
     write, _ = edited
-    refused(*write(format=4), "format is 4, newer than this gnncal's 3; upgrade")
+    for version in (FORMAT_VERSION + 1, 0, -5, float("nan"), 1.0, True, "1", None):
+        refused(*write(format=version), f"but this gnncal reads {FORMAT_VERSION}; upgrade")
     refused(*write(calibrator="magic"), "holds a 'magic', which this gnncal does not know")
-
-
-def test_files_without_a_checksum_are_those_of_the_first_format(edited):
-    write, _ = edited
-    path, content = write(format=1, checksum=...)
-    path.write_bytes(content)
-    assert isinstance(gnncal.load(path), gnncal.HoTS)
-    refused(*write(checksum=...), "damaged")
-    for version in (0, -5, float("nan"), 1.0, True, "1", None):
-        refused(*write(format=version, checksum=...), "which no gnncal writes")
 
 
 def test_damaged_headers_are_refused(edited):
@@ -257,8 +248,7 @@ def test_damaged_headers_are_refused(edited):
     for text in ("", "{", "[]", "7", "null", '"hots"', "[" * 10**5, '{"format":' * 10**5):
         refused(*write(text or " "), "damaged")
     for key in header:
-        if key not in ("fitted_on", *FOR_UPDATES):  # which files of older versions lack
-            refused(*write(**{key: ...}), "damaged")
+        refused(*write(**{key: ...}), "damaged")
         refused(*write(**{key: {"unheard": "of"}}), "damaged|class_names is|n_classes is")
     refused(*write(calibrator=["hots"]), "damaged")
     refused(*write(drop="learned.homophily_weights_.input_weight"), "damaged")

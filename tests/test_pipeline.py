@@ -9,7 +9,7 @@ import pytest
 import gnncal
 from gnncal import pipeline
 from gnncal.calibrators.catalogue import name_of
-from gnncal.calibrators.choice import DEFAULT_METHOD
+from gnncal.calibrators.default_method import DEFAULT_METHOD
 from tests.fraud import fraud_task
 
 N, K = 240, 3

@@ -28,20 +28,11 @@ def public_names(module: ModuleType) -> list[str]:
         for name in module.__all__
         if not name.startswith("__") and not isinstance(getattr(module, name), ModuleType)
     ]
-    if module is not gnncal.extend:
+    if module is not gnncal.calibrators:
         return names
-    # Most of what it has is described where it belongs; a page of its own is for the rest.
-    others = [other for other in public_modules() if other is not module]
-    described = [getattr(other, name) for other in others for name in public_names(other)]
-    return [
-        name
-        for name in names
-        if (
-            not any(getattr(module, name) is value for value in described)
-            and not name.endswith(("Array", "Table"))
-        )  # names of types
-        or name == "Array"
-    ]
+    # What the top level has too is described there, and names of types need no page.
+    types = ("FloatArray", "IntArray", "LearnedTable")
+    return [name for name in names if name not in (*gnncal.__all__, *types)]
 
 
 def public_modules() -> list[ModuleType]:

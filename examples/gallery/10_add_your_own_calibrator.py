@@ -4,8 +4,8 @@ Add your own calibrator
 
 A calibrator is a class with two methods: one learns from the calibration nodes, one gives each node
 its temperature. Everything else is inherited: the checks of the input, ``predict_proba``,
-scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark. ``gnncal.extend``
-has what it is made of.
+scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark.
+``gnncal.calibrators`` has what it is made of.
 """
 
 # %%
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import gnncal
-from gnncal.extend import FitReport, TemperatureCalibrator, TemperatureLoss, number
+from gnncal.calibrators import FitReport, TemperatureCalibrator, TemperatureLoss, number
 
 # %%
 # The class

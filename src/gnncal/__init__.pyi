@@ -1,7 +1,7 @@
 """The public names of gnncal and the files they come from; __init__.py loads each on first use."""
 
+from . import calibrators as calibrators
 from . import decisions as decisions
-from . import extend as extend
 from . import homophily as homophily
 from . import inspection as inspection
 from . import lab as lab

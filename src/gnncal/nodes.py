@@ -24,7 +24,6 @@ from gnncal.core.checks import (
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import as_graph
-from gnncal.core.remembered import Results, results_of
 from gnncal.formulas.probability import normalised_entropy
 
 Result = TypeVar("Result")
@@ -116,8 +115,7 @@ class Nodes:
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
-        self._results: Results = {}
-        self._results_with_labels: dict[Any, Any] = {}
+        self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:
         parts = {
@@ -270,7 +268,6 @@ class Nodes:
         """
         record = copy(self)
         record._results = {**self._results, (function, *arguments): value}
-        record._results_with_labels = {}
         record.has_neighbourhoods = True
         return record
 
@@ -300,24 +297,6 @@ class Nodes:
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
         return cast(Result, self._results[key])
-
-    def once_with_labels(self, function: Callable[[Nodes], Result]) -> Result:
-        """Return ``function(nodes)``, which may look at labels, computed at most once.
-
-        Parameters
-        ----------
-        function : callable
-            It gets this record.
-
-        Returns
-        -------
-        object
-            The result, kept with this very record: one with other labels has no part in it.
-
-        """
-        if function not in self._results_with_labels:
-            self._results_with_labels[function] = function(self)
-        return cast(Result, self._results_with_labels[function])
 
     def with_own_logits(self) -> Self:
         """Return the record with a copy of the logits, for code that may write into them.
@@ -418,7 +397,6 @@ class Nodes:
     ) -> Self:
         """Return a record that shares everything but the labels and weights."""
         record = copy(self)
-        record._results_with_labels = {}
         record.weights = weights
         record.calibration_nodes, record.labels = nodes, labels
         record.train_nodes, record.train_labels = train_nodes, train_labels
@@ -447,16 +425,9 @@ class Nodes:
 
 
 def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
-    """Return the record of logits and their graph; a record in place of both as it is.
-
-    What such a record computes on a large graph is remembered for the next call with the same
-    arrays. A record that a user makes has no part in that: its logits may be changed before it is
-    used.
-    """
+    """Return the record of logits and their graph; a record in place of both as it is."""
     if not isinstance(logits, Nodes):
-        record = Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
-        record._results = results_of(record.logits, record.graph)
-        return record
+        return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
     if graph is not None and graph is not logits.graph:
         raise InputError("a record of nodes has its graph already; leave graph out.")
     return logits

@@ -9,7 +9,7 @@ from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.choice import choose_calibrator
+from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (

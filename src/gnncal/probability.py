@@ -74,7 +74,7 @@ def scaled_probabilities(
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import scaled_probabilities
+    >>> from gnncal.calibrators import scaled_probabilities
     >>> scaled_probabilities(np.array([[2.0, 0.0]]), 2.0).round(2)
     array([[0.73, 0.27]])
 
@@ -107,7 +107,7 @@ def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import keep_predictions
+    >>> from gnncal.calibrators import keep_predictions
     >>> keep_predictions(np.array([[0.5, 0.5]]), np.array([1])).argmax(axis=1)
     array([1])
 

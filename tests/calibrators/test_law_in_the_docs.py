@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnncal.fitting.law import LawPrior, gamma_mixture_penalty, student_penalty
+from gnncal.fitting.law import LawPrior, gamma_mixture_curvature, student_penalty
 
 TEXT = " ".join((Path(__file__).parents[2] / "docs" / "structural.md").read_text().split())
 PRIOR = LawPrior()
@@ -19,7 +19,7 @@ def test_the_documented_centre_of_the_ratio_is_the_one_in_use():
 def test_the_documented_precision_of_the_weights_is_the_one_in_use(weight):
     # the penalty of one weight far smaller than the others bends with their common precision
     weights = np.array([weight, 0, 0, 0, 0, 0])
-    bend = gamma_mixture_penalty(weights, PRIOR.weight_shape, PRIOR.weight_rate)[2][1, 1]
+    bend = gamma_mixture_curvature(weights, PRIOR.weight_shape, PRIOR.weight_rate)[1, 1]
     assert f"{bend:.2g} while" in TEXT or f"{bend:.2g} at |w| = {weight:g}" in TEXT
 
 

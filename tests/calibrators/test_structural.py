@@ -15,8 +15,10 @@ from gnncal.fitting.law import (
     LawPrior,
     LawRows,
     _posterior_derivatives,
+    dense_arrow,
     fit_law,
     gamma_mixture_penalty,
+    inverse_of_arrow,
     student_penalty,
 )
 from gnncal.fitting.losses import TemperatureLoss
@@ -71,7 +73,7 @@ def test_the_posterior_has_exact_derivatives():
     _, first, second = _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)
     np.testing.assert_allclose(first, approx_fprime(theta, value, 1e-6), atol=1e-5)
     numeric = approx_fprime(theta, gradient, 1e-6)
-    np.testing.assert_allclose(second, numeric, atol=1e-4)
+    np.testing.assert_allclose(dense_arrow(second), numeric, atol=1e-4)
 
 
 def test_penalties_by_hand():
@@ -79,7 +81,7 @@ def test_penalties_by_hand():
     value, slope, curvature = student_penalty(1.0, 1.0, 3.0)
     assert (value, slope, curvature) == pytest.approx((2 * np.log(4 / 3), 1.0, 0.5))
     # Two weights (1, 1), shape 1, rate 1/2: exponent 2, total 3/2, so 2 ln 3 and precision 4/3.
-    value, gradient, _ = gamma_mixture_penalty(np.ones(2), 1.0, 0.5)
+    value, gradient = gamma_mixture_penalty(np.ones(2), 1.0, 0.5)
     assert value == pytest.approx(2 * np.log(3))
     np.testing.assert_allclose(gradient, [4 / 3, 4 / 3])
 
@@ -122,6 +124,39 @@ def test_neighbourhoods_of_a_path_by_hand():
     np.testing.assert_allclose(found.covariates[0, 4:], [0.0, np.log(2) / 4])
     assert np.isnan(found.covariates[3, :4]).all()
     np.testing.assert_allclose(found.mean_probs[3], 0.5)
+
+
+def test_a_fit_solves_no_equations_that_grow_with_the_number_of_classes(monkeypatch):
+    generator = np.random.default_rng(0)
+    n, n_classes = 60, 600
+    logits = generator.normal(size=(n, n_classes))
+    graph = gnncal.Graph(generator.integers(n, size=(2, 200)), n).to_undirected()
+    sizes = []
+
+    def watched(function):
+        def solve(matrix, *arguments):
+            sizes.append(np.shape(matrix)[-1])
+            return function(matrix, *arguments)
+
+        return solve
+
+    for name in ("eigh", "cholesky", "solve", "inv"):
+        monkeypatch.setattr(np.linalg, name, watched(getattr(np.linalg, name)))
+    labels = generator.integers(n_classes, size=n)
+    fitted = gnncal.Structural().fit(logits, labels, graph, nodes=range(n))
+    assert 0 < max(sizes) <= 8
+    with pytest.raises(gnncal.InputError, match="it has too many parameters"):
+        fitted.update(logits, labels, graph, nodes=range(n))
+
+
+def test_the_inverse_of_an_arrow_is_that_of_the_whole_matrix():
+    generator = np.random.default_rng(0)
+    hessian = generator.normal(size=(4, 9))
+    hessian[:3, :3] = hessian[:3, :3] @ hessian[:3, :3].T + 40 * np.eye(3)
+    hessian[3] = 5 + generator.random(9)
+    np.testing.assert_allclose(
+        inverse_of_arrow(hessian), np.linalg.inv(dense_arrow(hessian)), rtol=0, atol=1e-14
+    )
 
 
 def test_an_undirected_graph_is_told_from_a_directed_one():
@@ -251,7 +286,7 @@ def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posteri
         expected += weight * (np.exp(scaled).max(axis=1) / np.exp(scaled).sum(axis=1))
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, expected, atol=1e-9)
-    fitted.averaging_ = 0.0  # as in the file of an older version
+    fitted.averaging_ = 0.0  # the most probable temperature alone
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, law.predict_proba(honest, graph).max(axis=1), atol=1e-9)
 

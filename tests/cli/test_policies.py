@@ -132,6 +132,22 @@ def test_a_saved_policy_decides_about_new_nodes(tmp_path, source):
     assert not (tmp_path / "m").exists()
 
 
+def test_a_policy_is_judged_by_its_own_class_where_names_are_numbers(tmp_path, source):
+    with np.load(source) as file:
+        arrays = {**file, "class_names": np.array(["1", "0"])}
+    np.savez(tmp_path / "in.npz", **arrays)
+    decided = ("--positive", "0", "--catch", "0.8", "--out", tmp_path / "o")
+    assert run("decide", tmp_path / "in.npz", *decided).exit_code == 0
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    result = run(
+        "apply", files[0], tmp_path / "in.npz", "--policy", files[1], "--out", tmp_path / "n"
+    )
+    assert result.exit_code == 0, result.output
+    summary = json.loads((tmp_path / "n" / "summary.json").read_text())
+    assert gnncal.load(files[1]).positive_ == 1  # the second column is called 0
+    assert summary["positive"]["class"] == 1
+
+
 def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_path):
     """Nodes come in another order and with other probabilities; ids say which they are."""
     source = write_parquet(tmp_path / "in")

@@ -146,20 +146,3 @@ def test_a_record_says_what_is_wrong():
     assert repr(nodes.with_labels(LABELS, nodes=[0])) == (
         "Nodes(n_nodes=8, n_classes=3, n_edges=7, n_calibration_nodes=1)"
     )
-
-
-def test_what_depends_on_labels_is_kept_with_the_record_that_has_them():
-    nodes = gnncal.Nodes(np.eye(3)[[0, 1, 2, 0]])
-    labelled = nodes.with_labels([0, 1, 2, 1])
-    looks = []
-
-    def classes(record):
-        looks.append(record)
-        return record.labels.tolist()
-
-    assert labelled.once_with_labels(classes) == [0, 1, 2, 1]
-    assert labelled.once_with_labels(classes) == [0, 1, 2, 1]
-    assert looks == [labelled]
-    assert labelled.restricted(np.array([0, 3])).once_with_labels(classes) == [0, 1]
-    assert labelled.with_known_labels().once_with_labels(classes) == []
-    assert nodes.once_with_labels(classes) == []

@@ -175,11 +175,3 @@ def test_decisions_find_their_nodes_by_ids(kind):
         old.refresh(after)
     with pytest.raises(InputError, match="probs has 500 rows but fit had 600"):
         clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT).refresh(after[:500])
-
-
-def test_a_threshold_of_an_older_file_decides_but_cannot_be_refreshed():
-    old = load(Path(__file__).parents[1] / "older_files" / "selective.safetensors")
-    _, after, _ = growing_probs()
-    assert old.decide(after).any()
-    with pytest.raises(InputError, match="fit again with this version"):
-        old.refresh(after)

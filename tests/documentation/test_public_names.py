@@ -53,10 +53,10 @@ def test_a_page_imports_public_names_only(page):
 
 def test_the_test_above_sees_a_private_import():
     assert list(private("from gnncal.core.learned import TEXT")) == ["gnncal.core.learned"]
-    assert list(private("from gnncal.extend import os")) == ["gnncal.extend.os"]
-    assert list(private("import gnncal\nfrom gnncal.extend import TEXT")) == []
+    assert list(private("from gnncal.calibrators import os")) == ["gnncal.calibrators.os"]
+    assert list(private("import gnncal\nfrom gnncal.calibrators import FLAG")) == []
 
 
 def test_what_a_plugin_needs_is_the_same_object_wherever_it_is_public():
-    for name in set(gnncal.extend.__all__) & set(gnncal.__all__):
-        assert getattr(gnncal.extend, name) is getattr(gnncal, name)
+    for name in set(gnncal.calibrators.__all__) & set(gnncal.__all__):
+        assert getattr(gnncal.calibrators, name) is getattr(gnncal, name)

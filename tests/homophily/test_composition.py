@@ -92,27 +92,3 @@ def test_a_shared_estimator_learns_once_for_all_calibrators_of_a_task(task, monk
     logits, labels, graph, split = task
     gnncal.HoTS(homophily=shared).fit(logits, (labels + 1) % 3, graph, **split)
     assert len(trained) == 3  # other labels, another predictor
-
-
-OLDER_FILES = {
-    "support-out": Support(side="out"),
-    "clamped": Support(clamp_train_labels=True),
-    "agreement": Agreement(),
-    "predictor-in": Predictor(
-        side="in", add_self_loops=False, checkpoint="after-step", random_state=7
-    ),
-    "cross-fitted": CrossFitted(n_folds=3, random_state=2),
-    "fell-back": Support(side="out"),
-}
-
-
-@pytest.mark.parametrize("name", [*OLDER_FILES, "given"])
-def test_a_file_from_before_estimators_were_objects_loads_and_predicts_the_same(name):
-    with np.load(OLDER / "hots.npz") as file:
-        logits, features, edges = file["logits"], file["features"], file["edges"]
-        expected = file[f"probs-{name}"]
-    loaded = gnncal.load(OLDER / f"hots-{name}.safetensors")
-    graph = gnncal.Graph(edges, len(logits), None if name == "fell-back" else features)
-    np.testing.assert_allclose(loaded.predict_proba(logits, graph), expected, rtol=1e-6)
-    if name != "given":
-        assert loaded.homophily == OLDER_FILES[name]

@@ -44,6 +44,7 @@ def made_up_summary():
         skipped=[],
         notes=["a & b"],
         seconds={"fit": 1.0},
+        prediction_change_rate=0.0,
     )
 
 

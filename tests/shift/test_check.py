@@ -117,16 +117,6 @@ def test_a_saved_calibrator_gives_the_same_answer(fitted, task, tmp_path):
     )
 
 
-def test_a_calibrator_of_an_older_file_asks_for_another_fit(fitted, task):
-    from sklearn.base import clone
-
-    logits, _, graph = task
-    older = clone(fitted)
-    vars(older).update({k: v for k, v in vars(fitted).items() if k != "fitted_on_"})
-    with pytest.raises(gnncal.InputError, match="fit again with this version"):
-        gnncal.check(older, logits, graph)
-
-
 def test_bad_input_is_refused_in_one_sentence(fitted, task):
     logits, _, graph = task
     with pytest.raises(gnncal.InputError, match="2 columns but the calibrator was fitted for 3"):

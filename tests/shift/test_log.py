@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.shift.log import read_log
+from gnncal.shift.log import START_OF_LOG, read_log
 
 NAMES = ["fine", "fraud"]
 
@@ -111,3 +111,78 @@ def test_other_files_are_refused(tmp_path):
         read_log(tmp_path / "log.jsonl", new_watch())
     (tmp_path / "empty.csv").write_text("")
     assert read_log(tmp_path / "empty.csv", new_watch()).n_new == 0
+
+
+def test_an_unfinished_quote_is_refused_with_its_line_and_swallows_no_other(tmp_path):
+    path, watch = tmp_path / "log.csv", new_watch()
+    path.write_text('id,p0,p1,label\n1,0.2,0.8,fraud\n"2,0.4,0.6,fine\n' + "3,0.1,0.9,fine\n" * 50)
+    with pytest.raises(gnncal.InputError, match="line 3 .* quote"):
+        read_log(path, watch)
+    assert n_labels(watch) == 0
+
+
+def test_a_quoted_comma_is_part_of_its_entry(tmp_path):
+    path, watch = tmp_path / "log.csv", new_watch()
+    path.write_text('id,p0,p1,label\n"a, ""b""",0.2,0.8,fraud\n')
+    assert read_log(path, watch).n_new == 1
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
+@pytest.mark.parametrize("value", ["x" * 200_000, "1" + "0" * 400])
+def test_a_value_beyond_all_measure_is_refused_in_one_sentence(tmp_path, name, value):
+    for column in ("label", "p1", "prediction", "confidence"):
+        row = {"p0": 0.2, "p1": 0.8, "label": 1} if column in ("label", "p1") else {}
+        row = row or {"prediction": 1, "confidence": 0.8, "label": 1}
+        row[column] = int(value) if value.isdecimal() and name.endswith("l") else value
+        text = json.dumps(row) if name.endswith("l") else ",".join(map(str, row.values()))
+        header = "" if name.endswith("l") else ",".join(row) + "\n"
+        (tmp_path / name).write_text(f"{header}{text}\n")
+        with pytest.raises(gnncal.InputError, match=r"line \d") as refused:
+            read_log(tmp_path / name, new_watch(positive=1))
+        assert len(str(refused.value)) < 400
+
+
+def test_a_forged_position_is_refused(tmp_path):
+    lines = ['{"p0": 0.2, "p1": 0.8, "label": 1}\n'] * 4
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(lines[:3]))
+    true = read_log(path, new_watch()).position
+    path.write_text("".join(lines))
+    forged = [
+        5,
+        "here",
+        [1],
+        {**true, "bytes": True},
+        {**true, "bytes": 10**400},
+        {**true, "lines": 10**400},
+        {**true, "lines": 0},  # would read the first line twice
+        {**true, "lines": true["lines"] + 1},
+        {**START_OF_LOG, "lines": 1},  # would pass over the first line
+    ]
+    for position in forged:
+        watch = new_watch()
+        with pytest.raises(gnncal.InputError):
+            read_log(path, watch, position)
+        assert n_labels(watch) == 0
+
+
+def test_a_label_means_one_class_in_csv_and_json_where_names_are_numbers(tmp_path):
+    lines, table = tmp_path / "log.jsonl", tmp_path / "log.csv"
+    lines.write_text('{"p0": 0.9, "p1": 0.1, "label": 1}\n{"p0": 0.9, "p1": 0.1, "label": "1"}\n')
+    table.write_text("p0,p1,label\n0.9,0.1,1\n0.9,0.1,1.0\n")
+    for path in (lines, table):
+        watch = gnncal.Watch(n_classes=2, class_names=["1", "0"])
+        assert read_log(path, watch).n_new == 2
+        assert watch.report().claims[0].happened == 1.0  # "1" is the name of the first column
+    shifted = gnncal.Watch(n_classes=2, class_names=["1", "2"])
+    table.write_text("p0,p1,label\n0.9,0.1,0\n")
+    with pytest.raises(gnncal.InputError, match="label is '0'; expected 1, 2"):
+        read_log(table, shifted)
+
+
+def test_a_prediction_that_may_be_a_name_or_a_number_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("prediction,confidence,label\n1,0.9,1\n")
+    with pytest.raises(gnncal.InputError, match="prediction is '1'.* p0, p1"):
+        read_log(path, gnncal.Watch(n_classes=2, class_names=["1", "0"]))
+    assert read_log(path, gnncal.Watch(n_classes=2, class_names=["0", "1"])).n_new == 1

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.extend import Metric, NoiseFloor
-from gnncal.metrics import METRICS
+from gnncal.metrics import METRICS, Metric, NoiseFloor
 from gnncal.testing import check_metric
 
 
@@ -61,7 +60,7 @@ def test_a_broken_law_is_named(law):
 
 
 def test_what_is_no_metric_is_refused():
-    with pytest.raises(gnncal.InputError, match=r"no metric; pass a gnncal\.extend\.Metric"):
+    with pytest.raises(gnncal.InputError, match=r"no metric; pass a gnncal\.metrics\.Metric"):
         check_metric(top_two_of)
 
 
@@ -79,5 +78,5 @@ def test_a_metric_of_ones_own_is_evaluated_and_shown_beside_the_others():
 def test_a_metric_of_ones_own_cannot_take_a_name_that_there_is(name):
     with pytest.raises(gnncal.InputError, match=f"named '{name}', which there is already"):
         gnncal.evaluate([0, 1], np.eye(2), metrics=[replace(TOP_TWO, name=name)])
-    with pytest.raises(gnncal.InputError, match=r"expected gnncal\.extend\.Metric"):
+    with pytest.raises(gnncal.InputError, match=r"expected gnncal\.metrics\.Metric"):
         gnncal.evaluate([0, 1], np.eye(2), metrics=[top_two_of])

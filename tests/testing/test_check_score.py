@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.extend import ConformalScore, number
+from gnncal.calibrators import number
+from gnncal.decisions import ConformalScore
 from gnncal.testing import check_score
 
 

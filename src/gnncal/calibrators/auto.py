@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import GnncalWarning, InputError
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
 from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import Portable
@@ -127,7 +127,7 @@ class Auto(Calibrator):
     def _keep(self, calibrator: Calibrator) -> None:
         """Remember what the chosen calibrator has learned."""
         self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
-        self.posterior_ = getattr(calibrator, "posterior_", {})
+        self.posterior_ = calibrator.posterior_
 
     def _updatable_parts(self, nodes: Nodes) -> list[Part]:
         return self.chosen()._updatable_parts(nodes)
@@ -176,8 +176,7 @@ class Auto(Calibrator):
         calibrator = self._make(self.chosen_)
         for name, value in self.chosen_state_.items():
             setattr(calibrator, name, value)
-        if "posterior_" in vars(self):
-            calibrator.posterior_ = self.posterior_
+        calibrator.posterior_ = self.posterior_
         return calibrator
 
     def _make(self, name: str) -> Calibrator:

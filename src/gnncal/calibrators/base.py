@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.history import History
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
@@ -24,6 +23,7 @@ from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_la
 from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import InputError, require, warn
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.class_histograms import ClassHistograms
@@ -144,7 +144,7 @@ FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Calibrator(Estimator, ABC):
     """Base of every calibrator: logits, labels and a graph in, probabilities out.
 
     A subclass implements ``_fit`` and ``_predict``, which get checked input. It says in class
@@ -175,8 +175,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     fit_report_ : FitReport
         What the fit did.
     fitted_on_ : NodeSummary
-        Counts that describe the calibration nodes, for :func:`gnncal.check`. Files of older
-        versions have none.
+        Counts that describe the calibration nodes, for :func:`gnncal.check`.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
     history_ : History
@@ -216,13 +215,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     fitted_on_: NodeSummary
     class_names_: list[str]
     history_: History = History()
-    posterior_: dict[str, FloatArray]  # covariances of the parameters, by part; for `update`
-    class_histograms_: ClassHistograms  # of the model's probabilities; for estimated rates
+    # Covariances of the parameters, by part; for `update`.
+    posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # Of the model's probabilities, for estimated rates; None after an update with labels.
+    class_histograms_: ClassHistograms | None
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.fitted_graph_attributes and "classes_" in vars(self):
+            if "classes_" in vars(self) and name in self.fitted_graph_attributes:
                 raise AttributeError(
                     f"{name} describes the graph of the fit and is not saved with "
                     f"{type(self).__name__}; fit again to have it"
@@ -302,6 +303,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
+        self.posterior_ = {}
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -325,30 +327,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = History()
-        self.class_histograms_ = nodes.once_with_labels(ClassHistograms.of)
+        self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self._warn_of_weak_evidence(nodes)
-
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
-
-        Parameters
-        ----------
-        parameters : dict
-            Constructor parameters by name.
-        learned : dict
-            Learned attributes by name.
-
-        Returns
-        -------
-        tuple of dict
-            Parameters and learned attributes of this version.
-
-        """
-        return parameters, learned
 
     def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
@@ -563,6 +544,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return float(hits.mean())
         return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.target_tags.required = True
+        return tags
+
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
         """Write the fitted calibrator to one safetensors file, atomically and without pickle.
 
@@ -655,11 +644,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _covariance_of(self, part: str) -> FloatArray:
         """Return the covariance that the fit remembers of a part."""
         name = type(self).__name__
-        if "posterior_" not in vars(self):
-            raise InputError(
-                f"this {name} was saved by an older version, which did not remember how certain "
-                "its parameters are; fit again with this version."
-            )
         if part not in self.posterior_:
             raise InputError(
                 f"this {name} has no posterior that new labels could move: it was stopped early "

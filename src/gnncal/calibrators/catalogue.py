@@ -119,13 +119,6 @@ PRESETS: dict[str, Preset] = {
 }
 NO_PRESET: Mapping[str, Any] = {}
 
-# What files of format 2 and records of schema 2, and those before them, call these methods.
-OLDER_NAMES = {
-    "structural": "structural-temperature",
-    "structural-remainder": "structural",
-    "structural-graph": "structural-free",
-}
-
 _FITTING = {
     "closed form": "in closed form",
     "convex": "convex and solved to its one minimum",
@@ -241,14 +234,6 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
     made = calibrator(**params)
     made.check_params()
     return made
-
-
-def with_todays_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that an older version wrote, with the candidates' names of today."""
-    renamed = dict(parameters)
-    if "candidates" in renamed:
-        renamed["candidates"] = tuple(OLDER_NAMES.get(each, each) for each in renamed["candidates"])
-    return renamed
 
 
 def preset_of(name: str) -> Mapping[str, Any]:

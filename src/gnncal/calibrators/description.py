@@ -1,17 +1,13 @@
-"""What a calibrator is and takes, as data read from its class and its docstring."""
+"""What a calibrator is and takes, as data."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import PRESETS, class_of, find_name, preset_of, provider_of
-
-ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")  # :class:`gnncal.Graph` shows as Graph
-ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\n(?P<description>(?:[ ]+\S.*(?:\n|$))+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -20,7 +16,7 @@ class ParameterDescription:
 
     name: str
     default: Any
-    note: str  # from the docstring
+    expected: str  # what it may be; "" if anything
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ def describe(name: str) -> MethodDescription:
     """Return the description of the calibrator with this name."""
     name = find_name(name)
     kind = class_of(name)
-    signature, preset = inspect.signature(kind), preset_of(name)
+    preset = preset_of(name)
     made = kind(**preset)
     first = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     return MethodDescription(
@@ -55,9 +51,15 @@ def describe(name: str) -> MethodDescription:
         kind.needs_torch,
         provider_of(name),
         tuple(
-            ParameterDescription(parameter, signature.parameters[parameter].default, note)
-            for parameter, note in _notes(kind).items()
-            if parameter not in preset
+            ParameterDescription(
+                parameter.name,
+                parameter.default,
+                kind.constraints[parameter.name].expected
+                if parameter.name in kind.constraints
+                else "",
+            )
+            for parameter in inspect.signature(kind).parameters.values()
+            if parameter.name not in preset
         ),
     )
 
@@ -69,28 +71,6 @@ def _advice(kind: type[Calibrator]) -> str:
     return _plain(notes.partition("\n\n")[0])
 
 
-def _notes(kind: type[Calibrator]) -> dict[str, str]:
-    """Return the documentation of each parameter, from the nearest class that explains it."""
-    documented = [_documented_parameters(parent) for parent in kind.__mro__]
-    return {
-        name: next((notes[name] for notes in documented if name in notes), "")
-        for name in inspect.signature(kind).parameters
-    }
-
-
-def _documented_parameters(kind: type) -> dict[str, str]:
-    """Return the descriptions in a class's own "Parameters" section, by name.
-
-    An entry is ``name : type`` or ``name, other : type``, with the description on indented lines.
-    """
-    documentation = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-    _, _, section = documentation.partition("\nParameters\n----------\n")
-    notes: dict[str, str] = {}
-    for entry in ENTRY.finditer(section.partition("\n\n")[0]):
-        notes |= dict.fromkeys(entry["names"].split(", "), _plain(entry["description"]))
-    return notes
-
-
 def _plain(text: str) -> str:
-    """Return a docstring's text without the marks of reStructuredText."""
-    return ROLE.sub(r"\1", " ".join(text.split())).replace("``", "")
+    """Return a docstring's text on one line, without marks of code."""
+    return " ".join(text.split()).replace("``", "")

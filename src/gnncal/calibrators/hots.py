@@ -31,7 +31,6 @@ from gnncal.homophily import (
 )
 from gnncal.homophily.base import CannotLearnError, Weights
 from gnncal.homophily.clamping import CLAMPED_LABELS
-from gnncal.homophily.plain import OLDER_PARAMETERS, from_older
 from gnncal.nodes import Nodes
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
@@ -286,23 +285,6 @@ class HoTS(ParametricTemperature):
                 without=without,
             )
         raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
-
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Put what older versions kept beside the estimator, parameters and labels, into it."""
-        if "side" not in parameters:
-            return parameters, learned
-        homophily = parameters["homophily"]
-        if isinstance(homophily, str) and parameters["side"] == "out":
-            homophily = learned.get("homophily_method_", homophily)  # where it fell back
-        kept = {n: value for n, value in parameters.items() if n not in OLDER_PARAMETERS}
-        state = {n: value for n, value in learned.items() if n != "clamped_labels_"}
-        if np.size(learned.get("clamped_labels_", ())):
-            recalled = {"clamped_labels": learned["clamped_labels_"]}
-            state["homophily_weights_"] = learned["homophily_weights_"] | recalled
-        return kept | {"homophily": from_older(homophily, parameters)}, state
 
     def _learned_table(self) -> LearnedTable:
         if not self.needs_graph:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
-from sklearn.base import clone
 
 from gnncal.calibrators.auto import KEEPING, Auto, folds_of
 from gnncal.calibrators.base import Calibrator
@@ -21,6 +21,7 @@ from gnncal.calibrators.structured import StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.nodes import Nodes
 from gnncal.probability import log_losses
@@ -95,16 +96,39 @@ class Price:
         return f"{self.sentence(class_names)} Pass {cure}."
 
 
-def price_of_keeping(calibrator: Calibrator, nodes: Nodes, probs: FloatArray) -> Price | None:
+class Halves:
+    """The calibration nodes that take part in a comparison, at most two folds of them."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
+        self.nodes = nodes.restricted(folds < 2)
+        self.is_second = folds[folds < 2] == 1
+
+    @cached_property
+    def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
+        """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
+        alone = self.nodes.calibration_nodes_alone()
+        unlabelled = alone.with_known_labels()
+        scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
+        free = np.empty(len(self.is_second))
+        for half in (self.is_second, ~self.is_second):
+            fitted = _fitted_quietly(StructuredVectorScaling(), alone.restricted(half))
+            free[~half] = log_losses(fitted._predict(unlabelled), alone.labels)[~half]
+        return log_losses(scaled, alone.labels), free
+
+
+def price_of_keeping(
+    calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
+) -> Price | None:
     """Return what keeping predictions costs, or None where nothing is worth saying.
 
     ``calibrator`` is fitted to ``nodes``, which have its calibration labels, and ``probs`` are
-    its probabilities of every node.
+    its probabilities of every node. ``halves`` of these nodes serve several calibrators.
     """
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
         return None
     used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
-    gain = gain_of_freedom(used, nodes, probs)
+    gain = gain_of_freedom(used, halves or Halves(nodes), probs)
     chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
     if gain.nats < WORTH or gain.nats <= chance:
         return None
@@ -128,26 +152,21 @@ class Gain(NamedTuple):
 
 
 def gain_of_freedom(
-    used: Calibrator, nodes: Nodes, probs: FloatArray, worth: float = WORTH
+    used: Calibrator, halves: Halves, probs: FloatArray, worth: float = WORTH
 ) -> Gain:
     """Return how much lower the log loss is if predictions may change.
 
-    At most two folds of the calibration nodes take part; each is judged by a fit on the other.
+    Each half of the calibration nodes is judged by a fit on the other.
     Where a fit shows less than ``worth`` on its own nodes, that is returned and nothing is fitted.
     """
-    part, halves = nodes.once_with_labels(_parted)
-    kept = log_losses(probs[part.calibration_nodes], part.labels)
+    nodes = halves.nodes
+    kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
     if used._freed() is None:
-        gains = _gains_over_vector_scaling(nodes, kept)
+        gains = _gains_over_vector_scaling(halves, kept)
     else:
-        gains = _gains_of_own_form(used, _with_neighbourhoods(part), halves, kept, worth)
-    return Gain(*_mean_and_error(part, gains), gains.size)
-
-
-def _parted(nodes: Nodes) -> tuple[Nodes, BoolArray]:
-    """Return the calibration nodes that take part, and which of them are in the second half."""
-    folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
-    return nodes.restricted(folds < 2), folds[folds < 2] == 1
+        described = _with_neighbourhoods(nodes)
+        gains = _gains_of_own_form(used, described, halves.is_second, kept, worth)
+    return Gain(*_mean_and_error(nodes, gains), gains.size)
 
 
 def _gains_of_own_form(
@@ -174,28 +193,15 @@ def _gains_of_own_form(
     return gains
 
 
-def _gains_over_vector_scaling(nodes: Nodes, kept: FloatArray) -> FloatArray:
+def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
     """Compare any fit with a scale and a shift of each class, which need no graph.
 
     The fit itself is not repeated: it may be costly. It has seen the nodes that it is judged on,
     so it looks better than it is, and the price smaller. If it is worse than plain temperature
     scaling, that is no fault of the predictions that it keeps, so the latter stands for it.
     """
-    scaled, free = nodes.once_with_labels(_losses_of_scaling)
-    return min(kept, scaled, key=nodes.once_with_labels(_parted)[0].mean) - free
-
-
-def _losses_of_scaling(nodes: Nodes) -> tuple[FloatArray, FloatArray]:
-    """Return the log losses of temperature scaling, and of vector scaling fitted elsewhere."""
-    part, halves = nodes.once_with_labels(_parted)
-    alone = part.calibration_nodes_alone()
-    unlabelled = alone.with_known_labels()
-    scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
-    free = np.empty(len(halves))
-    for half in (halves, ~halves):
-        fitted = _fitted_quietly(StructuredVectorScaling(), alone.restricted(half))
-        free[~half] = log_losses(fitted._predict(unlabelled), alone.labels)[~half]
-    return log_losses(scaled, alone.labels), free
+    scaled, free = halves.losses_of_scaling
+    return min(kept, scaled, key=halves.nodes.mean) - free
 
 
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:

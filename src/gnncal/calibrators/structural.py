@@ -133,8 +133,7 @@ class Structural(HasTemperature, Calibrator):
         The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
         parameters of q have the prefix ``free_``.
     averaging_ : float
-        Share of the posterior variance that the confidence is a mean over: 0.5, or 0 in files of
-        versions that took the most probable temperature.
+        Share of the posterior variance that the confidence is a mean over.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     fit_report_ : FitReport
@@ -215,23 +214,6 @@ class Structural(HasTemperature, Calibrator):
                 "False; leave one of the two out."
             )
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Rename what an older version called ``law_`` and ``graph_``, its two parts.
-
-        Its predictions stay: it took the most probable temperature.
-        """
-        renamed = {}
-        for name, value in learned.items():
-            if name != "graph_centre_":  # the same as that of the law
-                new = name.removeprefix("law_")
-                renamed[f"{FREE}{new[6:]}" if new.startswith("graph_") else new] = value
-        if f"{FREE}bias_" in renamed:
-            renamed.setdefault("averaging_", 0.0)
-        return parameters, renamed
-
     @property
     def learned(self) -> LearnedTable:  # type: ignore[override]
         """What each attribute that makes up the fitted model may be."""
@@ -245,7 +227,6 @@ class Structural(HasTemperature, Calibrator):
         return kept | averaging | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
 
     def _fit(self, nodes: Nodes) -> None:
-        self.posterior_ = {}
         chosen = nodes.calibration_nodes
         part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
@@ -280,7 +261,7 @@ class Structural(HasTemperature, Calibrator):
         self._set_scores(fit.scores, prefix)
         setattr(self, f"{prefix}converged_", fit.solution.converged)
         setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
-        self.posterior_ = {SCORES_PART: fit.covariance}
+        self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
         warn_unless_converged(self, fit.solution)
 
     def _set_scores(self, scores: Scores, prefix: str) -> None:

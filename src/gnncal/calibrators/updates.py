@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport
+from gnncal.calibrators.base import AnyCalibrator, Calibrator, FitReport
 from gnncal.calibrators.history import DATE, Update
 from gnncal.calibrators.rates import check_rates, log_ratio
 from gnncal.core.arrays import FloatArray, IntArray
@@ -27,7 +27,7 @@ ESTIMATE = "estimate"
 
 
 def updated(
-    calibrator: Calibrator,
+    calibrator: AnyCalibrator,
     logits: Any,
     labels: Any,
     graph: Any,
@@ -37,7 +37,7 @@ def updated(
     sample_weight: Any,
     rates: Any,
     date: Any,
-) -> Calibrator:
+) -> AnyCalibrator:
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
     when = day.today().isoformat() if date is None else str(date)
     DATE.check("date", when)
@@ -81,22 +81,20 @@ def rates_of(calibrator: Calibrator) -> FloatArray:
     """
     if len(calibrator.history_):
         return np.array(calibrator.history_.updates[-1].rates)
-    if "class_histograms_" in vars(calibrator):
-        return calibrator.class_histograms_.rates
-    counts = np.array(calibrator.fit_report_.nodes_per_class, dtype=np.float64)
-    return counts / counts.sum()
+    assert calibrator.class_histograms_ is not None  # only an update takes them away
+    return calibrator.class_histograms_.rates
 
 
 def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> FloatArray:
     """Return the rates of unlabelled nodes, if nothing but the rates has changed."""
     if record is None:
         raise InputError("rates='estimate' looks at nodes; pass their logits.")
-    histograms = getattr(calibrator, "class_histograms_", None)
+    histograms = calibrator.class_histograms_
     if histograms is None:
         raise InputError(
             "this calibrator does not know how the model's probabilities are spread in each "
-            "class, because an older version saved it or it was updated with labels since its "
-            "fit; fit again with this version, or pass new labels."
+            "class, because it was updated with labels since its fit; fit again, or pass new "
+            "labels."
         )
     if histograms.degree_cut is not None and record.graph is None:
         raise InputError("the calibrator was fitted with a graph; pass that of these nodes too.")
@@ -152,8 +150,7 @@ def _conclude(
             loss = record.mean(log_losses(labelled, record.labels))
             new.fit_report_ = FitReport.of(record, loss)
             new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
-            if "class_histograms_" in vars(new):
-                del new.class_histograms_  # they are those of another world
+            new.class_histograms_ = None  # they are those of another world
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))

@@ -70,7 +70,6 @@ def apply(
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         if decided is not None:
             bundle = with_class_names(bundle, decided)
-            positive = str(decided.positive_) if positive is None else positive
         check_measurable(gates, bundle)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
@@ -79,7 +78,7 @@ def apply(
                 nodes,
                 labels=bundle.labels,
                 test_nodes=bundle.test_nodes,
-                positive=positive,
+                positive=decided.positive_ if positive is None and decided else positive,
                 class_names=bundle.class_names,
             )
             if refresh and decided is not None:

@@ -16,7 +16,6 @@ from gnncal.cli.gates import (
     failures_of,
     read_gates,
 )
-from gnncal.cli.late_help import NAMES_OF_SCORES
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
@@ -70,7 +69,9 @@ def decide(
     ] = 0.9,
     sets: Annotated[
         str | None,
-        typer.Option(help=f"Also give each node a set of classes, by a score: {NAMES_OF_SCORES}."),
+        typer.Option(
+            help="Also give each node a set of classes, by a score: lac, aps, raps, daps, snaps."
+        ),
     ] = None,
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")

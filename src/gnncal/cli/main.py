@@ -13,16 +13,14 @@ from gnncal.cli.check import check
 from gnncal.cli.decide import decide
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
-from gnncal.cli.late_help import Verb
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
-from gnncal.cli.streams import Program, until_the_reader_leaves
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
 from gnncal.cli.watch import watch
 
-app = Program(
+app = typer.Typer(
     name="gnncal",
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
@@ -35,13 +33,12 @@ IN_ORDER_OF_WORK = (
     *(apply, export, scale, methods),
 )
 for verb in IN_ORDER_OF_WORK:
-    app.command(cls=Verb)(friendly(verb))
+    app.command()(friendly(verb))
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        with until_the_reader_leaves():
-            print(__version__)
+        print(__version__, flush=True)
         raise typer.Exit
 
 

@@ -39,7 +39,7 @@ def methods(
 
 
 def _print_list(everything: list[MethodDescription]) -> None:
-    from gnncal.calibrators.choice import DEFAULT_METHOD
+    from gnncal.calibrators.default_method import DEFAULT_METHOD
     from gnncal.rendering.tables import plain_table
 
     table = plain_table(f"{len(everything)} calibrators")
@@ -75,10 +75,10 @@ def _print_method(method: MethodDescription) -> None:
         return
     out.print()
     table = plain_table("")
-    for column in ("parameter", "default", "meaning"):
+    for column in ("parameter", "default", "what it may be"):
         table.add_column(column)
     for parameter in method.parameters:
-        table.add_row(parameter.name, str(parameter.default), parameter.note)
+        table.add_row(parameter.name, str(parameter.default), parameter.expected)
     out.print(table)
     first = method.parameters[0]
     out.print(f"Set one with --param, for instance --param {first.name}={first.default}")

@@ -67,7 +67,7 @@ def chosen_calibrator(
 
     The default is free where ``one_class`` is in view.
     """
-    from gnncal.calibrators.choice import choose_calibrator
+    from gnncal.calibrators.default_method import choose_calibrator
 
     params = parse_params(given or [])
     if keep_predictions is not None and "keep_predictions" in params:

@@ -6,19 +6,16 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import track
 
-from gnncal.cli.json_output import json_target, only_json_on_stdout
-from gnncal.cli.signals import ending_on_signals, stopped_in_one_line
-from gnncal.cli.streams import until_the_reader_leaves
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
 from gnncal.files.atomic import check_file, is_stdout
@@ -30,6 +27,7 @@ err = Console(stderr=True)
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+_stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
 def friendly(verb: Callable[P, R]) -> Callable[P, R]:
@@ -37,13 +35,20 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with warnings.catch_warnings(), only_json_on_stdout(bool(kwargs.get("json"))):
+        global _stdout
+        _stdout = sys.stdout
+        only_json = redirect_stdout(sys.stderr) if kwargs.get("json") else nullcontext()
+        with warnings.catch_warnings(), only_json:  # calibrators of other packages may print
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
             try:
-                with stopped_in_one_line(), until_the_reader_leaves():
-                    return verb(*args, **kwargs)
+                return verb(*args, **kwargs)
+            except KeyboardInterrupt:
+                print_line("stopped", "interrupted")
+                raise typer.Exit(130) from None
+            except BrokenPipeError:
+                raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
             except (InputError, MissingExtraError, OSError) as error:
                 print_line("error", _plain_text(error))
         raise typer.Exit(2)
@@ -86,7 +91,7 @@ def print_written(folder: Path | str, files: list[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    print(to_json(value), file=json_target(), flush=True)
+    print(to_json(value), file=_stdout, flush=True)
 
 
 def to_json(value: Any) -> str:
@@ -123,5 +128,5 @@ def staged_folder(
     :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
     """
     real = check_folder(target, inputs=inputs)
-    with ending_on_signals(), extended_folder(real, writes=writes, removes=removes) as staging:
+    with extended_folder(real, writes=writes, removes=removes) as staging:
         yield staging

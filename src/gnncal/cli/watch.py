@@ -139,9 +139,8 @@ def _print_plan(fitted: Calibrator, gap: float, options: dict[str, Any], *, json
     }
     promises = [options[name] for name in ("positive", "act", "clear", "decide")]
     n_claims = 1 + sum(value is not None for value in promises)
-    summary = getattr(fitted, "fitted_on_", None)
     # The model's own confidence on the calibration nodes stands in for that of nodes to come.
-    typical = 0.8 if summary is None else summary.bins["confidence"].cuts
+    typical = fitted.fitted_on_.bins["confidence"].cuts
     plan = Watch.plan(gap, confidence=typical, n_claims=n_claims, **given)
     if json:
         print_json({**vars(plan), "sentence": plan.sentence})

@@ -238,6 +238,17 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
     return [str(name) for name in class_names]
 
 
+def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
+    """Refuse a name that is the number of another class, where labels are numbers too."""
+    numbers = set(map(str, range(len(names))))
+    for c, name in enumerate(map(str, names)):
+        if name in numbers and name != str(c):
+            raise InputError(
+                f"{where}: class {c} is called {name}, the number of another class, so a label "
+                f"{name} could mean either; write labels and names as text, or choose other names."
+            )
+
+
 def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
     """Return the number of the class that is in view, which is given by its name or its number.
 

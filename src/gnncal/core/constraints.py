@@ -38,7 +38,7 @@ class Constraint:
 
     Examples
     --------
-    >>> from gnncal.extend import NONE, Constraint
+    >>> from gnncal.calibrators import NONE, Constraint
     >>> even = Constraint("an even number", lambda value: value % 2 == 0)
     >>> (even | NONE).expected
     'an even number or None'
@@ -107,7 +107,7 @@ def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.extend import whole_number
+    >>> from gnncal.calibrators import whole_number
     >>> whole_number(at_least=1, at_most=9).expected
     'a whole number from 1 to 9'
 
@@ -150,7 +150,7 @@ def number(
 
     Examples
     --------
-    >>> from gnncal.extend import number
+    >>> from gnncal.calibrators import number
     >>> number(above=0).expected, number(at_least=0, below=1).expected
     ('a positive number', 'a number in [0, 1)')
 
@@ -183,7 +183,7 @@ def choice(*words: str) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.extend import choice
+    >>> from gnncal.calibrators import choice
     >>> choice("in", "out", "both").expected
     "'in', 'out' or 'both'"
 
@@ -208,7 +208,7 @@ def number_range(*, above: float) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.extend import number_range
+    >>> from gnncal.core.constraints import number_range
     >>> number_range(above=0).expected
     'two numbers (low, high) with 0 < low <= high'
 

@@ -52,7 +52,7 @@ class Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import Array
+    >>> from gnncal.calibrators import Array
     >>> learned = {"weights_": Array("K n_bins", low=0.0), "bias_": Array("K")}
     >>> learned["bias_"].check("bias_", np.zeros(2), {"K": 3})
     Traceback (most recent call last):
@@ -140,7 +140,7 @@ class OneEachClass:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import Array, OneEachClass
+    >>> from gnncal.core.learned import Array, OneEachClass
     >>> steps = OneEachClass(Array("2 n_steps", rising="first row"))
     >>> steps.check("steps_", (np.array([[0.0, 1.0], [0.2, 0.9]]),) * 3, {"K": 3})
 

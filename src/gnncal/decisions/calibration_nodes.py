@@ -13,10 +13,10 @@ from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.decisions.node_numbers import Keys, node_keys
 
-# What a saved file has of them; both are empty in files of versions that did not keep them.
+# What a saved file has of them.
 CALIBRATION_FACTS: LearnedTable = {
-    "calibration_keys": Array("calibration", low=0, whole=True, may_be_empty=True),
-    "calibration_labels": Array("calibration", low=0, high="K-1", whole=True, may_be_empty=True),
+    "calibration_keys": Array("calibration", low=0, whole=True),
+    "calibration_labels": Array("calibration", low=0, high="K-1", whole=True),
 }
 
 ROW_FACTS: LearnedTable = {  # the same with the numbers that say what the keys are
@@ -45,19 +45,14 @@ class CalibrationNodes:
         """Whether the fit saw more nodes than these, which makes its rows the nodes of a graph."""
         return self.n_rows > self.labels.size
 
-    @staticmethod
-    def facts_of(nodes: CalibrationNodes | None) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return what a saved file has of them."""
-        keys = np.empty(0, np.uint64) if nodes is None else nodes.keys
-        labels = np.empty(0, np.int64) if nodes is None else nodes.labels
-        return {"calibration_keys": keys, "calibration_labels": labels}
+        return {"calibration_keys": self.keys, "calibration_labels": self.labels}
 
     @classmethod
-    def restored(cls, facts: dict[str, Any], n: int, n_rows: int, has_ids: bool) -> Self | None:
-        """Return the n nodes of a file, or None if it has none of them."""
+    def restored(cls, facts: dict[str, Any], n: int, n_rows: int, has_ids: bool) -> Self:
+        """Return the n nodes of a file."""
         keys, labels = facts["calibration_keys"], facts["calibration_labels"]
-        if keys.size == 0:
-            return None
         if keys.size != n or np.unique(keys).size != n or keys.dtype != np.uint64:
             raise InputError(f"calibration_keys are not those of {n} nodes.")
         return cls(keys, labels.astype(np.int64), n_rows, has_ids)
@@ -118,13 +113,3 @@ class CalibrationNodes:
                 "fit saw the calibration nodes alone and was given no ids, so nobody knows which "
                 "ids they have; fit with ids=..., or pass their rows first and no ids."
             )
-
-
-def kept(calibration: CalibrationNodes | None) -> CalibrationNodes:
-    """Return the calibration nodes, or say that the file has none."""
-    if calibration is None:
-        raise InputError(
-            "the file was saved by a version that did not keep the calibration nodes; fit again "
-            "with this version to refresh later."
-        )
-    return calibration

@@ -6,16 +6,16 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.graph import Graph
 from gnncal.core.learned import LearnedTable
 from gnncal.decisions.aps import APS
-from gnncal.decisions.calibration_nodes import CALIBRATION_FACTS, CalibrationNodes, kept
+from gnncal.decisions.calibration_nodes import CALIBRATION_FACTS, CalibrationNodes
 from gnncal.decisions.daps import DAPS
 from gnncal.decisions.lac import LAC
 from gnncal.decisions.node_numbers import (
@@ -166,7 +166,7 @@ class ConformalClassifier(Saved):
     n_graph_nodes_: int | None
     has_ids_: bool
     report_: ConformalReport | ClassConformalReport
-    _calibration: CalibrationNodes | None  # None in files of versions that did not keep it
+    _calibration: CalibrationNodes
 
     def __init__(
         self,
@@ -275,8 +275,7 @@ class ConformalClassifier(Saved):
         Raises
         ------
         InputError
-            If the calibration nodes cannot be found, or this was loaded from a file of a version
-            that did not keep them.
+            If the calibration nodes cannot be found.
 
         References
         ----------
@@ -300,7 +299,7 @@ class ConformalClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        calibration = kept(self._calibration)
+        calibration = self._calibration
         checked = self._checked_probs(probs)
         known = self._check_graph(self._score(), graph, len(checked), "refresh(probs, graph)")
         keys, rows, labels = calibration.found(len(checked), ids)
@@ -400,23 +399,13 @@ class ConformalClassifier(Saved):
         if self.report_.leaves_a_class_open:
             warn(self.report_.sentence)
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], facts: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bring what an older version saved to the form of this one."""
-        if "by_class" in parameters or CALIBRATION_FACTS.keys() & facts.keys():
-            return parameters, facts
-        nothing_kept = CalibrationNodes.facts_of(None)
-        return {**parameters, "by_class": False}, {**facts, **nothing_kept}
-
     def _facts(self) -> dict[str, Any]:
         return {
             "threshold": self.threshold_,
             "n_calibration": self.report_.n_calibration,
             "n_graph_nodes": self.n_graph_nodes_,
             "has_ids": self.has_ids_,
-            **CalibrationNodes.facts_of(self._calibration),
+            **self._calibration.facts(),
         }
 
     def _restore(self, facts: dict[str, Any]) -> None:
@@ -446,8 +435,6 @@ class ConformalClassifier(Saved):
         return values if self.by_class else float(threshold)
 
     def _count_by_class(self) -> IntArray:
-        if self._calibration is None:
-            raise InputError("thresholds by class need the calibration nodes, which it has not.")
         return np.bincount(self._calibration.labels, minlength=self.n_classes_)
 
     def _score(self) -> ConformalScore:

@@ -13,18 +13,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_class_names, check_probs
 from gnncal.core.constraints import Constraint, whole_number
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import Estimator, check_is_fitted
 from gnncal.core.learned import LearnedTable, check_learned
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
 
 
-class Saved(BaseEstimator, ABC):  # type: ignore[misc]
+class Saved(Estimator, ABC):
     """Base of classifiers for decisions: parameters with constraints, and a fit that can be saved.
 
     Attributes
@@ -82,27 +80,6 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc]
         for name, constraint in self.constraints.items():
             constraint.check(name, getattr(self, name))
 
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], facts: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bring what an older version saved to the form of this one; ``gnncal.load`` calls it.
-
-        Parameters
-        ----------
-        parameters : dict
-            Constructor parameters by name.
-        facts : dict
-            The numbers of the fit by name.
-
-        Returns
-        -------
-        tuple of dict
-            Parameters and numbers of this version.
-
-        """
-        return parameters, facts
-
     def _checked_probs(self, probs: Any) -> FloatArray:
         """Return probabilities of as many classes as ``fit`` had."""
         checked = check_probs(probs)
@@ -139,7 +116,6 @@ def _rebuilt(name: str, n_classes: Any, params: Any, facts: Any, class_names: An
     """Return the classifier of these parameters and numbers, each of them checked."""
     kind = kinds()[name]
     whole_number(at_least=2).check("n_classes", n_classes)
-    params, facts = kind.upgraded(params, facts)
     classifier = kind()
     unknown = sorted(set(params) ^ set(classifier.get_params(deep=False)))
     if unknown:

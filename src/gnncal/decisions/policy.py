@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import (
@@ -18,6 +17,7 @@ from gnncal.core.checks import (
 )
 from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import Array
 from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW, Actions, by_thresholds
 from gnncal.decisions.budget import expect_budget, most_suspicious
@@ -462,7 +462,7 @@ class ClassPolicy(Saved):
         return {
             "positive": self.positive_,
             "p": self._p,
-            **CalibrationNodes.facts_of(self._calibration),
+            **self._calibration.facts(),
             "n_rows": self._calibration.n_rows,
             "has_ids": self._calibration.has_ids,
         }
@@ -473,7 +473,7 @@ class ClassPolicy(Saved):
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
         p, n_rows = facts["p"].astype(np.float64), facts["n_rows"]
         calibration = CalibrationNodes.restored(facts, p.size, n_rows, facts["has_ids"])
-        if calibration is None or n_rows < p.size:
+        if n_rows < p.size:
             raise InputError(f"{p.size} of {n_rows} nodes cannot be those of the calibration.")
         self._conclude(positive, p, calibration)
 

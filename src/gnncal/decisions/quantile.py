@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv
 
 from gnncal.core.arrays import FloatArray
 
@@ -44,5 +44,5 @@ def coverage_limits(n: int, coverage: float) -> tuple[float, float]:
     if rank > n:
         return 1.0, 1.0
     tails = 0.5 * (1 - INTERVAL_LEVEL), 0.5 * (1 + INTERVAL_LEVEL)
-    low, high = stats.beta.ppf(tails, rank, n + 1 - rank)
+    low, high = betaincinv(rank, n + 1 - rank, tails)
     return float(low), float(high)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_labels, check_used_labels
 from gnncal.core.constraints import NONE, Constraint, number
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import Array, LearnedTable
 from gnncal.decisions.outcomes import check_calibration
 from gnncal.decisions.persistence import Saved

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown, warn
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
-from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes, kept
+from gnncal.decisions.calibration_nodes import ROW_FACTS, CalibrationNodes
 from gnncal.decisions.certificate import (
     Certificate,
     accuracy_bounds,
@@ -232,7 +232,7 @@ class SelectiveClassifier(Saved):
     n_decided_: int
     rank_by_: MonotoneReliability | None
     report_: SelectiveReport
-    _calibration: CalibrationNodes | None  # None in files of versions that did not keep it
+    _calibration: CalibrationNodes
 
     def __init__(self, target_accuracy: float = 0.95, *, confidence_level: float = 0.9) -> None:
         self.target_accuracy = target_accuracy
@@ -310,8 +310,7 @@ class SelectiveClassifier(Saved):
         Raises
         ------
         InputError
-            If the calibration nodes cannot be found, or this was loaded from a file of a version
-            that did not keep them.
+            If the calibration nodes cannot be found.
 
         References
         ----------
@@ -320,7 +319,7 @@ class SelectiveClassifier(Saved):
         """
         check_is_fitted(self, "threshold_")
         checked = self._checked_probs(probs)
-        rows, calibration = kept(self._calibration).today(len(checked), ids)
+        rows, calibration = self._calibration.today(len(checked), ids)
         refreshed = copy(self)
         refreshed._take_threshold(checked, rows, calibration)
         return refreshed
@@ -397,26 +396,13 @@ class SelectiveClassifier(Saved):
 
     def _facts(self) -> dict[str, Any]:
         of_report = [name for name in self.saved_facts if name not in (*ROW_FACTS, "rank_by")]
-        known = self._calibration
-        ranking = {} if self.rank_by_ is None else {"rank_by": self.rank_by_}
         return {
-            **ranking,
+            "rank_by": self.rank_by_,
             **{name: getattr(self.report_, name) for name in of_report},
-            **CalibrationNodes.facts_of(known),
-            "n_rows": self.report_.n_calibration if known is None else known.n_rows,
-            "has_ids": known is not None and known.has_ids,
+            **self._calibration.facts(),
+            "n_rows": self._calibration.n_rows,
+            "has_ids": self._calibration.has_ids,
         }
-
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], facts: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Bring what an older version saved to the form of this one."""
-        facts = {"rank_by": None, **facts}
-        if ROW_FACTS.keys() & facts.keys():
-            return parameters, facts
-        rows = {"n_rows": facts["n_calibration"], "has_ids": False}
-        return parameters, {**facts, **CalibrationNodes.facts_of(None), **rows}
 
     def _restore(self, facts: dict[str, Any]) -> None:
         certificate = Certificate(float(facts["threshold"]), facts["n_decided"], facts["n_correct"])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from gnncal.core.checks import check_names_are_no_numbers
 from gnncal.core.errors import InputError, require, shown
 from gnncal.files.kinds import common_kind, common_type, kind_of, plain_type
 from gnncal.files.partitions import agrees, partition_type
@@ -76,6 +77,8 @@ def names_of_json(text: bytes, what: str) -> list[str]:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
         raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
+    if not all(isinstance(name, str) for name in names):
+        check_names_are_no_numbers(names, what)
     return [str(name) for name in names]
 
 

@@ -26,8 +26,7 @@ ReadTensor = Callable[[str], np.ndarray[Any, Any]]
 Tensors = dict[str, np.ndarray[Any, Any]]
 PackObject = Callable[[Any], tuple[str, Any] | None]  # its kind and its plain form, if it knows it
 UnpackObject = Callable[[str, Any], Any]  # the reverse
-FORMAT_VERSION = 3  # 1 had no checksum; 2 had older names of the structural methods
-FIRST_WITH_TODAYS_NAMES = 3
+FORMAT_VERSION = 1
 HEADER = "gnncal"  # the metadata key that makes a safetensors file one of ours
 NO_CHECKSUM = "0" * 64  # stands in the file while its checksum is computed
 UNREADABLE = (
@@ -120,15 +119,12 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
         raise InputError("this was not written by gnncal; pass a file that save() has written.")
     header: dict[str, Any] = json.loads(metadata[HEADER])
     version = header["format"]
-    if type(version) is not int or version < 1:
-        raise InputError(f"its format is {shown(version)}, which no gnncal writes; it is damaged.")
-    if version > FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
         raise InputError(
-            f"its format is {version}, newer than this gnncal's {FORMAT_VERSION}; upgrade "
-            "gnncal to read it."
+            f"its format is {shown(version)}, but this gnncal reads {FORMAT_VERSION}; upgrade "
+            "gnncal, or save it again."
         )
-    has_checksum = version > 1 or "checksum" in header  # or a damaged version would switch it off
-    if has_checksum and header["checksum"] != _checksum(content, header["checksum"]):
+    if header["checksum"] != _checksum(content, header["checksum"]):
         raise InputError("its checksum does not match its content; it is damaged, so save again.")
     return header
 

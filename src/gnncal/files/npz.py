@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.checks import check_probs, warn_about_edge_weights
+from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import Arrays, read_npz
@@ -151,6 +151,8 @@ def _class_names(names: npt.NDArray[Any]) -> list[str]:
             f"class_names has shape {names.shape} and dtype {names.dtype}; pass a list of "
             "different names, one for each class."
         )
+    if names.dtype.kind in "iu":
+        check_names_are_no_numbers(names.tolist(), "class_names")
     return [_text(name) for name in names]
 
 

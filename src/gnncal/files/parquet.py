@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_probs, warn_about_edge_weights
+from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
 from gnncal.files.agreement import Table, class_names_in, names_of_json, read_together
@@ -232,6 +232,7 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
             f"the column label is of type {table['label'].type}; use integers or class names."
         )
     if not any(isinstance(value, str) for value in column):
+        check_names_are_no_numbers(names or [], f"{folder / 'nodes.parquet'}")
         # NaN, which is not itself, is what pandas has where a number is missing.
         return np.array([-1 if value is None or value != value else value for value in column])
     if names is None:

@@ -7,24 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.catalogue import (
-    OLDER_NAMES,
-    class_of,
-    find_class,
-    get_calibrator,
-    name_of,
-    with_todays_names,
-)
+from gnncal.calibrators.catalogue import find_class, get_calibrator, name_of
 from gnncal.calibrators.history import History
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.learned import Array, check_learned, sizes_of
 from gnncal.files.format import (
-    FIRST_WITH_TODAYS_NAMES,
     ReadTensor,
     Tensors,
     pack,
@@ -38,7 +30,6 @@ from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
 
-FOR_UPDATES = ("posterior", "class_histograms", "history")  # which older files lack
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
     "tuple[str, ...]": Constraint(
@@ -59,6 +50,7 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
     n_classes = len(calibrator.classes_)
     tensors: Tensors = {}
     learned = {name: getattr(calibrator, name) for name in calibrator.learned}
+    histograms = calibrator.class_histograms_
     header = {
         "calibrator": name,
         "n_classes": n_classes,
@@ -69,38 +61,14 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "params": _pack(calibrator.get_params(deep=False), "params", tensors),
         "learned": _pack(learned, "learned", tensors),
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
+        "fitted_on": _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors),
+        "posterior": _pack(dict(calibrator.posterior_), "posterior", tensors),
+        "class_histograms": _pack(
+            histograms and histograms.to_plain(), "class_histograms", tensors
+        ),
+        "history": _pack(calibrator.history_.to_plain(), "history", tensors),
     }
-    header |= {name: _pack(plain, name, tensors) for name, plain in _remembered(calibrator).items()}
-    if hasattr(calibrator, "fitted_on_"):  # one that an older version saved has none
-        header["fitted_on"] = _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors)
     write_saved(path, header, tensors)
-
-
-def _remembered(calibrator: Calibrator) -> dict[str, Any]:
-    """Return what `update` needs; a calibrator that an older version saved lacks it."""
-    remembered: dict[str, Any] = {}
-    if "posterior_" in vars(calibrator):
-        remembered["posterior"] = calibrator.posterior_
-    if "class_histograms_" in vars(calibrator):
-        remembered["class_histograms"] = calibrator.class_histograms_.to_plain()
-    if len(calibrator.history_):
-        remembered["history"] = calibrator.history_.to_plain()
-    return remembered
-
-
-def _recall(calibrator: Calibrator, remembered: dict[str, Any]) -> None:
-    """Give a calibrator back what `update` needs; every value is checked."""
-    K = len(calibrator.classes_)
-    if "posterior" in remembered:
-        posterior = remembered["posterior"]
-        square = {str(part): Array(f"{part} {part}") for part in posterior}
-        check_learned(square, posterior, {}, where="posterior")
-        calibrator.posterior_ = posterior
-    if "class_histograms" in remembered:
-        plain = remembered["class_histograms"]
-        calibrator.class_histograms_ = ClassHistograms.from_plain(plain, K)
-    if "history" in remembered:
-        calibrator.history_ = History.from_plain(remembered["history"], K)
 
 
 def load(path: str | Path) -> Calibrator:
@@ -115,9 +83,6 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
             f"it holds a {shown(header['decision'])} for decisions, not a calibrator; gnncal.load "
             "reads both."
         )
-    if header["format"] < FIRST_WITH_TODAYS_NAMES:
-        name = header["calibrator"]
-        header["calibrator"] = OLDER_NAMES.get(name, name)
     # A file names a calibrator, never a module: only what is installed here is ever imported.
     if find_class(header["calibrator"]) is None:
         raise InputError(
@@ -130,49 +95,32 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     if len(report.nodes_per_class) != K:
         raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
     params, learned = _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
-    if header["format"] < FIRST_WITH_TODAYS_NAMES:
-        params, learned = with_todays_names(params), _with_todays_name(learned)
-    learned = _with_upgraded_choice(learned)
-    params, learned = class_of(header["calibrator"]).upgraded(params, learned)
     calibrator = get_calibrator(header["calibrator"], **params)
     calibrator.classes_ = np.arange(K)
     calibrator.n_features_in_ = K
+    posterior = _unpack(header["posterior"], tensor)
+    square = {str(part): Array(f"{part} {part}") for part in posterior}
+    check_learned(square, posterior, {}, where="posterior")
+    calibrator.posterior_ = posterior
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
     for name, value in learned.items():
         setattr(calibrator, name, value)
     check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
     calibrator.fit_report_ = report
-    remembered = {name: header[name] for name in FOR_UPDATES if name in header}
-    _recall(calibrator, {name: _unpack(each, tensor) for name, each in remembered.items()})
-    if "fitted_on" in header:
-        calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
+    calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
+    histograms = _unpack(header["class_histograms"], tensor)
+    calibrator.class_histograms_ = histograms and ClassHistograms.from_plain(histograms, K)
+    calibrator.history_ = History.from_plain(_unpack(header["history"], tensor), K)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names
     return calibrator
 
 
-def _with_todays_name(learned: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``auto`` of an older version learned, with the name that its choice has today."""
-    if "chosen_" not in learned:
-        return learned
-    return {**learned, "chosen_": OLDER_NAMES.get(learned["chosen_"], learned["chosen_"])}
-
-
-def _with_upgraded_choice(learned: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``auto`` learned, with its choice in the form of this version."""
-    name, state = learned.get("chosen_"), learned.get("chosen_state_")
-    kind = find_class(name) if isinstance(name, str) else None
-    if kind is None or not isinstance(state, dict):
-        return learned  # not of ``auto``, or checked and refused later
-    return {**learned, "chosen_state_": kind.upgraded({}, state)[1]}
-
-
 def _read_report(values: dict[str, Any]) -> FitReport:
     for field in fields(FitReport):
-        if field.name in values:  # files from before a field was added lack it
-            IN_REPORT[str(field.type)].check(field.name, values[field.name])
+        IN_REPORT[str(field.type)].check(field.name, values[field.name])
     return FitReport(**values)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import NONE, number
@@ -154,7 +154,7 @@ def estimate_rates(histograms: ClassHistograms, new_counts: IntArray) -> Estimat
     noise = expected + n**2 * rates**2 @ (shares * (1.0 - shares) / totals[:, None])
     misfit, n_bins = _pearson(new_counts, expected, noise)
     freedom = n_bins - len(known)
-    p_value = float(chi2.sf(misfit, freedom)) if freedom > 0 else 0.0
+    p_value = float(chdtrc(freedom, misfit)) if freedom > 0 else 0.0
     redrawn = _redrawn(histograms.counts[known], new_counts)
     every = np.zeros((3, n_classes))
     every[:, known] = redrawn.mean(axis=0), *np.quantile(redrawn, (0.05, 0.95), axis=0)

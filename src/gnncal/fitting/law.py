@@ -18,7 +18,7 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.solvers import Solution, distinct_ends, newton
+from gnncal.fitting.solvers import Solution, arrow_directions, distinct_ends, newton
 from gnncal.formulas.structural import LOG_TEMPERATURE, limited, log_temperature
 
 STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
@@ -105,9 +105,12 @@ class LawPrior:
     offset_precision: float = 32.0
 
     def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
-        """Return the negative log density up to a constant, its gradient, and its Hessian."""
-        m, n_classes = len(law.weights), len(law.offsets)
-        gradient, hessian = np.zeros(2 + m + n_classes), np.zeros((2 + m + n_classes,) * 2)
+        """Return the negative log density up to a constant, its gradient, and its Hessian.
+
+        No two offsets meet in the Hessian, so it is an arrow: see ``arrow_directions``.
+        """
+        p, n_classes = 2 + len(law.weights), len(law.offsets)
+        gradient, hessian = np.zeros(p + n_classes), np.zeros((p + 1, p + n_classes))
         value = 0.0
         for direction, centre, scale in (
             (np.array([1.0, -1.0]), self.ratio, self.ratio_scale),
@@ -118,13 +121,12 @@ class LawPrior:
             value += penalty
             gradient[:2] += slope * direction
             hessian[:2, :2] += curvature * np.outer(direction, direction)
-        weights = slice(2, 2 + m)
-        penalty, gradient[weights], hessian[weights, weights] = gamma_mixture_penalty(
-            law.weights, self.weight_shape, self.weight_rate
-        )
+        of_weights = (law.weights, self.weight_shape, self.weight_rate)
+        penalty, gradient[2:p] = gamma_mixture_penalty(*of_weights)
+        hessian[2:p, 2:p] = gamma_mixture_curvature(*of_weights)
         value += penalty + 0.5 * self.offset_precision * float(law.offsets @ law.offsets)
-        gradient[2 + m :] = self.offset_precision * law.offsets
-        hessian[2 + m :, 2 + m :] = self.offset_precision * np.eye(n_classes)
+        gradient[p:] = self.offset_precision * law.offsets
+        hessian[p, p:] = self.offset_precision
         return value, gradient, hessian
 
 
@@ -138,17 +140,22 @@ def student_penalty(x: float, scale: float, dof: float) -> tuple[float, float, f
 
 def gamma_mixture_penalty(
     weights: FloatArray, shape: float, rate: float
-) -> tuple[float, FloatArray, FloatArray]:
+) -> tuple[float, FloatArray]:
     """Negative log density of N(0, 1/precision) weights whose precision is Gamma(shape, rate).
 
     The evidence of the weights together sets the precision: it is high while all are small.
     """
     exponent = shape + 0.5 * len(weights)
     total = rate + 0.5 * float(weights @ weights)
-    precision = exponent / total
-    hessian = precision * np.eye(len(weights))
-    hessian -= precision**2 / exponent * np.outer(weights, weights)
-    return exponent * float(np.log(total / rate)), precision * weights, hessian
+    return exponent * float(np.log(total / rate)), exponent / total * weights
+
+
+def gamma_mixture_curvature(weights: FloatArray, shape: float, rate: float) -> FloatArray:
+    """Return the Hessian of that penalty."""
+    exponent = shape + 0.5 * len(weights)
+    precision = exponent / (rate + 0.5 * float(weights @ weights))
+    spread = precision**2 / exponent * np.outer(weights, weights)
+    return precision * np.eye(len(weights)) - spread
 
 
 @dataclass(frozen=True)
@@ -170,14 +177,11 @@ def fit_law(
 ) -> LawFit:
     """Maximise the posterior by Newton's method, from several starts.
 
-    Only offsets of classes that are predicted at some row are fitted; the others stay zero.
+    The offset of a class that is predicted at no row stays zero.
     """
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
-    is_predicted = np.bincount(rows.predictions, minlength=n_classes) > 0
-    predicted = np.flatnonzero(is_predicted)
-    rows = rows._replace(predictions=(np.cumsum(is_predicted) - 1)[rows.predictions])
     loss = TemperatureLoss(logits, labels, weights)
-    limits = np.full(2 + m + len(predicted), np.inf)
+    limits = np.full(2 + m + n_classes, np.inf)
     limits[:2] = LOG_TEMPERATURE
 
     def follow(starts: FloatArray, stride: int) -> list[Solution]:
@@ -189,7 +193,8 @@ def fit_law(
             values, gradients, hessians = zip(*results, strict=True)
             return np.array(values), np.array(gradients), np.array(hessians)
 
-        return sorted(newton(derivatives, starts, -limits, limits), key=lambda run: run.loss)
+        runs = newton(derivatives, starts, -limits, limits, directions=arrow_directions)
+        return sorted(runs, key=lambda run: run.loss)
 
     starts: FloatArray = np.zeros((len(STARTS), len(limits)))
     starts[:, 0], starts[:, 1] = np.array(STARTS) / 2, -np.array(STARTS) / 2
@@ -199,21 +204,16 @@ def fit_law(
             starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
     assert solution.hessian is not None
-    predicted_law = Law.of(solution.parameters, m)
-    hessian = loss.total_weight * solution.hessian
-    covariance: FloatArray = np.diag(np.full(2 + m + n_classes, 1.0 / prior.offset_precision))
-    fitted = np.append(np.arange(2 + m), 2 + m + predicted)
-    covariance[np.ix_(fitted, fitted)] = inverse(hessian)
-    offsets = np.zeros(n_classes)
-    offsets[predicted] = predicted_law.offsets
-    fitted_loss = solution.loss - prior.derivatives(predicted_law)[0] / loss.total_weight
-    return LawFit(predicted_law._replace(offsets=offsets), covariance, fitted_loss, solution)
+    law = Law.of(solution.parameters, m)
+    covariance = inverse_of_arrow(loss.total_weight * solution.hessian)
+    fitted_loss = solution.loss - prior.derivatives(law)[0] / loss.total_weight
+    return LawFit(law, covariance, fitted_loss, solution)
 
 
 def _posterior_derivatives(
     law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the mean negative log posterior of a row, its gradient, and its Hessian."""
+    """Return the mean negative log posterior of a row, its gradient, and its Hessian, an arrow."""
     log_T, jacobian, moves = law.derivatives(rows)
     temperature = np.exp(log_T)
     value, by_temperature, curvature = loss.derivatives(temperature)
@@ -229,8 +229,7 @@ def _posterior_derivatives(
     classes = rows.predictions
     crossed = [np.bincount(classes, row, minlength=n_classes) for row in weighted]
     hessian[:p, p:] += crossed
-    hessian[p:, :p] += np.transpose(crossed)
-    hessian[p:, p:] += np.diag(np.bincount(classes, curvature, minlength=n_classes))
+    hessian[p, p:] += np.bincount(classes, curvature, minlength=n_classes)
     gradient[:p] += jacobian @ slope
     gradient[p:] += np.bincount(classes, slope, minlength=n_classes)
     return float(value) + penalty / n, gradient, hessian
@@ -240,3 +239,24 @@ def inverse(hessian: FloatArray) -> FloatArray:
     """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
+
+
+def inverse_of_arrow(hessian: FloatArray) -> FloatArray:
+    """Do the same for an arrow [[A, B], [B', diag(d)]]; see ``arrow_directions``."""
+    p = len(hessian) - 1
+    d = np.maximum(hessian[p, p:], SMALLEST_PRECISION)
+    ratios = hessian[:p, p:] / d
+    corner = inverse(hessian[:p, :p] - ratios @ hessian[:p, p:].T)
+    side = -corner @ ratios
+    covariance = np.empty((p + len(d), p + len(d)))
+    covariance[:p, :p], covariance[:p, p:], covariance[p:, :p] = corner, side, side.T
+    np.matmul(-ratios.T, side, out=covariance[p:, p:])
+    covariance[p:, p:].flat[:: len(d) + 1] += 1.0 / d
+    return covariance
+
+
+def dense_arrow(hessian: FloatArray) -> FloatArray:
+    """Return an arrow as a whole matrix."""
+    p = len(hessian) - 1
+    upper, diagonal = hessian[:p], np.diag(hessian[p, p:])
+    return np.vstack([upper, np.hstack([upper[:, p:].T, diagonal])])

@@ -36,7 +36,7 @@ def loss_and_residual(
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import loss_and_residual
+    >>> from gnncal.fitting.losses import loss_and_residual
     >>> loss, residual = loss_and_residual(np.zeros((1, 2)), np.array([0]))
     >>> round(loss, 3), residual
     (0.693, array([[-0.5,  0.5]]))
@@ -75,7 +75,7 @@ class TemperatureLoss:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import TemperatureLoss
+    >>> from gnncal.calibrators import TemperatureLoss
     >>> loss = TemperatureLoss(np.array([[2.0, 0.0], [2.0, 0.0]]), np.array([0, 1]))
     >>> value, slope = loss.value_and_slope(np.array([1.0, 1.0]))
     >>> round(value, 3), slope.round(3)  # a larger temperature would help the second node

@@ -13,12 +13,21 @@ import numpy as np
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.compiled import in_parallel
 from gnncal.fitting.labelled import Rows, Slopes, judged
-from gnncal.fitting.law import Law, LawPrior, LawRows, gamma_mixture_penalty, inverse
+from gnncal.fitting.law import (
+    Law,
+    LawPrior,
+    LawRows,
+    dense_arrow,
+    gamma_mixture_curvature,
+    gamma_mixture_penalty,
+    inverse,
+)
 from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.fitting.solvers import Solution, lbfgs
 from gnncal.formulas.structural import log_neighbours, scaled_logits
 
 BOUND = 50.0  # of every parameter
+MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with their third power
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class ScoresFit:
     """The most probable scores, and how certain the calibration nodes make them."""
 
     scores: Scores
-    covariance: FloatArray  # of (ln T_c, ln T_u, w, o, b, gamma), by Laplace's approximation
+    covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
     solution: Solution
 
 
@@ -80,9 +89,11 @@ def fit_scores(
     objective = _Objective(labelled, law_prior, ScoresPrior())
     start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
     solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
+    fitted = Scores.of(solution.parameters, m, n_classes)
+    if len(start) > MOST_PARAMETERS:
+        return ScoresFit(fitted, None, solution)
     curvature = labelled.slopes(solution.parameters, slice(None)).information
     curvature += objective.prior_curvature(solution.parameters)
-    fitted = Scores.of(solution.parameters, m, n_classes)
     return ScoresFit(fitted, inverse(curvature), solution)
 
 
@@ -197,7 +208,7 @@ class _Objective:
         slope *= moves
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.law_prior.derivatives(law)
-        more, by_bias, _ = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
+        more, by_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
             np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
             by_score + by_bias / n,
@@ -213,7 +224,7 @@ class _Objective:
         law, bias, _ = self.labelled.unpacked(theta)
         curvature = np.diag(np.full(len(theta), self.prior.neighbour_precision))
         size, end = len(law.vector()), len(law.vector()) + len(bias)
-        curvature[:size, :size] = self.law_prior.derivatives(law)[2]
-        of_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)[2]
+        curvature[:size, :size] = dense_arrow(self.law_prior.derivatives(law)[2])
+        of_bias = gamma_mixture_curvature(bias, self.prior.bias_shape, self.prior.bias_rate)
         curvature[size:end, size:end] = of_bias
         return curvature

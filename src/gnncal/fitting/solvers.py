@@ -22,6 +22,10 @@ SAFE_CURVATURE = 1e-9  # where all are larger, eigenvalues stay as they are
 SAME_END = 0.05  # parameters that differ by less lead to one minimum
 SHORTENED = 1 / 64  # of a step; only a kink in the loss, such as a limit, makes it as short as that
 SMALLEST_GAIN = 1e-9  # share of the loss; a run that gains less by such steps stands at its limits
+# Parameters, gradients and Hessians of several starts, and the bounds -> a step downhill of each
+Directions = Callable[
+    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
+]
 
 
 @dataclass(frozen=True)
@@ -42,23 +46,26 @@ def newton(
     upper: FloatArray,
     *,
     n_kept: int | None = None,
+    directions: Directions | None = None,
 ) -> list[Solution]:
     """Newton's method for a handful of bounded parameters, from several starts at once.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
     loss is not convex; steps are shortened until the loss falls. One round evaluates every start
     that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
-    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic.
+    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic. Hessians may
+    have another form if ``directions`` solves with it.
 
     A loss has kinks where something stands at a limit and no longer moves with the parameters.
     There steps can become short for ever. A run ends when it gains next to nothing by them.
     """
+    directions = dense_directions if directions is None else directions
     theta = np.clip(starts, lower, upper)
     loss, gradient, hessian = derivatives(theta)
     if n_kept is not None and n_kept < len(theta):
         kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
         theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
-    step = _steps_within(theta, gradient, hessian, lower, upper)
+    step = _limited(*directions(theta, gradient, hessian, lower, upper))
     curvature, scale = hessian, np.ones(len(theta))  # how much of a step is left
     n_rounds = np.zeros(len(theta), dtype=int)
     for _ in range(MAX_ITERATIONS):
@@ -77,8 +84,8 @@ def newton(
             at_limits = (scale[better] <= SHORTENED) & (gain < SMALLEST_GAIN * np.abs(loss[better]))
             theta[better], loss[better] = proposal[better], tried[falls]
             curvature[better], scale[better] = hessian[falls], 1.0
-            step[better] = _steps_within(
-                theta[better], gradient[falls], hessian[falls], lower, upper
+            step[better] = _limited(
+                *directions(theta[better], gradient[falls], hessian[falls], lower, upper)
             )
             step[better[at_limits]] = 0.0
     still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
@@ -86,14 +93,22 @@ def newton(
     return [Solution(*end) for end in ends]
 
 
-def _steps_within(
+def _limited(step: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Shorten steps that are too long; zero where a start has converged."""
+    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
+    step = step * np.minimum(1.0, LONGEST_STEP / longest)
+    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
+    return np.where(converged, 0.0, step)
+
+
+def dense_directions(
     theta: FloatArray,
     gradient: FloatArray,
     hessian: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-) -> FloatArray:
-    """Return the Newton step of each start, zero where it has converged.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the Newton step of each start, and the gradient by what may move.
 
     A coordinate that would leave the box stops at its bound and the others are solved again;
     clipping a joint step instead would leave them where the loss rises.
@@ -116,11 +131,32 @@ def _steps_within(
         step = np.where(leaving, inside, step)
         moving = moving & ~leaving
     uphill = (gradient * step).sum(axis=1, keepdims=True) >= 0  # pinning may turn a step
-    step = np.where(uphill, -gradient, step)
-    longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), STEP_TOLERANCE)
-    step *= np.minimum(1.0, LONGEST_STEP / longest)
-    converged = np.abs(gradient).max(axis=1, keepdims=True) < GRADIENT_TOLERANCE
-    return np.where(converged, 0.0, step)
+    return np.where(uphill, -gradient, step), gradient
+
+
+def arrow_directions(
+    theta: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Do the same for arrows [[A, B], [B', diag(d)]], in time linear in the size of d.
+
+    ``hessian`` (n_starts, p + 1, p + q) holds A and B in its first p rows, and d in the last. The q
+    parameters have no bounds. They follow the first p, whose curvature is A - B diag(1/d) B'.
+    """
+    p = hessian.shape[1] - 1
+    sides, d = hessian[:, :p, p:], np.abs(hessian[:, p, p:])
+    d = np.maximum(d, SMALLEST_CURVATURE * np.maximum(1.0, d.max(axis=1, keepdims=True)))
+    ratios = sides / d[:, None, :]
+    curvature = hessian[:, :p, :p] - ratios @ sides.swapaxes(1, 2)
+    own, others = gradient[:, :p], gradient[:, p:]
+    pull = own - (ratios @ others[..., None])[..., 0]
+    first, reduced = dense_directions(theta[:, :p], pull, curvature, lower[:p], upper[:p])
+    rest = -others / d - (first[:, None, :] @ ratios)[:, 0]
+    free = np.where(reduced == 0.0, 0.0, own)  # a coordinate at its bound does not move
+    return np.append(first, rest, axis=1), np.append(free, others, axis=1)
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:

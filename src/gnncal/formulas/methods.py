@@ -57,7 +57,8 @@ class Portable:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import Nodes, Portable
+    >>> from gnncal import Nodes
+    >>> from gnncal.calibrators import Portable
     >>> def linear(nodes, certain, uncertain):
     ...     return certain + (uncertain - certain) * nodes.entropy
     >>> Portable(linear, {"certain": 1.0, "uncertain": 3.0})(Nodes(np.zeros((2, 3))))

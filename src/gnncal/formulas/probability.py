@@ -42,7 +42,7 @@ def normalised_entropy(z: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.extend import normalised_entropy
+    >>> from gnncal.calibrators import normalised_entropy
     >>> normalised_entropy(np.array([[0.0, 0.0], [2.0, 0.0]])).round(2)
     array([1.  , 0.53])
 
@@ -86,7 +86,7 @@ def normalised_homophily(h: Any, n_classes: int) -> Any:
 
     Examples
     --------
-    >>> from gnncal.extend import normalised_homophily
+    >>> from gnncal.formulas.probability import normalised_homophily
     >>> normalised_homophily(0.2, n_classes=5), normalised_homophily(1.0, n_classes=5)
     (0.0, 1.0)
 

@@ -150,8 +150,7 @@ def log_temperature_variance(
 def three_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
     """Return the temperatures (n,) whose confidences are averaged; ln T is without limits.
 
-    ``averaging`` is the share of the variance that they stand for. Calibrators of older versions
-    have 0: three times the most probable temperature.
+    ``averaging`` is the share of the variance that they stand for.
     """
     xp = backend_of(log_T)
     spread = xp.sqrt(averaging * variance)

@@ -25,7 +25,7 @@ class CannotLearnError(InputError):
 
     Examples
     --------
-    >>> from gnncal.extend import CannotLearnError
+    >>> from gnncal.homophily.base import CannotLearnError
     >>> raise CannotLearnError("the predictor needs features; pass Graph(..., features=x).")
     Traceback (most recent call last):
         ...

@@ -12,14 +12,6 @@ from gnncal.homophily.given import Given
 from gnncal.homophily.shared import Shared
 
 KINDS: dict[str, type[HomophilyEstimator]] = {**ESTIMATORS, "given": Given}
-OLDER_PARAMETERS = (  # of HoTS, before they belonged to an estimator
-    "side",
-    "n_folds",
-    "add_self_loops",
-    "checkpoint",
-    "clamp_train_labels",
-    "random_state",
-)
 
 
 def to_plain(homophily: Any) -> dict[str, Any]:
@@ -48,17 +40,3 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     if unknown:
         raise InputError(f"the homophily estimator {name!r} has no parameter {unknown[0]!r}.")
     return KINDS[name](**parameters)
-
-
-def from_older(homophily: Any, older: dict[str, Any]) -> Any:
-    """Return the estimator for ``homophily`` and the parameters that HoTS once had beside it.
-
-    An estimator takes those that it has; ``side=None`` meant its default.
-    """
-    if not isinstance(homophily, str):
-        return homophily
-    known = {field.name for field in fields(KINDS[homophily])}  # type: ignore[arg-type]
-    taken = {name: older[name] for name in OLDER_PARAMETERS if name in older and name in known}
-    if taken.get("side", "") is None:
-        del taken["side"]
-    return KINDS[homophily](**taken)

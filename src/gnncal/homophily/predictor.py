@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
@@ -52,7 +51,7 @@ class TrainedPredictor(HomophilyEstimator):
     @property
     def seed(self) -> int:
         """The seed that ``random_state`` stands for in scikit-learn's manner."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
 
     def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
         """Fit the network to the homophily among the labels that are known.

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import clone
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, HasTemperature
-from gnncal.calibrators.price import Price, price_of_keeping
+from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.decisions import SetOutcome
 from gnncal.formulas.probability import softmax
@@ -102,10 +102,10 @@ def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Insp
         subject.name_of,
     )
     before = softmax(subject.logits)
-    runs = {}
+    runs, halves = {}, Halves(subject.labelled)
     for name, method in subject.methods.items():
         progress(f"calibrating with {name}")
-        runs[name] = _fit_method(subject, method)
+        runs[name] = _fit_method(subject, method, halves)
     listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
     drawn, surroundings = look_around(edges, listed)
     first = _outcomes(subject, runs[UNCALIBRATED].probs)
@@ -153,7 +153,7 @@ class _FittedMethod:
     price: Price | None  # of keeping predictions
 
 
-def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
+def _fit_method(subject: Subject, method: Calibrator, halves: Halves) -> _FittedMethod:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
@@ -182,7 +182,7 @@ def _fit_method(subject: Subject, method: Calibrator) -> _FittedMethod:
         temperature,
         seconds,
         tuple(notes),
-        price_of_keeping(calibrator, subject.labelled, probs),
+        price_of_keeping(calibrator, subject.labelled, probs, halves),
     )
 
 

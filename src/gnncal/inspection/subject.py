@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import find_name, get_calibrator, name_of
-from gnncal.calibrators.choice import DEFAULT_METHOD, check_answer
+from gnncal.calibrators.default_method import DEFAULT_METHOD, check_answer
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.uncalibrated import Uncalibrated
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy

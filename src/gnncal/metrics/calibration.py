@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm as normal
+from scipy.special import ndtr
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
@@ -256,6 +256,7 @@ def _kumar(bins: Cells, norm: Norm) -> float:
         size = np.abs(gap)
         ratio = np.divide(size, spread, out=np.full_like(size, np.inf), where=spread > 0)
         # Mean of a folded normal distribution around the observed gap.
-        folded = 2 * spread * normal.pdf(ratio) + size * (1.0 - 2.0 * normal.cdf(-ratio))
+        density = np.exp(-(ratio**2) / 2.0) / np.sqrt(2.0 * np.pi)
+        folded = 2 * spread * density + size * (1.0 - 2.0 * ndtr(-ratio))
         return float(max(0.0, (share * (2 * size - folded)).sum()))
     raise InputError(f"norm is {norm!r}; debias='kumar' is defined for 'l1' and 'l2' only.")

@@ -183,7 +183,7 @@ def evaluate(
         In-degrees, for the metrics by degree. Without them these metrics are None.
     random_state : int, default=0
         Seed of the resampling behind the interval and the p-value of the ECE.
-    metrics : sequence of gnncal.extend.Metric, default=()
+    metrics : sequence of gnncal.metrics.Metric, default=()
         Metrics of your own, to be computed beside gnncal's.
     positive : int or str, optional
         The class that matters, by its number or its name. Its metrics say whether its probability
@@ -251,7 +251,9 @@ def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     taken = {"n_nodes", "positive", "class_names", *METRICS}
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise InputError(f"metrics has {shown(metric)}; expected gnncal.extend.Metric objects.")
+            raise InputError(
+                f"metrics has {shown(metric)}; expected gnncal.metrics.Metric objects."
+            )
         if metric.name in taken:
             raise InputError(
                 f"metrics has a metric named {metric.name!r}, which there is already; give it "

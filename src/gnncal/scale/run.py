@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from sklearn.base import clone
-
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.errors import InputError, require
+from gnncal.core.estimator import clone
 from gnncal.files.places import is_remote
 from gnncal.files.saved_calibrators import load
 from gnncal.scale.buckets import bucket_result

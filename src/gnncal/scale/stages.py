@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.catalogue import name_of
+from gnncal.core.checks import check_names_are_no_numbers
 from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
 from gnncal.scale import bad_rows
@@ -235,6 +236,8 @@ def _layout(engine: Engine, raw: Any, class_names: list[str] | None, *, fits: bo
             "labels are names but the file does not say which logit each class has; add schema "
             "metadata class_names, a JSON list in the order of the logits."
         )
+    if "label" in kinds and not kinds["label"].is_string():
+        check_names_are_no_numbers(class_names or [], "class_names")
     return Layout(n_classes, tuple(logits), "label" in kinds, "split" in kinds, class_names)
 
 

@@ -167,7 +167,7 @@ class ScaleSummary(Tabular):
     skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
     seconds: Mapping[str, Amount]
-    prediction_change_rate: Share = 0.0  # files of older versions do not say it
+    prediction_change_rate: Share
 
     def write(self, folder: Path) -> None:
         """Write ``metrics.json`` into a folder.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
 from gnncal.core.errors import InputError
+from gnncal.core.estimator import check_is_fitted
 from gnncal.core.tabular import Cell, Table, Tabular, text
 from gnncal.fitting.node_summary import (
     OF_NEIGHBOURS,
@@ -153,7 +153,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     Raises
     ------
     InputError
-        If the calibrator comes from a file of an older version, or an array cannot be used.
+        If an array cannot be used.
 
     Examples
     --------
@@ -167,12 +167,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
 
     """
     check_is_fitted(calibrator, "classes_")
-    if not hasattr(calibrator, "fitted_on_"):
-        raise InputError(
-            "the calibrator does not remember what it was fitted on, because an older version "
-            "saved it; fit again with this version."
-        )
-    summary: NodeSummary = calibrator.fitted_on_
+    summary = calibrator.fitted_on_
     record = logits if isinstance(logits, Nodes) else Nodes(logits, graph)
     rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
     n_classes = len(calibrator.classes_)

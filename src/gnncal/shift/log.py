@@ -3,12 +3,14 @@
 CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are those of the files that
 ``gnncal apply`` and ``gnncal decide`` write, and the label:
 
-* ``label``: the class, by name or number. Lines without one are passed over.
+* ``label``: the class, by name or number; by name alone where names are numbers, such as ratings.
+  Lines without one are passed over.
 * ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``,
   and ``probability``, that of the positive class, if it is watched.
 * ``action`` (act, clear, review) and ``decide`` (true, false), where these promises are watched.
 
-Other columns are ignored. A last line that is still being written is left for the next time.
+Other columns are ignored. An entry ends with its line. A last line that is still being written is
+left for the next time.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from gnncal.core.learned import TEXT, check_learned
 from gnncal.shift.watch import ACTIONS, Watch
 
 CHUNK = 1 << 20
+LISTED = 10  # names of classes that a message lists
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 POSITION = {"bytes": whole_number(at_least=0), "lines": whole_number(at_least=0), "digest": TEXT}
 START_OF_LOG = {"bytes": 0, "lines": 0, "digest": sha256().hexdigest()}
@@ -49,7 +52,7 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
 
     If a line cannot be used, nothing is taken in.
     """
-    begun = dict(position or START_OF_LOG)
+    begun = START_OF_LOG if position is None else position
     check_learned(POSITION, begun, {}, where="the position in the log")
     lines, reached = _new_lines(path, begun)
     is_json = path.suffix in (".jsonl", ".ndjson")
@@ -77,17 +80,19 @@ def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[st
     """Return the header and the whole lines that are new, and how far they reach."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass the log.")
-    digest, left = sha256(), begun["bytes"]
+    digest, left, n_lines, last = sha256(), begun["bytes"], 0, b"\n"
     with path.open("rb") as file:
         header = file.readline() if left else b""
         file.seek(0)
         while left and (chunk := file.read(min(CHUNK, left))):
             digest.update(chunk)
             left -= len(chunk)
-        if left or digest.hexdigest() != begun["digest"]:
+            n_lines, last = n_lines + chunk.count(b"\n"), chunk[-1:]
+        read_before = (digest.hexdigest(), n_lines, b"\n")
+        if left or read_before != (begun["digest"], begun["lines"], last):
             raise InputError(
-                f"the first {begun['lines']:,} lines of {path} are not those that were read "
-                "before; a log is only appended to. If it is another log, pass another --state."
+                f"the first lines of {path} are not those that were read before; a log is only "
+                "appended to. If it is another log, pass another --state."
             )
         rest = file.read()
     whole = rest[: rest.rfind(b"\n") + 1]
@@ -109,19 +114,31 @@ def _csv_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     if not lines:
         return
-    names = [name.strip() for name in next(csv.reader(lines[:1]))]
+    names = [name.strip() for name in _entries(f"{path}, line 1", lines[0])]
     if "label" not in names:
         raise InputError(
             f"{path} has the columns {shown(names)} but no label; its first line names the "
             "columns, and label is one of them."
         )
-    for number, values in enumerate(csv.reader(lines[1:]), max(begun["lines"], 1) + 1):
+    for number, line in enumerate(lines[1:], max(begun["lines"], 1) + 1):
         place = f"{path}, line {number}"
+        values = _entries(place, line)
         if not values:
             continue
         if len(values) != len(names):
             raise InputError(f"{place} has {len(values)} entries for {len(names)} columns.")
         yield place, dict(zip(names, (value.strip() for value in values), strict=True))
+
+
+def _entries(place: str, line: str) -> list[str]:
+    """Return the entries of one line: no quote reaches beyond it, or it would swallow labels."""
+    try:
+        return next(csv.reader([line], strict=True), [])
+    except csv.Error as error:
+        raise InputError(
+            f"{place} is no line of CSV ({error}); close each quote in its line, and keep entries "
+            f"below {csv.field_size_limit():,} characters."
+        ) from error
 
 
 def _json_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -176,7 +193,7 @@ def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
 def _probability(place: str, name: str, row: dict[str, Any]) -> float:
     try:
         value = float(row[name])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         value = float("nan")
     if not 0.0 <= value <= 1.0:
         came = f"{name} is {shown(row[name])}" if name in row else f"there is no {name}"
@@ -184,17 +201,40 @@ def _probability(place: str, name: str, row: dict[str, Any]) -> float:
     return value
 
 
-def _class_of(place: str, name: str, row: dict[str, Any], watch: Watch) -> int:
-    value = row.get(name)
-    if watch.class_names is not None and value in watch.class_names:
-        return watch.class_names.index(value)
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = float("nan")
-    if number not in range(watch.n_classes) or isinstance(value, bool):
-        known = "" if watch.class_names is None else f"{', '.join(watch.class_names)}, or "
+def _class_of(place: str, column: str, row: dict[str, Any], watch: Watch) -> int:
+    """Return the number of a class that a line names, or numbers.
+
+    Labels are the user's: where names are numbers, a number is a name. Predictions may be copied
+    from a file of ours, which numbers them.
+    """
+    value, names = row.get(column), watch.class_names or []
+    number = _whole_number(value)
+    name = value if number is None or value in names else str(number)
+    named = names.index(name) if name in names else None
+    numbered = number if number in range(watch.n_classes) else None
+    are_numbers = any(known.isdecimal() for known in names)
+    if column == "label" and are_numbers:
+        numbered = None
+    if column != "label" and named is not None and numbered not in (None, named):
         raise InputError(
-            f"{place}: {name} is {shown(value)}; expected {known}a number 0..{watch.n_classes - 1}."
+            f"{place}: {column} is {shown(value)}, the name of class {named} and the number of "
+            "another; write the probabilities p0, p1, ... instead."
         )
-    return int(number)
+    found = numbered if named is None else named
+    if found is None:
+        known = ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
+        numbers = [] if are_numbers else [f"a number 0..{watch.n_classes - 1}"]
+        expected = ", or ".join([*([known] if names else []), *numbers])
+        raise InputError(f"{place}: {column} is {shown(value)}; expected {expected}.")
+    return found
+
+
+def _whole_number(value: Any) -> int | None:
+    """Return the whole number that a value is or spells, such as 1, "1" or "1.0"."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        number = float(value) if isinstance(value, str | float) else float("nan")
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None

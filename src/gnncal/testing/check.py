@@ -100,7 +100,7 @@ def check_score(
     checked: Any = score() if isinstance(score, type) else score
     if not isinstance(checked, ConformalScore):
         raise InputError(
-            f"{shown(checked)} is no score; derive its class from gnncal.extend.ConformalScore."
+            f"{shown(checked)} is no score; derive its class from gnncal.decisions.ConformalScore."
         )
     name = type(checked).__name__
     _check(name, checked, SCORE_LAWS, "SCORE_LAWS", expected_failures, n_examples)
@@ -139,7 +139,7 @@ def check_metric(
 
     """
     if not isinstance(metric, Metric):
-        raise InputError(f"{shown(metric)} is no metric; pass a gnncal.extend.Metric.")
+        raise InputError(f"{shown(metric)} is no metric; pass a gnncal.metrics.Metric.")
     _check(metric.name, metric, METRIC_LAWS, "METRIC_LAWS", expected_failures, n_examples)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.choice import DEFAULT_METHOD, choose_calibrator
+from gnncal.calibrators.default_method import DEFAULT_METHOD, choose_calibrator
 from gnncal.core.errors import InputError, shown
 from gnncal.files.atomic import write_atomically
 from gnncal.files.saved_calibrators import load as load_calibrator

@@ -1,4 +1,4 @@
-"""Records can grow: older and newer ones stay readable beside each other."""
+"""Records can grow: fields that a reader does not know and metrics that it lacks do no harm."""
 
 import gzip
 import math
@@ -11,7 +11,7 @@ import pytest
 import gnncal
 from gnncal.lab.bench.measure import measure
 from gnncal.lab.bench.plan import Cell, Plan
-from gnncal.lab.bench.records import SCHEMA, Record, append_lines, read_records
+from gnncal.lab.bench.records import append_lines, read_records
 from gnncal.lab.bench.results import read_results
 from gnncal.lab.bench.runner import run_plan
 from gnncal.lab.bench.tables import comparisons
@@ -33,16 +33,8 @@ def write(folder, *entries):
 
 def test_fields_of_a_later_version_are_ignored(tmp_path):
     one = record("Cora", "gcn", 0, "ts", 0.1)
-    write(tmp_path, {**asdict(one), "colour": "green", "schema": SCHEMA + 1})
-    assert read_records(tmp_path) == {one.cell: replace(one, schema=SCHEMA + 1)}
-
-
-def test_a_record_without_a_schema_number_is_of_the_first(tmp_path):
-    entry = asdict(record("Cora", "gcn", 0, "ts", 0.1))
-    del entry["schema"]
-    write(tmp_path, entry)
-    (found,) = read_records(tmp_path).values()
-    assert (found.schema, SCHEMA) == (1, 3)
+    write(tmp_path, {**asdict(one), "colour": "green"})
+    assert read_records(tmp_path) == {one.cell: one}
 
 
 def test_a_line_that_is_no_record_is_passed_over_with_a_note_at_the_users_line(tmp_path):
@@ -88,19 +80,8 @@ def test_what_is_not_finite_is_left_out_of_a_record(source, tmp_path, monkeypatc
     assert math.isnan(found.metric("nll"))
 
 
-def test_records_of_the_first_schema_count_as_done(source, tmp_path):
-    run_plan(PLAN, source, tmp_path)
-    (found,) = read_records(tmp_path).values()
-    assert found.schema == SCHEMA
-    entry = asdict(found)
-    del entry["schema"]
-    (tmp_path / "records" / "A-gcn.jsonl").unlink()
-    append_lines(tmp_path / "records" / "A-gcn.jsonl", [entry])
-    assert run_plan(PLAN, source, tmp_path).computed == 0
-
-
 def test_published_records_are_read_and_keep_their_numbers(tmp_path):
-    """A line as the first version wrote it, checksum included."""
+    """A line as it stands in a file, checksum included."""
     line = (
         b'{"dataset":"Cora","backbone":"gcn","seed":0,"method":"ts","protocol":"converged",'
         b'"parameters":{"protocol":"converged"},"run":"f6e6b0e2","fit_cpu_seconds":0.25,'
@@ -112,7 +93,7 @@ def test_published_records_are_read_and_keep_their_numbers(tmp_path):
     path.write_bytes(gzip.compress(line + b',"checksum":"%08x"}\n' % zlib.crc32(line)))
     cell = Cell("Cora", "gcn", 0, "ts", "converged")
     found = read_records(tmp_path)[cell]
-    assert (found.schema, found.metric("ece"), found.fit_cpu_seconds) == (1, 0.0625, 0.25)
+    assert (found.metric("ece"), found.fit_cpu_seconds) == (0.0625, 0.25)
 
 
 @pytest.mark.parametrize("order", ["shuffled", "sorted"])
@@ -129,8 +110,3 @@ def test_ties_in_degree_are_broken_by_node_id(order):
     blocks = [ranked[start : start + 10] for start in range(0, 100, 10)]
     gaps = [abs(hits[block].sum() - confidence[block].sum()) for block in blocks]
     assert found == pytest.approx(sum(gaps) / 100, abs=1e-6)
-
-
-def test_a_record_can_be_built_without_naming_its_schema():
-    one = Record("A", "gcn", 0, "ts", "paper", {}, "r", 0.0, 0.0)
-    assert one.schema == SCHEMA

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
 from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
@@ -84,6 +83,8 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     def _fit(self, nodes: Nodes) -> None:
         protocols.check_protocol(self.protocol, nodes)
         require("torch", extra="neural", purpose=type(self).__name__)
+        from sklearn.utils import check_random_state
+
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self._remember(nodes)
         self.weights_ = {

@@ -18,11 +18,12 @@ from gnncal.calibrators.neural.base import (
     linear,
     within_range,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
+from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
+from gnncal.fitting.protocols import Protocol
 from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class CaGCN(NeuralTemperature):
         and the out-degree on the sending side. ``"out"``, as originally released, has the
         out-degree on both, and the added loop goes to every node, even where there is one. Both are
         the same on undirected graphs without loops.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -133,7 +134,13 @@ class CaGCN(NeuralTemperature):
         initial: Literal["glorot", "uniform"] = "glorot",
         add_self_loops: bool = True,
         normalisation: Literal["in-out", "out"] = "in-out",
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
     ) -> None:
         self.link = link
         self.margin_weight = margin_weight
@@ -142,7 +149,15 @@ class CaGCN(NeuralTemperature):
         self.initial = initial
         self.add_self_loops = add_self_loops
         self.normalisation = normalisation
-        super().__init__(**training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         K, h = nodes.n_classes, self.hidden
@@ -183,13 +198,6 @@ class CaGCN(NeuralTemperature):
         matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
         matrix.data *= scale[matrix.indices]
         return matrix
-
-    @classmethod
-    def upgraded(
-        cls, parameters: dict[str, Any], learned: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Add the parameter ``normalisation``, which older versions did not have."""
-        return {"normalisation": "in-out"} | parameters, learned
 
     def _network(self, weights: dict[str, Tensor], inputs: _Inputs, noise: Noise | None) -> Tensor:
         import torch

@@ -14,11 +14,12 @@ from gnncal.calibrators.neural.base import (
     bounded,
     glorot,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
+from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.constraints import FLAG, choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import TEXT, Array, check_recalled_nodes
+from gnncal.fitting.protocols import Protocol
 from gnncal.formulas.probability import softmax
 from gnncal.nodes import Nodes
 
@@ -61,8 +62,8 @@ class GATS(NeuralTemperature):
         the number of edges that leave i, as released. Equal on undirected graphs.
     weight_decay : float, default=0.001
         Multiple of the weights that is added to their gradient.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -132,13 +133,26 @@ class GATS(NeuralTemperature):
         positive: bool = True,
         relative_to: Literal["in", "out"] = "in",
         weight_decay: float = 1e-3,
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        random_state: Any = 0,
     ) -> None:
         self.heads = heads
         self.base_temperature = base_temperature
         self.positive = positive
         self.relative_to = relative_to
-        super().__init__(weight_decay=weight_decay, **training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _remember(self, nodes: Nodes) -> None:
         self.train_nodes_ = nodes.train_nodes

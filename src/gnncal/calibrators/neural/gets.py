@@ -19,12 +19,13 @@ from gnncal.calibrators.neural.base import (
     within_range,
 )
 from gnncal.calibrators.neural.gate import Gates, noisy_top_k
-from gnncal.calibrators.neural.parameters import TrainingParameters
+from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import FLAG, number, whole_number
 from gnncal.core.errors import InputError, require
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array, LearnedTable
+from gnncal.fitting.protocols import Protocol
 from gnncal.formulas.probability import softmax
 from gnncal.nodes import Nodes
 
@@ -71,8 +72,8 @@ class GETS(NeuralCalibrator):
         created after the optimiser, which never sees them).
     add_self_loops : bool, default=True
         Give a loop to each node that has none; ``False`` takes the graph as it is.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -142,7 +143,13 @@ class GETS(NeuralCalibrator):
         balance_weight: float = 1.0,
         train_degrees: bool = True,
         add_self_loops: bool = True,
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
     ) -> None:
         self.hidden = hidden
         self.dropout = dropout
@@ -152,7 +159,15 @@ class GETS(NeuralCalibrator):
         self.balance_weight = balance_weight
         self.train_degrees = train_degrees
         self.add_self_loops = add_self_loops
-        super().__init__(**training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _remember(self, nodes: Nodes) -> None:
         features = nodes.required_graph.features

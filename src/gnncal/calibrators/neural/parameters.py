@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Collection
 from typing import Any, ClassVar, Literal
 
 from gnncal.core.constraints import SEED, Constraint, choice, number, whole_number
 from gnncal.fitting.protocols import Protocol
 
-ENTRY = re.compile(r"^(?=\w+ : )", re.M)  # where the description of a parameter begins
-ENTRY_OF_TRAINING = re.compile(r"^\*\*training : .*\n(?: .*\n)+", re.M)
 StopOn = Literal["held-out", "train", "none"]
 
 
 class TrainingParameters:
-    """How a network is trained; a subclass takes these as ``**training`` in its constructor.
+    """How a network is trained; the constructor of a subclass has these parameters too.
 
     Parameters
     ----------
@@ -73,23 +68,3 @@ class TrainingParameters:
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.random_state = random_state
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
-            own = dict(inspect.signature(cls.__init__).parameters)
-            own.pop("training")
-            shared = inspect.signature(TrainingParameters.__init__).parameters
-            added = {name: each for name, each in shared.items() if name not in own}
-            # scikit-learn reads a constructor's signature to list, show and clone its parameters.
-            cls.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-                [*own.values(), *added.values()], return_annotation=None
-            )
-            cls.__doc__ = _spelt_out(inspect.cleandoc(cls.__doc__ or ""), added)
-
-
-def _spelt_out(docstring: str, added: Collection[str]) -> str:
-    """Return a docstring with the training parameters in place of ``**training``."""
-    described = (inspect.getdoc(TrainingParameters) or "").partition("----------\n")[2]
-    entries = [each for each in ENTRY.split(described) if each.partition(" : ")[0] in added]
-    return ENTRY_OF_TRAINING.sub(lambda _: "".join(entries).rstrip() + "\n", docstring)

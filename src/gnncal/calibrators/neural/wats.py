@@ -15,11 +15,12 @@ from gnncal.calibrators.neural.base import (
     dropped_out,
     linear,
 )
-from gnncal.calibrators.neural.parameters import TrainingParameters
+from gnncal.calibrators.neural.parameters import StopOn, TrainingParameters
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.constraints import choice, number, whole_number
 from gnncal.core.graph import Graph
 from gnncal.core.learned import Array
+from gnncal.fitting.protocols import Protocol
 from gnncal.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class WATS(NeuralTemperature):
         ``"in-out"`` sums over senders with the in-degree on the receiving and the out-degree on the
         sending side, which bounds the spectrum; ``"in"`` sums over receivers with the in-degree on
         both sides, as released.
-    **training : Any
-        How the network is trained: parameters of ``TrainingParameters``.
+    protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
+        How the network is trained, as for every neural calibrator.
 
     Attributes
     ----------
@@ -124,7 +125,13 @@ class WATS(NeuralTemperature):
         hidden: int = 32,
         dropout: float = 0.4,
         normalisation: Normalisation = "in-out",
-        **training: Any,
+        protocol: Protocol = "converged",
+        stop_on: StopOn = "held-out",
+        max_epochs: int = 1000,
+        patience: int = 50,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
     ) -> None:
         self.coefficients = coefficients
         self.order = order
@@ -132,7 +139,15 @@ class WATS(NeuralTemperature):
         self.hidden = hidden
         self.dropout = dropout
         self.normalisation = normalisation
-        super().__init__(**training)
+        super().__init__(
+            protocol=protocol,
+            stop_on=stop_on,
+            max_epochs=max_epochs,
+            patience=patience,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            random_state=random_state,
+        )
 
     def _initial(self, nodes: Nodes, generator: np.random.Generator) -> Weights:
         n_signals, h = self.order + 1, self.hidden

@@ -20,9 +20,7 @@ from gnncal.lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal.lab.bench.plan import Task
 from gnncal.lab.bench.provenance import note_run
 from gnncal.lab.bench.records import (
-    FIRST_IN_ORDER_OF_IDS,
     ONE_LENGTH,
-    SCHEMA,
     Name,
     Seed,
     Value,
@@ -78,7 +76,6 @@ class DiagnosisEntry(TypedDict):
     dataset: Name
     backbone: Name
     seeds: list[Seed]
-    schema: int
     moments: Annotated[
         list[
             Annotated[
@@ -110,14 +107,14 @@ def diagnose(
         watch(dataset)
         tasks = [Task(dataset, backbone, seed) for seed in seeds[dataset]]
         entry = _entry(tasks, [provider.load(task) for task in tasks])
-        append_lines(folder / FILE, [{"run": run, "schema": SCHEMA, **entry}])
+        append_lines(folder / FILE, [{"run": run, **entry}])
     return todo
 
 
 def read_diagnosis(folder: Path) -> dict[str, dict[str, DiagnosisEntry]]:
     """Return the last entry of each dataset, by backbone and dataset."""
     found: dict[str, dict[str, DiagnosisEntry]] = {}
-    for entry in read_entries(folder / FILE, DiagnosisEntry, schema=1):
+    for entry in read_entries(folder / FILE, DiagnosisEntry):
         found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
     return found
 
@@ -137,10 +134,8 @@ def structural_correlations(
 
 
 def _is_current(entry: DiagnosisEntry | None, seeds: Sequence[int]) -> bool:
-    """Return whether an entry was made from these seeds and by today's definitions."""
-    if entry is None or entry["schema"] < FIRST_IN_ORDER_OF_IDS:
-        return False
-    return entry["seeds"] == [*seeds]
+    """Return whether an entry was made from these seeds."""
+    return entry is not None and entry["seeds"] == [*seeds]
 
 
 def _entry(tasks: Sequence[Task], bundles: Sequence[Bundle]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from gnncal.lab.bench.measure import fit_bundle, measure
 from gnncal.lab.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal.lab.bench.provenance import note_run
 from gnncal.lab.bench.records import (
-    SCHEMA,
     Name,
     Seed,
     Value,
@@ -114,9 +113,7 @@ def run_perturbation(
     with workers(jobs) as each:
         results = each(partial(_try_task, root), todo, lambda task: (task, [], DIED))
         for done, (task, entries, failure) in enumerate(results, 1):
-            append_lines(
-                folder / FILE, [{"run": run, "schema": SCHEMA, **entry} for entry in entries]
-            )
+            append_lines(folder / FILE, [{"run": run, **entry} for entry in entries])
             failures += [f"{' '.join(map(str, task))}: {failure}"] if failure else []
             watch(done, len(todo))
     first = failures[0] if failures else None

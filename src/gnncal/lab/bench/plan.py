@@ -134,15 +134,10 @@ def make_calibrator(cell: Cell) -> Calibrator:
 def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     """Return whether a record with these parameters is what the cell would compute today.
 
-    Parameters that an older version wrote are read as this one names them. No optional package is
-    needed to tell.
+    No optional package is needed to tell.
     """
     method, wanted = _recipe(cell)
-    kind = class_of(method)
-    upgraded, _ = kind.upgraded(parameters, {})
-    # A parameter that an older version did not have is at its default.
-    defaults = constructor_parameters(kind(**preset_of(method)))
-    return {**defaults, **as_json(upgraded)} == constructor_parameters(kind(**wanted))
+    return parameters == constructor_parameters(class_of(method)(**wanted))
 
 
 def predictor_of(cell: Cell) -> TrainedPredictor | None:

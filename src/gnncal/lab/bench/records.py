@@ -6,13 +6,7 @@ a warning. Of several lines for one cell the last that did not fail counts. A co
 file may be compressed (``gzip records/*.jsonl``); later records go to a new file beside it.
 
 Records can grow. A reader ignores fields that it does not know, and a metric that a record does
-not have is NaN. ``schema`` says what the numbers mean where that changed:
-
-1. (records without a number) test nodes in the shuffled order of the split;
-2. test nodes in the order of their ids. Degree-stratified ECE and the homophily split break ties
-   by that order;
-3. the structural methods have today's names: what was called structural is structural-temperature,
-   -remainder is structural, -graph is structural-free.
+not have is NaN.
 """
 
 from __future__ import annotations
@@ -23,11 +17,10 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
-from gnncal.calibrators.catalogue import OLDER_NAMES, with_todays_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.typed import Amount, Count, Entries, Share, parse_json, read_as
@@ -35,8 +28,6 @@ from gnncal.files.archives import ExpansionError
 from gnncal.lab.bench.plan import Cell, Protocol
 from gnncal.metrics.table import METRICS
 
-SCHEMA = 3  # of new records; see above
-FIRST_IN_ORDER_OF_IDS, FIRST_WITH_TODAYS_NAMES = 2, 3
 CHECKSUM = b',"checksum":"'  # how the end of each line begins
 LONGEST_START = 1 << 20  # bytes that are looked at to know a file
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)  # of the selective accuracy in records
@@ -105,7 +96,6 @@ class Record:
     metrics: Annotated[dict[str, Any], METRIC_ENTRIES] = field(
         default_factory=dict
     )  # on test nodes
-    schema: int = SCHEMA
 
     @property
     def cell(self) -> Cell:
@@ -152,16 +142,13 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     return (entry for _, entry in _numbered_entries(path))
 
 
-def read_entries(path: Path, kind: type[T], **defaults: Any) -> list[T]:
-    """Return the entries of a file as records of a kind; warn of those that are none.
-
-    ``defaults`` are values of fields that older lines do not have.
-    """
+def read_entries(path: Path, kind: type[T]) -> list[T]:
+    """Return the entries of a file as records of a kind; warn of those that are none."""
     found: list[T] = []
     wrong: list[str] = []
     for line, entry in _numbered_entries(path):
         try:
-            found.append(read_as(kind, {**defaults, **entry}))
+            found.append(read_as(kind, entry))
         except InputError as error:
             wrong.append(f"line {line}: {error}")
     if wrong:
@@ -185,18 +172,11 @@ def read_records(folder: Path) -> dict[Cell, Record]:
     found: dict[Cell, Record] = {}
     places = folder / "records"
     for path in (*sorted(places.glob("*.jsonl.gz")), *sorted(places.glob("*.jsonl"))):
-        for record in map(_with_todays_name, read_entries(path, Record, schema=1)):
+        for record in read_entries(path, Record):
             earlier = found.get(record.cell, record)
             if record.error is None or earlier.error is not None:
                 found[record.cell] = record
     return found
-
-
-def _with_todays_name(record: Record) -> Record:
-    if record.schema >= FIRST_WITH_TODAYS_NAMES:
-        return record
-    method = OLDER_NAMES.get(record.method, record.method)
-    return replace(record, method=method, parameters=with_todays_names(record.parameters))
 
 
 def record_file(folder: Path, dataset: str, backbone: str) -> Path:

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from gnncal.extend import (
+from gnncal import Nodes
+from gnncal.calibrators import (
     Constraint,
     FitReport,
     FloatArray,
     LearnedTable,
-    Nodes,
     TemperatureCalibrator,
     TemperatureLoss,
     number,

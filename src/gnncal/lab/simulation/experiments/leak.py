@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
-from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
+from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
@@ -105,7 +106,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     sample = model.sample(homophily, random_state=seed)
     split = split_nodes(n_nodes, random_state=seed)
     logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
-    methods: dict[str, TemperatureCalibrator] = {
+    methods: dict[str, Any] = {
         "ts": TemperatureScaling(),
         "entropy-only": HoTS(without="homophily"),
         **{f"hots, {name}": HoTS(homophily=_estimator(name, seed)) for name in ESTIMATORS},

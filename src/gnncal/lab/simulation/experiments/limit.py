@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import entr
-from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import get_calibrator
@@ -16,6 +15,7 @@ from gnncal.calibrators.ratio_binned import RatioBinnedScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import GnncalWarning
+from gnncal.core.estimator import clone
 from gnncal.core.graph import Graph
 from gnncal.formulas.structural import LOG_TEMPERATURE
 from gnncal.homophily import Support

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
-
 from gnncal.calibrators.auto import OF_BOTH_KINDS, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import class_of, find_name, get_calibrator, name_of, preset_of
 from gnncal.core.constraints import FLAG
 from gnncal.core.errors import InputError, shown
+from gnncal.core.estimator import clone
 
 DEFAULT_METHOD = "structural"
 
