@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, SummaryAsJson, chosen_calibrator
+from gnncal.cli.params import KeepPredictions, Positive, SummaryAsJson, chosen_calibrator
 from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def scale(
         typer.Option(
             help="ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may "
             "change), structural-temperature or structural-vector.",
-            show_default="structural",
+            show_default="structural, with --positive structural-free",
         ),
     ] = None,
+    positive: Positive = None,
     calibrator: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Apply this saved calibrator instead of fitting one."),
@@ -92,7 +93,8 @@ def scale(
         nodes,
         edges,
         folder,
-        method=method or "structural",
+        method=method,
+        positive=positive,
         calibrator=calibrator,
         engine=engine,
         master=master,

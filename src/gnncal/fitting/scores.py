@@ -37,7 +37,7 @@ class ScoresPrior:
 
     A model that looks at its neighbours has counted their votes already. Whether this one has is
     not known, so there are two priors of w and gamma, and the evidence of the labels weighs them.
-    ``benchmarks/choose_neighbours.py`` chose their scales, one family of graphs left out at a time.
+    ``benchmarks/choose_free.py`` chose their scales, one family of graphs left out at a time.
     """
 
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
