@@ -18,7 +18,7 @@ NO_DOUBT = 1.0  # of Beta(1, doubt), the prior of epsilon: the uniform one
 NEGLIGIBLE = 40.0  # the density falls by e^-40 at the ends of the interval that is integrated
 N_HALVINGS = 50
 PLACES, WEIGHTS = np.polynomial.legendre.leggauss(100)
-SMALLEST = 1e-300
+SMALLEST, LARGEST = 1e-300, 1.0 - 1e-9  # what p and epsilon may be
 
 
 def class_shares(labels: IntArray, n_classes: int, weights: FloatArray | None = None) -> FloatArray:
@@ -59,9 +59,9 @@ def mixing_weight(
         mixed = np.maximum(p + epsilon * change, SMALLEST)
         return float(w @ (change / mixed)) * (1.0 - epsilon) > doubt - 1.0
 
-    mode = _last(rises, 0.0, 1.0)
+    mode = _last(rises, 0.0, LARGEST)
     lowest = log_density(mode) - NEGLIGIBLE
-    end = _last(lambda epsilon: log_density(epsilon) > lowest, mode, 1.0)
+    end = _last(lambda epsilon: log_density(epsilon) > lowest, mode, LARGEST)
     start = mode - _last(lambda back: log_density(mode - back) > lowest, 0.0, mode)
     epsilons = start + 0.5 * (end - start) * (PLACES + 1.0)
     logs = np.array([log_density(epsilon) for epsilon in epsilons])
