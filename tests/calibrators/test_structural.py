@@ -284,9 +284,12 @@ def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posteri
     for place, weight in zip(places, weights / weights.sum(), strict=True):
         scaled = honest / (T * np.exp(place * sigma))[:, None]
         expected += weight * (np.exp(scaled).max(axis=1) / np.exp(scaled).sum(axis=1))
+    weight = fitted.floor_.sum()
+    expected = (1 - weight) * expected + weight / honest.shape[1]
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, expected, atol=1e-9)
     fitted.averaging_ = 0.0  # the most probable temperature alone
+    fitted.floor_ = law.floor_
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, law.predict_proba(honest, graph).max(axis=1), atol=1e-9)
 

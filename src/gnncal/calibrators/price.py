@@ -78,8 +78,8 @@ class Price:
 
     def sentence(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures."""
-        lost = f"Keeping predictions costs {100 * self.share:.0f} % of the log loss here"
-        lost += f" ({self.nats:.2g} nats)"
+        share = f"{100 * self.share:.0f} % of the log loss"
+        lost = f"Keeping predictions costs {self.nats:.2f} nats here, {share}"
         if self.given is None:
             return f"{lost}."
         number = self.given.number

@@ -396,6 +396,8 @@ class Structural(HasTemperature, Calibrator):
         if self.keep_predictions:
             super()._add_to_scores(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
+        moved = self.floor_ * np.exp(shifts - shifts.max())
+        self.floor_ = moved * (self.floor_.sum() / moved.sum())
 
     def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
         """Return what the law looks at, one row for each node."""

@@ -42,7 +42,7 @@ class ScoresPrior:
 
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
-    scales: tuple[float, ...] = (1.0, 0.1)  # of w and gamma: neighbours matter, or hardly
+    scales: tuple[float, ...] = (0.1, 1.0)  # of w and gamma: neighbours hardly matter, or much
 
 
 class Scores(NamedTuple):
@@ -99,7 +99,7 @@ def fit_scores(
     start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
     is_large = len(start) > MOST_PARAMETERS
     solutions, covariances, evidence = [], [], []
-    for scale in prior.scales[:1] if is_large else prior.scales:
+    for scale in prior.scales[-1:] if is_large else prior.scales:
         objective = _Objective(labelled, prior, scale)
         solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
         solutions.append(solution)
