@@ -47,10 +47,9 @@ RARE_FAMILIES = {
 }
 WEIGHTED = f"{IN_BATCHES}-weighted"
 PACKAGE = ScoresPrior().scales
-SCALES = (PACKAGE, (0.5,), (0.1,), (1.0,), (1.0, 0.03), (1.0, 0.3, 0.1), (1.0, 0.2, 0.03))
+SCALES = (PACKAGE, (0.1,), (0.5,), (1.0,), (0.03, 1.0), (0.1, 0.3, 1.0), (0.03, 0.2, 1.0))
 FLOORS = ("none", "1/(n + 1)", "uniform", "Beta(1, √n)", "Beta(1, n)")  # priors of its weight
 BACKGROUNDS = ("shares", "uniform background")
-CHOSEN = "prior 1 0.1, uniform, shares"
 Found = list[tuple[str, int, float]]
 
 
@@ -146,7 +145,7 @@ def of_practice(models: Models, task: Task) -> tuple[Found, dict[str, dict[str, 
 def choice(found: dict[Task, Found], families: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     """What the other families would choose for each family, and what that costs there."""
     names, kinds, table = by_family(found, families)
-    rank, own = rankdata(table, axis=0), names.index(CHOSEN)
+    rank, own = rankdata(table, axis=0), names.index(_name(PACKAGE, "uniform", "shares"))
     above = 1000 * (table - table[own])
     left_out = {}
     for j, family in enumerate(kinds):

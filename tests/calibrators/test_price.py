@@ -55,13 +55,12 @@ def test_it_is_silent_on_a_model_without_class_weights(method):
     assert result.advice is None
 
 
-@pytest.mark.parametrize("method", ["structural", "ts"])
-def test_it_is_said_of_a_good_model_whose_loss_is_small(method):
-    """Nine in ten logits are as certain as can be: the price is a tenth of what it was."""
-    (logits, labels, graph), splits = fraud_task(is_weighted=True)
+def test_it_is_said_of_a_good_model_whose_loss_is_small():
+    """Nine in ten nodes are told apart with certainty, so nats are few whatever is done."""
+    (logits, labels, graph), splits = fraud_task(is_weighted=True, n_nodes=3000, n_calibration=2000)
     certain = np.arange(len(labels)) % 10 > 0
     logits = np.where(certain[:, None], 20.0 * np.eye(2)[labels], logits)
-    price = calibrated((logits, labels, graph), splits, method=method).price
+    price = calibrated((logits, labels, graph), splits).price
     assert price.nats < 0.02
     assert price.share > module.WORTH
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.updates import rates_of
 from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.updates import rates_of
 from gnncal.lab.simulation import CSBM
 from gnncal.nodes import Nodes
 from tests.calibrators.planted import draw, mean_log_loss
