@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: bench-scale demo test test-thorough test-lowest dist check format engines bench bench-large docs clean
+.PHONY: bench-scale demo test test-all test-thorough test-lowest dist check format engines bench bench-large docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -14,10 +14,15 @@ demo: $(VENV)/.demo
 ONE_PROCESS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST := $(ONE_PROCESS) -n auto --dist loadfile
 
-# Clusters start processes of their own, which wait for each other under xdist: they go last, alone.
-test: $(VENV)/.dev
-	$(PYTEST) -m "not engines"
+# Every module, and every law on some methods: five minutes with the installation.
+test: $(VENV)/.test
+	$(PYTEST) -m "not slow and not engines"
+
+# The rest: every law on every method, fuzzing, a browser, engines, gallery, notebooks, packaging.
+# Clusters start processes of their own, which wait for each other under xdist: they run alone.
+test-all: $(VENV)/.dev
 	$(ONE_PROCESS) -m engines $$(grep -rl --include='*.py' 'mark\.engines' tests)
+	$(PYTEST) -m "slow and not engines"
 
 # The same laws on many more examples, other ones each time: half an hour and more.
 test-thorough: $(VENV)/.dev
@@ -42,7 +47,7 @@ dist:
 	$(TOOLS)/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(EMPTY)
 	$(EMPTY)/bin/python -m pip install --quiet dist/*.whl
-	cd $(EMPTY) && env -u PYTHONPATH bin/python $(CURDIR)/tests/packaging/quick_start.py
+	cd $(EMPTY) && env -u PYTHONPATH bin/python "$(CURDIR)/tests/packaging/quick_start.py"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -89,8 +94,12 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --no-compile --editable '.[report]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) torch
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --no-compile torch
+	$(PIP) --no-compile --editable '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
 	$(PIP) --editable '.[dev]'
 	touch $@
 
@@ -116,4 +125,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo-output csbm-output build dist docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(LOWEST) demo-output block-model-output csbm-output build dist docs/api docs/gallery docs/methods

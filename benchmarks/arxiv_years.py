@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 from gnncal.files.bundle import Bundle
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.measure import run_cell
-from gnncal.lab.bench.plan import Cell, Plan, Task, choose_methods
-from gnncal.lab.bench.provenance import note_run
-from gnncal.lab.bench.records import Record, append_records, read_records
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.measure import run_cell
+from gnncal_lab.bench.plan import Cell, Plan, Task, choose_methods
+from gnncal_lab.bench.provenance import note_run
+from gnncal_lab.bench.records import Record, append_records, read_records
 from speed_reddit import peak_bytes
 
 TASK = Task("arxiv-years", "gcn", 0)

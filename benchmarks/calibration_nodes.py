@@ -18,8 +18,8 @@ import numpy as np
 from families import FAMILY_OF, for_each_task, options_for
 from gnncal import metrics
 from gnncal.calibrators.catalogue import get_calibrator
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 SIZES = (5, 10, 20, 30, 50, 100, 200, 500, 0)  # 0: all
 METHODS = (
@@ -76,9 +76,9 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
                     task.dataset,
                     method,
                     size,
-                    metrics.negative_log_likelihood(labels, probs),
+                    metrics.METRICS["nll"](labels, probs),
                     100 * metrics.expected_calibration_error(labels, probs),
-                    100 * metrics.accuracy(labels, probs),
+                    100 * metrics.METRICS["accuracy"](labels, probs),
                 )
             )
     return found

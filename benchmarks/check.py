@@ -27,9 +27,9 @@ import gnncal
 from gnncal import Graph, Nodes
 from gnncal.core.arrays import IntArray
 from gnncal.files.atomic import write_atomically
-from gnncal.lab.classifiers import train_classifier
-from gnncal.lab.datasets import Dataset, Split
 from gnncal.probability import log_losses
+from gnncal_lab.classifiers import train_classifier
+from gnncal_lab.datasets import Dataset, Split
 from practice import LIBRARIES, SETTINGS, TWITCH, Models, options_for
 
 METHOD = "structural"

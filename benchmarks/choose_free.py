@@ -32,10 +32,10 @@ from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.scores import Scores, ScoresPrior, fit_scores
 from gnncal.formulas.probability import softmax
 from gnncal.formulas.structural import describe_neighbourhoods, floored, scores
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.metrics import METRICS, Outcomes
 from gnncal.nodes import Nodes
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 from practice import IN_BATCHES, Models
 
 THINNED = tuple(f"twitch_{country}@0.05" for country in ("DE", "ENGB", "PTBR"))

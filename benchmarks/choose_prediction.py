@@ -32,9 +32,9 @@ from gnncal.formulas.structural import (
     mean_of_three,
     three_temperatures,
 )
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.nodes import Nodes
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 SHARES = {"most probable": 0.0, "mean over half of the variance": 0.5, "mean": 1.0}
 MIXED = "{}, mixed with one temperature"

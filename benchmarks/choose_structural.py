@@ -27,10 +27,10 @@ from gnncal.fitting.law import LawPrior, LawRows, fit_law
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.formulas.probability import normalised_entropy, normalised_homophily
 from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.nodes import Nodes
 from gnncal.probability import softmax
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 SIZES = (30, 100, None)  # calibration nodes; None: all
 DEFAULT = COVARIATES

@@ -28,9 +28,9 @@ from families import for_each_task, options_for
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS, ConformalClassifier
 from gnncal.files import Bundle
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.probability import softmax
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 COVERAGE = 0.9
 K_REG, LAMBDA_REG, DIFFUSION = 1, 0.1, 0.5

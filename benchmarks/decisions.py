@@ -26,8 +26,8 @@ from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.decisions import ConformalClassifier, SelectiveClassifier, hold_out
 from gnncal.files import Bundle
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 METHODS = ("uncalibrated", "ts", "isotonic", "structural-temperature", "structural-free")
 WAYS = ("same", "held out")

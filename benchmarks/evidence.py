@@ -15,9 +15,9 @@ import numpy as np
 from scipy import stats
 
 from families import FAMILIES
-from gnncal.lab.bench.results import Results, Selection, read_results
-from gnncal.lab.bench.summary import compare_paired, holm, unit_means
 from gnncal.metrics.table import metric_of
+from gnncal_lab.bench.results import Results, Selection, read_results
+from gnncal_lab.bench.summary import compare_paired, holm, unit_means
 
 TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs have at least 227
 CLAIMED = ("ts", "entropy-only", "hts", "hots", "rbs", "cagcn", "gats", "wats")

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from joblib import Parallel, delayed
 
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 
 Result = TypeVar("Result")
 

@@ -27,9 +27,9 @@ import gnncal
 from families import for_each_task, options_for
 from gnncal.calibrators.price import LEVEL, WORTH, Halves, gain_of_freedom, price_of_keeping
 from gnncal.files import Bundle
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.probability import log_losses
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 from practice import LIBRARIES, RARE, TWITCH, Models
 from speed_data import make_problem
 

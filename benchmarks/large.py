@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import list_calibrators
 from gnncal.calibrators.description import describe
 from speed import environment
 from speed_data import Problem, make_problem
@@ -145,7 +145,7 @@ def main() -> None:
     if options.worker:
         worker(options)
         return
-    wanted = [name for name in CALIBRATORS if describe(name).needs_graph]
+    wanted = [name for name in list_calibrators() if describe(name).needs_graph]
     wanted = options.only or [*wanted, "pyg"]
     result: Record = {"environment": environment(), "nodes": options.nodes, "figures": []}
     print(f"{options.nodes:,} nodes, {N_CLASSES} classes; seconds, and GiB at the peak")

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 import gnncal
+import gnncal_lab
 from families import FAMILIES, for_each_task, options_for
 from gnncal import metrics
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.gap_loss import Curve, GapLoss, temperature_of
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.summary import compare_paired, unit_means
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.summary import compare_paired, unit_means
+from gnncal_lab.fitting.gap_loss import Curve, GapLoss, temperature_of
 
 NUMBERS: dict[str, int | None] = {"chosen": None, "sixteen": 16}
 FEW_NODES = FAMILIES["web pages"]
@@ -47,7 +48,7 @@ class LeakingLoss(GapLoss):
 
 
 def leaked_temperatures(
-    fitted: gnncal.SimiMailbox, nodes: gnncal.Nodes, labels: IntArray, calibration: IntArray
+    fitted: gnncal_lab.SimiMailbox, nodes: gnncal.Nodes, labels: IntArray, calibration: IntArray
 ) -> FloatArray:
     """Return the temperature of each node that the released loss gives for the fitted groups.
 
@@ -76,14 +77,14 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
             **model,
             **which,
             "ece": 100 * metrics.expected_calibration_error(truth, probs),
-            "nll": metrics.negative_log_likelihood(truth, probs),
+            "nll": metrics.METRICS["nll"](truth, probs),
         }
 
     found = [judged(np.ones(nodes.n_nodes), loss="none", groups="none", n_groups=0)]
     for groups, n_groups in NUMBERS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
-            fitted = gnncal.SimiMailbox(n_groups=n_groups)
+            fitted = gnncal_lab.SimiMailbox(n_groups=n_groups)
             fitted.fit(nodes, bundle.labels, nodes=calibration)
         leaked = leaked_temperatures(fitted, nodes, bundle.labels, calibration)
         which = {"groups": groups, "n_groups": len(fitted.centres_)}

@@ -15,8 +15,8 @@ import numpy as np
 
 from gnncal.core.arrays import IntArray
 from gnncal.files.atomic import write_atomically
-from gnncal.lab.classifiers import train_classifier
-from gnncal.lab.datasets import Split
+from gnncal_lab.classifiers import train_classifier
+from gnncal_lab.datasets import Split
 from practice import LIBRARIES, SETTINGS, TWITCH, Models, Practice
 
 FAMILIES = ("twitch", "libraries", "tolokers", "years")

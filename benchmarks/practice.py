@@ -1,7 +1,7 @@
 """Models as practitioners have them: trained on one graph, perhaps class-weighted, used elsewhere.
 
 The scripts about rare classes, shift and graphs that took no part share it. A graph is an .npz file
-(``gnncal.lab.datasets.load_file``) below ``--data`` (or its folders ``more`` and ``external``), or
+(``gnncal_lab.datasets.load_file``) below ``--data`` (or its folders ``more`` and ``external``), or
 one of the paper's by name. Every model is trained once, and its logits are cached.
 
     python benchmarks/practice.py --data DATA --cache results/practice   # trains all of them
@@ -21,9 +21,9 @@ from sklearn.preprocessing import scale
 from gnncal import Graph
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.atomic import write_atomically
-from gnncal.lab.classifiers import TrainingSettings, train_classifier
-from gnncal.lab.classifiers.batches import BatchSettings, train_in_batches
-from gnncal.lab.datasets import FACTS, Dataset, Split, load, load_file
+from gnncal_lab.classifiers import TrainingSettings, train_classifier
+from gnncal_lab.classifiers.batches import BatchSettings, train_in_batches
+from gnncal_lab.datasets import FACTS, Dataset, Split, load, load_file
 
 TWITCH = tuple(f"twitch_{country}" for country in ("DE", "ENGB", "ES", "FR", "PTBR", "RU", "TW"))
 LIBRARIES = ("acmv9", "citationv1", "dblpv7")

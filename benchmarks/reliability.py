@@ -24,14 +24,15 @@ from scipy.special import expit, logit
 from families import for_each_task, options_for
 from gnncal.calibrators.catalogue import get_calibrator
 from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.decisions import MonotoneReliability, hold_out
+from gnncal.decisions import hold_out
 from gnncal.files import Bundle
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
-from gnncal.lab.bench.summary import compare_paired, holm, unit_means
 from gnncal.metrics.ranking import Ranking
 from gnncal.metrics.risk_coverage import curve_of
 from gnncal.nodes import Nodes
+from gnncal_lab import MonotoneReliability
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
+from gnncal_lab.bench.summary import compare_paired, holm, unit_means
 
 CALIBRATORS = ("ts", "structural")
 RIVAL = "confidence"

@@ -23,7 +23,7 @@ import numpy as np
 from gnncal import Calibrator, Graph, InputError, get_calibrator
 from gnncal.calibrators.base import fit_quietly
 from gnncal.core.arrays import FloatArray
-from gnncal.metrics import expected_calibration_error, negative_log_likelihood
+from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal.nodes import Nodes
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
@@ -51,7 +51,7 @@ def measured(calibrator: Calibrator, target: Nodes, move: Move) -> list[float]:
     test = move.there.test_nodes
     probs, labels = calibrator.predict_proba(target)[test], move.there.labels[test]
     return [
-        float(negative_log_likelihood(labels, probs)),
+        float(METRICS["nll"](labels, probs)),
         float(expected_calibration_error(labels, probs)),
         positive_error(labels, probs),
     ]

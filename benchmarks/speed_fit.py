@@ -14,9 +14,9 @@ from gnncal.core.arrays import IntArray
 from gnncal.fitting.adam import adam
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.protocols import PAPER_EPOCHS
-from gnncal.lab.bench.logits import TrainedLogits
-from gnncal.lab.bench.plan import Task
 from gnncal.nodes import Nodes
+from gnncal_lab.bench.logits import TrainedLogits
+from gnncal_lab.bench.plan import Task
 from speed_data import Floats, make_problem
 from speed_report import Record, Report, seconds_of
 

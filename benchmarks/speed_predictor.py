@@ -11,8 +11,8 @@ import numpy as np
 
 import gnncal
 from gnncal.fitting.adam import adam
+from gnncal.homophily import Predictor
 from gnncal.homophily.network import Network, Propagation
-from gnncal.homophily.predictor import Predictor, masked_targets
 from speed_data import Floats, make_problem
 from speed_report import Report
 
@@ -28,7 +28,7 @@ def bench_predictor(report: Report) -> None:
     known = np.full(graph.n_nodes, -1)
     observed = problem.order[: 3 * graph.n_nodes // 10]
     known[observed] = problem.labels[observed]
-    targets = masked_targets(graph, known, side="out")
+    targets = Predictor(side="out").targets(graph, known)
     supervised = np.flatnonzero(~np.isnan(targets))
 
     start = perf_counter()

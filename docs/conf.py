@@ -44,7 +44,7 @@ myst_heading_anchors = 4
 autosummary_generate = True
 autosummary_filename_map = {  # where file names know no case, these would be one file each
     "gnncal.report": "gnncal.report-function",
-    "gnncal.lab.datasets.FACTS": "gnncal.lab.datasets.FACTS-table",
+    "gnncal_lab.datasets.FACTS": "gnncal_lab.datasets.FACTS-table",
 }
 autosummary_imported_members = False
 autodoc_typehints = "none"  # numpydoc's sections name the types

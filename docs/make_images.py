@@ -1,6 +1,6 @@
-"""Make the pictures of docs/plotting.md from the bundle that the demo writes.
+"""Make the pictures of docs/plotting.md from the bundle that `gnncal block-model` writes.
 
-gnncal demo --block-model --out demo-output
+gnncal block-model --out demo-output
 python docs/make_images.py demo-output/bundle.npz
 """
 

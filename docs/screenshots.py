@@ -17,8 +17,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import gnncal
-from gnncal.lab.classifiers import train_classifier
-from gnncal.lab.datasets import load, random_split
+from gnncal_lab.classifiers import train_classifier
+from gnncal_lab.datasets import load, random_split
 
 WIDTH = 1080
 TOP = "section:not(#verdict, #reliability) { display: none }"

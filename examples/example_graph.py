@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from gnncal.lab import datasets
-from gnncal.lab.simulation import CSBM
+from gnncal_lab import datasets
+from gnncal_lab.simulation import CSBM
 
 
 def load_data(seed: int = 0) -> Data:

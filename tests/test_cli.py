@@ -4,8 +4,10 @@ import errno
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,11 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.catalogue import CALIBRATORS
 from gnncal.calibrators.default_method import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.markers import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
+from tests.methods import each_of
 from tests.test_bundles import (
     BAD_ARRAYS,
     BAD_TABLES,
@@ -46,17 +48,16 @@ def run_process(*arguments, cwd, columns=80):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
 
 
+def run_in(folder, *arguments):
+    """Run the program as if it was started in a folder, by a path that a shell must quote."""
+    with chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["/a folder/bin/gnncal"])
+        return run(*arguments)
+
+
 def listing(folder):
     """Every file below a folder with its bytes, hidden ones included."""
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    return folder, run_process(
-        "demo", "--block-model", "--nodes", "1000", "--out", "here", cwd=folder
-    )
 
 
 # --- demo
@@ -65,18 +66,17 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
     folder = tmp_path_factory.mktemp("digits")
-    return folder, run_process("demo", "--out", "here", cwd=folder)
+    return folder, run_in(folder, "demo", "--out", "here")
 
 
 def test_the_first_minute_fits_a_terminal_and_names_every_file(digits):
     folder, done = digits
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     said = done.stdout.splitlines()
     written = next(line for line in said if line.startswith("written to here: "))
     there = [p.name for p in (folder / "here").iterdir()]
     assert sorted([*written.removeprefix("written to here: ").split(", "), MARKER]) == sorted(there)
-    program = re.compile(r"\S*/(?=gnncal )")  # its folder may have a name of any length
-    lines = [program.sub("", line).rstrip() for line in said if line != written]
+    lines = [line.rstrip() for line in said if line != written]
     assert max(map(len, lines)) <= 80
     methods = ("uncalibrated", "ts", "hots", "structural", "structural-free")
     assert [line.split()[0] for line in said if line.split()[:1] and line.split()[0] in methods][
@@ -88,10 +88,12 @@ def test_the_commands_that_the_first_minute_ends_with_run_as_they_stand(digits, 
     pytest.importorskip("plotly")
     folder, done = digits
     monkeypatch.chdir(folder)
-    commands = [line.split()[1:] for line in done.stdout.splitlines() if "here/bundle.npz" in line]
-    assert [command[0] for command in commands] == ["calibrate", "report", "decide"]
+    lines = [line for line in done.stdout.splitlines() if "here/bundle.npz" in line]
+    commands = [shlex.split(line) for line in lines]
+    assert [command[0] for command in commands] == ["/a folder/bin/gnncal"] * 3
+    assert [command[1] for command in commands] == ["calibrate", "report", "decide"]
     for command in commands:
-        assert run(*command).exit_code == 0
+        assert run(*command[1:]).exit_code == 0
 
 
 def test_help_lists_the_verbs_in_the_order_of_the_work():
@@ -108,97 +110,6 @@ def test_the_first_minutes_files_give_its_figures_again(digits):
     assert metrics["before"] == results["uncalibrated"]
     assert metrics["after"] == results["structural"]
     assert gnncal.load(files / "policy.safetensors").positive_ == 8
-
-
-def test_options_of_the_sampled_graph_need_it(tmp_path):
-    result = run("demo", "--nodes", 600, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "add --block-model" in result.stderr
-
-
-LIGHT = {name for name, kind in CALIBRATORS.items() if not kind.needs_torch}
-
-
-def test_the_demo_writes_every_file_it_names(demo):
-    folder, done = demo
-    assert (done.returncode, done.stderr) == (0, "")
-    written, report = done.stdout.splitlines()[-2:]
-    assert report == "open the report in a browser: here/report.html"
-    named = written.removeprefix("written to here: ").split(", ")
-    there = [p.name for p in (folder / "here").iterdir()]
-    assert sorted([*named, MARKER]) == sorted(there)
-    assert {"bundle.npz", "probabilities.npz", "calibrator.safetensors"} < set(named)
-    assert {"reliability.png", "results.json", "report.html"} < set(named)
-    assert os.listdir(folder) == ["here"]
-
-
-def test_the_demo_fits_a_terminal_of_80_columns(demo):
-    _, done = demo
-    assert "…" not in done.stdout
-    table = done.stdout.partition("written to")[0].splitlines()
-    assert max(len(line.rstrip()) for line in table) <= 80
-    first_words = [line.split()[0] for line in table if line.strip()]
-    assert set(first_words) > set(CALIBRATORS)
-
-
-def test_evaluating_the_demos_files_gives_the_demos_figures(demo):
-    folder, _ = demo
-    files = folder / "here"
-    results = json.loads((files / "results.json").read_text())["methods"]
-    calibrated = ("--probabilities", files / "probabilities.npz", "--json")
-    metrics = json.loads(run("evaluate", files / "bundle.npz", *calibrated).stdout)
-    assert metrics["before"] == results["uncalibrated"]
-    assert metrics["after"] == results["structural"]
-
-
-def test_the_demos_calibrator_gives_the_demos_probabilities(demo):
-    files = demo[0] / "here"
-    bundle = gnncal.read_bundle(files / "bundle.npz")
-    probs = gnncal.load(files / "calibrator.safetensors").predict_proba(bundle.logits, bundle.graph)
-    np.testing.assert_array_equal(probs, np.load(files / "probabilities.npz")["probs"])
-
-
-def test_the_demo_as_json_is_one_document_and_the_same_without_matplotlib(tmp_path, monkeypatch):
-    for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    names = ("uncalibrated", "ts", "hots", "structural", "structural-free")  # those it speaks of
-    few = {name: CALIBRATORS[name] for name in names}
-    monkeypatch.setattr("gnncal.calibrators.catalogue.CALIBRATORS", few)
-    result = run("demo", "--block-model", "--nodes", 500, "--out", tmp_path / "out", "--json")
-    assert result.exit_code == 0
-    results = json.loads(result.stdout)
-    assert set(results["methods"]) == {*few, "hots, true h"}
-    assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
-    (note,) = result.stderr.splitlines()
-    assert note.startswith("note: ")
-    assert "gnncal[plot]" in note
-    assert not (tmp_path / "out" / "reliability.png").exists()
-
-
-def test_the_demo_without_torch_names_what_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("gnncal.lab.commands.block_model.find_spec", lambda name: None)
-    result = run("demo", "--block-model", "--nodes", 500, "--out", tmp_path / "out", "--json")
-    assert set(json.loads(result.stdout)["methods"]) == {*LIGHT, "hots, true h"}
-    assert "left out cagcn, gats, gets, wats" in result.stderr
-    assert "gnncal[neural]" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--nodes", 499), "at least 500"),
-        (("--seed", -1), "expected 0 or more"),
-        (("--nodes", 500, "--seed", 1), "some class has no training node"),
-    ],
-)
-def test_a_demo_that_cannot_be_is_refused(tmp_path, arguments, message):
-    result = run("demo", "--block-model", "--out", tmp_path / "out", *arguments)
-    assert result.exit_code == 2
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    assert message in line
-    assert listing(tmp_path) == {}
 
 
 # --- calibrate and evaluate
@@ -252,7 +163,7 @@ def test_a_folder_gives_parquet(tmp_path):
     assert json.loads(metrics.stdout) == summary["test"]
 
 
-@pytest.mark.parametrize("method", gnncal.list_calibrators())
+@pytest.mark.parametrize("method", each_of(gnncal.list_calibrators()))
 def test_every_method_calibrates_and_evaluates(tmp_path, method):
     source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
     assert run("calibrate", source, "--method", method, "--out", out).exit_code == 0

@@ -29,14 +29,14 @@ def test_evaluation_holds_the_metrics_of_the_library():
     assert record.ece == metrics.estimate_calibration_error(labels, probs, random_state=5)
     assert record.ece.value == pytest.approx(metrics.expected_calibration_error(labels, probs))
     expected = {
-        "accuracy": metrics.accuracy(labels, probs),
-        "mce": metrics.maximum_calibration_error(labels, probs),
-        "classwise_ece": metrics.classwise_calibration_error(labels, probs),
+        "accuracy": metrics.METRICS["accuracy"](labels, probs),
+        "mce": metrics.METRICS["mce"](labels, probs),
+        "classwise_ece": metrics.METRICS["classwise_ece"](labels, probs),
         "smooth_ece": metrics.smooth_calibration_error(labels, probs),
-        "degree_ece": metrics.degree_ece(labels, probs, degree),
-        "nll": metrics.negative_log_likelihood(labels, probs),
-        "brier": metrics.brier_score(labels, probs),
-        "aurc": metrics.aurc(labels, probs),
+        "degree_ece": metrics.METRICS["degree_ece"](labels, probs, degree),
+        "nll": metrics.METRICS["nll"](labels, probs),
+        "brier": metrics.METRICS["brier"](labels, probs),
+        "aurc": metrics.METRICS["aurc"](labels, probs),
     }
     assert {name: getattr(record, name) for name in expected} == expected
 

@@ -23,7 +23,8 @@ pytest.importorskip("torch_geometric")
 pytest.importorskip("torchmetrics")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Lightning and its friends
+# Warnings are those of Lightning and its friends.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def example(name):

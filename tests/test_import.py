@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import gnncal
+import gnncal_lab
 
 TINY_FIT = """
 import numpy as np, gnncal
@@ -53,7 +54,7 @@ def test_calibrating_loads_nothing_that_takes_long(script):
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
-    script = "import gnncal; gnncal.lab.datasets.load, gnncal.lab.classifiers.training_settings"
+    script = "import gnncal; gnncal_lab.datasets.load, gnncal_lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()
 
 
@@ -63,7 +64,7 @@ def test_the_three_tests_above_can_fail():
     assert loaded == {"matplotlib"}
 
 
-@pytest.mark.parametrize("package", [gnncal, gnncal.lab], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [gnncal, gnncal_lab], ids=lambda package: package.__name__)
 def test_type_checkers_see_every_public_name_as_a_re_export(package):
     tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]

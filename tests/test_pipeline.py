@@ -238,6 +238,7 @@ def test_heads_with_several_labels_are_told_what_works_and_it_works():
     graph = gnncal.Graph(generator.integers(300, size=(2, 900)), 300)
     with pytest.raises(gnncal.InputError, match="one column at a time, without a graph") as error:
         gnncal.calibrate(logits, labels, graph, nodes=range(150))
+    assert "and method='svs'" in str(error.value)  # hts keeps predictions: wrong for rare labels
     assert "np.column_stack([0 * logits[:, c], logits[:, c]])" in str(error.value)
     for c in range(4):
         result = gnncal.calibrate(
@@ -245,7 +246,7 @@ def test_heads_with_several_labels_are_told_what_works_and_it_works():
             labels[:, c],
             nodes=range(150),
             test_nodes=range(150, 300),
-            method="hts",
+            method="svs",
         )
         assert result.comparison.nll.mean < 0
     probs = 1 / (1 + np.exp(-logits))
@@ -269,13 +270,13 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
     labels = (generator.random(400) < 1 / (1 + np.exp(-z / 4))).astype(int)
     logits = np.column_stack([0 * z, z])
     splits = {"nodes": range(200), "test_nodes": range(200, 400)}
-    with pytest.raises(gnncal.InputError, match=r"link prediction.*leave graph out.*method='hts'"):
+    with pytest.raises(gnncal.InputError, match=r"link prediction.*leave graph out.*method='svs'"):
         gnncal.calibrate(logits, labels, graph, **splits)
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
         gnncal.calibrate(logits, labels, **splits)
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'svs'"):
         gnncal.calibrate(logits, labels, **splits, positive=1)
-    assert gnncal.calibrate(logits, labels, **splits, method="hts").comparison.nll.mean < 0
+    assert gnncal.calibrate(logits, labels, **splits, method="svs").comparison.nll.mean < 0
 
 
 # --- one class in view
@@ -354,13 +355,26 @@ def test_a_saved_calibrator_knows_the_class_by_name(tmp_path):
     assert "fraud: " in str(result)
 
 
-def test_what_keeping_predictions_costs_is_printed_below_the_tables():
+def test_what_keeping_predictions_costs_is_printed_first():
     arrays, splits = fraud_task(is_weighted=True)
     names = ["honest", "<b>fraud</b>"]
     result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
-    assert repr(result).endswith(f"\n\n{result.advice}")
-    assert result._repr_html_().endswith("Pass keep_predictions=False.</p>")
+    said = f"Do not use these probabilities. {result.advice}"
+    assert " ".join(repr(result).partition("\n\n")[0].split()) == said
+    assert result._repr_html_().startswith("<p>Do not use these probabilities. Keeping predictions")
     assert "<b>" not in result._repr_html_()
     plain, splits = fraud_task(is_weighted=False)
     quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
     assert "Keeping predictions" not in repr(quiet) + quiet._repr_html_()
+    assert quiet.verdict is None  # nothing to judge by
+
+
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_the_verdict_is_that_of_the_report_and_is_printed_first(is_weighted):
+    arrays, splits = fraud_task(is_weighted=is_weighted)
+    result = gnncal.calibrate(*arrays, **splits)
+    report = gnncal.report(*arrays, **splits, methods=["structural"])
+    assert result.verdict == report.inspection.verdict
+    first = " ".join(repr(result).partition("\n\n")[0].split())
+    assert first == f"{result.verdict.label}. {result.verdict.text}"
+    assert (result.verdict.label == "Do not use these probabilities") == is_weighted

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gnncal
+import gnncal_lab
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,7 +17,7 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     pyg = pytest.importorskip("torch_geometric.data")
     homophily = np.random.default_rng(0).uniform(0.2, 0.95, 600)
-    sample = gnncal.lab.simulation.CSBM().sample(homophily)
+    sample = gnncal_lab.simulation.CSBM().sample(homophily)
     position = torch.arange(600)
     data = pyg.Data(
         x=torch.tensor(sample.graph.features),

@@ -6,10 +6,11 @@ import json
 import re
 from pathlib import Path
 
-from gnncal.calibrators.catalogue import CALIBRATORS
+import gnncal
+from gnncal.calibrators.catalogue import class_of, list_calibrators, preset_of
 from gnncal.calibrators.description import MethodDescription, describe
 from gnncal.metrics.table import METRICS
-from gnncal.scale.methods.catalogue import METHODS as SCALABLE
+from gnncal.scale.methods.catalogue import method_for
 from site_pages.results import (
     REFERENCE,
     Line,
@@ -56,7 +57,7 @@ PAGE = """\
 
 {summary}
 
-| class | {{py:class}}`gnncal.{class_name}` |
+| class | {{py:class}}`{package}.{class_name}` |
 |---|---|
 | keeps predictions | {keeps} |
 | reads the graph | {graph} |
@@ -84,7 +85,7 @@ result = gnncal.calibrate(
 ## Formula and parameters
 
 ```{{eval-rst}}
-.. autoclass:: gnncal.{class_name}
+.. autoclass:: {package}.{class_name}
    :no-index:
 ```
 
@@ -103,7 +104,7 @@ def write_pages(folder: Path, results_folder: Path) -> None:
     """Write a page for every calibrator and ``index.md``; unchanged files are left alone."""
     folder.mkdir(exist_ok=True)
     results = read_method_results(results_folder)
-    methods = [describe(name) for name in CALIBRATORS]
+    methods = [describe(name) for name in list_calibrators()]
     pages = {
         f"{method.name}.md": method_page(method, results.get(method.name)) for method in methods
     }
@@ -118,9 +119,10 @@ def write_pages(folder: Path, results_folder: Path) -> None:
 
 def method_page(method: MethodDescription, results: MethodResults | None) -> str:
     """Return one method's page, in Markdown."""
-    kind = CALIBRATORS[method.name]
+    kind = class_of(method.name)
     return PAGE.format(
         name=method.name,
+        package=kind.__module__.partition(".")[0],
         class_name=method.class_name,
         summary=method.summary,
         keeps="yes" if method.preserves_predictions else "no",
@@ -129,11 +131,20 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
         fit=FITS[kind.fitting],
         protocol="yes" if kind.fitting == "iterative" else "no, it has one fit",
         weights="yes" if kind.uses_sample_weight else "no",
-        scale="yes" if method.name in SCALABLE else "no",
+        scale="yes" if works_at_scale(method.name) else "no",
         large=large_line(method),
         advice=linked(method.advice),
         results=results_section(method, results),
     )
+
+
+def works_at_scale(name: str) -> bool:
+    """Return whether ``gnncal scale`` takes a method."""
+    try:
+        method_for(class_of(name)(**preset_of(name)))
+    except gnncal.InputError:
+        return False
+    return True
 
 
 def large_line(method: MethodDescription) -> str:
@@ -154,7 +165,7 @@ def large_line(method: MethodDescription) -> str:
 
 def linked(advice: str) -> str:
     """Return advice with links from the names of other methods and pages."""
-    names = sorted(CALIBRATORS, key=len, reverse=True)
+    names = sorted(list_calibrators(), key=len, reverse=True)
     marked = re.sub(r"docs/(\w+)\.md", r"[\1](../\1.md)", advice)
     pattern = rf"(?<![\w/\[(-])({'|'.join(map(re.escape, names))})(?![\w-])(?!\.md)"
     return re.sub(pattern, r"[`\1`](\1.md)", marked) if advice else NO_ADVICE

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 import gnncal
+import gnncal_lab
 from gnncal.decisions.conformal import SCORES
 from gnncal.homophily import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
@@ -31,13 +33,13 @@ def public_names(module: ModuleType) -> list[str]:
     if module is not gnncal.calibrators:
         return names
     # What the top level has too is described there, and names of types need no page.
-    types = ("FloatArray", "IntArray", "LearnedTable")
+    types = ("BoolArray", "FloatArray", "IntArray", "LearnedTable", "Objective", "Protocol", "Side")
     return [name for name in names if name not in (*gnncal.__all__, *types)]
 
 
 def public_modules() -> list[ModuleType]:
     """Return gnncal, its public submodules, and those of the laboratory."""
-    return [gnncal, *_submodules(gnncal), *_submodules(gnncal.lab)]
+    return [gnncal, *_submodules(gnncal), gnncal_lab, *_submodules(gnncal_lab)]
 
 
 def _submodules(module: ModuleType) -> list[ModuleType]:
@@ -54,6 +56,12 @@ def section(module: ModuleType) -> str:
         f"{title}\n{'-' * len(title)}\n\n{first}\n\n.. currentmodule:: {title}\n\n"
         f".. autosummary::\n   :toctree:\n   :nosignatures:\n\n{names}\n\n"
     )
+
+
+def estimators() -> dict[str, type]:
+    """Return every homophily estimator that has a name, the laboratory's too."""
+    declared = sorted(entry_points(group="gnncal.homophily"), key=lambda each: each.name)
+    return {**ESTIMATORS, **{each.name: each.load() for each in declared}}
 
 
 def metrics_table() -> str:
@@ -92,7 +100,7 @@ def write_index(folder: Path) -> None:
         "index.rst": index,
         "metrics_table.txt": metrics_table(),
         "scores_table.txt": table_of_names(SCORES),
-        "homophily_table.txt": table_of_names(ESTIMATORS),
+        "homophily_table.txt": table_of_names(estimators()),
     }
     for name, text in made.items():
         target = folder / name

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gnncal.lab.bench.results import Results, Selection, read_results
-from gnncal.lab.bench.summary import PairedComparison, compare_paired, unit_means
 from gnncal.metrics.table import METRICS
+from gnncal_lab.bench.results import Results, Selection, read_results
+from gnncal_lab.bench.summary import PairedComparison, compare_paired, unit_means
 
 REFERENCE = "ts"
 BACKBONES = ("gcn", "gat")

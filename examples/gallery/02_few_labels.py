@@ -40,9 +40,9 @@ for s, size in enumerate(sizes):
         for m, method in enumerate(methods):
             fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=nodes)
             probs = fitted.predict_proba(logits, graph)[test]
-            loss[m, s, draw] = gnncal.metrics.negative_log_likelihood(labels[test], probs)
+            loss[m, s, draw] = gnncal.metrics.METRICS["nll"](labels[test], probs)
 
-raw = gnncal.metrics.negative_log_likelihood(labels[test], gnncal.softmax(logits)[test])
+raw = gnncal.metrics.METRICS["nll"](labels[test], gnncal.softmax(logits)[test])
 
 # %%
 # The result

@@ -18,12 +18,13 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import gnncal
+import gnncal_lab
 from gnncal.plotting import HomophilySplitDisplay, TemperatureDisplay
 
 rng = np.random.default_rng(0)
 n = 6000
 homophily = np.where(rng.random(n) < 0.5, 0.3, 0.95)
-sample = gnncal.lab.simulation.CSBM(mean_degree=15, separation=1.0, n_features=48).sample(homophily)
+sample = gnncal_lab.simulation.CSBM(mean_degree=15, separation=1.0, n_features=48).sample(homophily)
 train, val, test = np.split(rng.permutation(n), [240, 960])
 
 # %%

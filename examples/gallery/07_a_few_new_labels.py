@@ -53,7 +53,7 @@ some = rng.choice(task.nodes, 50, replace=False)
 updated = calibrator.update(new, labels, graph, nodes=some)
 after = gnncal.evaluate(labels[test], updated.predict_proba(new, graph)[test])
 print(f"accuracy {after.accuracy:.1%}, ECE {after.ece.value:.1%}, log loss {after.nll:.3f}")
-print(updated.history_)
+print(*updated.history_)
 
 # %%
 # Update or fit again?
@@ -70,7 +70,7 @@ for size in sizes:
         for nodes in draws:
             chosen = calibrator.update if name == "update" else gnncal.Structural().fit
             probs = chosen(new, labels, graph, nodes=nodes).predict_proba(new, graph)
-            found.append(gnncal.metrics.negative_log_likelihood(labels[test], probs[test]))
+            found.append(gnncal.metrics.METRICS["nll"](labels[test], probs[test]))
         losses.append(np.mean(found))
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")

@@ -20,13 +20,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gnncal
-from gnncal.lab import compare_paired
+import gnncal_lab
+from gnncal_lab import compare_paired
 
 folder = Path(mkdtemp())
 for i, level in enumerate([0.3, 0.45, 0.6, 0.7, 0.8, 0.9]):
     rng = np.random.default_rng(i)
     n = 2000
-    model = gnncal.lab.simulation.CSBM(mean_degree=3, separation=1.0)
+    model = gnncal_lab.simulation.CSBM(mean_degree=3, separation=1.0)
     sample = model.sample(np.clip(rng.normal(level, 0.2, n), 0.1, 1.0), random_state=i)
     graph, order = sample.graph.to_undirected(), rng.permutation(n)
     np.savez(
@@ -78,7 +79,7 @@ for bundle in bundles.values():
     test = bundle.test_nodes
     for name, losses in loss.items():
         probs = mine(bundle) if name == "mine" else calibrated(bundle, name)
-        losses.append(gnncal.metrics.negative_log_likelihood(bundle.labels[test], probs[test]))
+        losses.append(gnncal.metrics.METRICS["nll"](bundle.labels[test], probs[test]))
 
 # %%
 # The verdict

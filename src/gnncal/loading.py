@@ -22,7 +22,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Calibrator, SelectiveClassifier, ConformalClassifier, ClassPolicy or MonotoneReliability
+    Calibrator, SelectiveClassifier, ConformalClassifier or ClassPolicy
         The fitted object. What describes the fitted graph, such as ``temperature_``, is not in
         the file.
 

@@ -7,9 +7,10 @@ from copy import copy
 from typing import Any, Self, TypeVar, TypeVarTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from gnncal.backends.neighbours import GraphNeighbours
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.core.checks import (
     UNKNOWN,
     check_apart,
@@ -23,12 +24,17 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
-from gnncal.core.pyg import as_graph
+from gnncal.core.pyg import as_graph, train_mask_of
 from gnncal.formulas.probability import normalised_entropy
+from gnncal.probability import log_losses
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NONE = np.empty(0, dtype=np.int64)
+NOT_TRAINED_ON = (
+    "a model is calibrated on nodes it was not trained on, usually those of val_mask; if it was "
+    "trained on others than the mask says, pass those as train_nodes"
+)
 
 
 class Nodes:
@@ -53,6 +59,9 @@ class Nodes:
         Labels that a prediction may rely on, -1 where unknown.
     may_be_probabilities : bool, default=False
         Whether logits that look like probabilities are meant. Otherwise a warning says so.
+    node_ids : array_like of shape (n_nodes,), optional
+        Your own name of each node, by which an update knows the nodes that a calibrator has
+        learned from.
 
     Attributes
     ----------
@@ -74,6 +83,8 @@ class Nodes:
         Their labels.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
+    node_ids : ndarray of shape (n_nodes,) or None
+        Names of the nodes; None without them, and where they are the numbers of the rows.
     are_probabilities : bool
         Whether there was a warning that the logits look like probabilities.
 
@@ -98,6 +109,7 @@ class Nodes:
         *,
         known_labels: Any = None,
         may_be_probabilities: bool = False,
+        node_ids: Any = None,
     ) -> None:
         checked = check_logits(logits)
         self.n_nodes, self.n_classes = checked.shape
@@ -109,6 +121,8 @@ class Nodes:
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
+        self._train_mask = train_mask_of(graph, self.n_nodes)
+        self.node_ids = check_node_ids(node_ids, self.n_nodes)
         self.calibration_nodes: IntArray = NONE
         self.labels: IntArray = NONE
         self.weights: FloatArray | None = None
@@ -168,6 +182,9 @@ class Nodes:
         chosen = self._calibration_nodes(all_labels, nodes, train)
         advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
         check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
+        if not train.size and self._train_mask is not None:
+            marked = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
+            check_apart("nodes", chosen, marked, advice=NOT_TRAINED_ON)
         weights = None
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, self.n_nodes, chosen)
@@ -240,7 +257,7 @@ class Nodes:
         record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
         record.logits = read_only(self.calibration_logits)
         record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
-        record.known_labels, record._results = None, {}
+        record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
     def with_result(
@@ -351,6 +368,22 @@ class Nodes:
             values.mean() if self.weights is None else np.average(values, weights=self.weights)
         )
 
+    def mean_log_loss(self, probs: FloatArray) -> float:
+        """Return the weighted mean log loss of probabilities of the calibration nodes.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n, n_classes)
+            Probabilities of each calibration node.
+
+        Returns
+        -------
+        float
+            The mean of -ln p of the labels, with p kept above 1e-12.
+
+        """
+        return self.mean(log_losses(probs, self.labels))
+
     @property
     def predictions(self) -> IntArray:
         """Class (n_nodes,) with the largest logit of each node."""
@@ -458,10 +491,24 @@ def check_graph(graph: Any, n_nodes: int) -> Graph | None:
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph. Logits of edges (link prediction) have a row for "
-            "each edge: leave graph out, pass a label for each edge and method='hts'."
+            "of every node of this very graph. Logits of edges (link prediction) or of whole "
+            "graphs have a row for each: leave graph out, pass a label for each and method='svs'."
         )
     return checked
+
+
+def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
+    """Return the users' names of nodes; numbers of rows say nothing on another graph."""
+    if node_ids is None:
+        return None
+    array = as_numpy(node_ids)
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"node_ids has shape {array.shape} but logits has {n_nodes} rows; pass one id for each "
+            "node."
+        )
+    are_rows = array.dtype.kind in "iu" and (array == np.arange(n_nodes)).all()
+    return None if are_rows else array
 
 
 def read_only(array: FloatArray) -> FloatArray:

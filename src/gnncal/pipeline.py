@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from textwrap import TextWrapper
 from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.default_method import choose_calibrator
+from gnncal.calibrators.default_method import choose_calibrator, shown_name
 from gnncal.calibrators.price import Price, price_of_keeping
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import (
@@ -31,8 +32,10 @@ from gnncal.metrics.evaluation import (
     evaluation_table,
 )
 from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.verdict import Verdict, evidence_of, judge_method, judge_untested
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 
+WIDTH = 80  # columns of the printed verdict
 JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
 
 
@@ -40,7 +43,7 @@ JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibra
 class Calibration(Tabular):
     """A fitted calibrator, its probabilities, and how good they are on the test nodes.
 
-    It prints as a table, with its advice below.
+    It prints as its verdict and tables.
 
     Attributes
     ----------
@@ -62,6 +65,9 @@ class Calibration(Tabular):
         What keeping predictions costs, where it costs something; None if there is nothing to say.
     advice : str or None
         The same in one sentence, with what to do.
+    verdict : Verdict or None
+        Whether one can act on the probabilities: ``label`` and ``text``, the same as in a report.
+        None where there is nothing to judge by.
 
     Examples
     --------
@@ -81,6 +87,7 @@ class Calibration(Tabular):
     class_names: list[str] | None = None
     positive: int | None = None
     price: Price | None = None
+    verdict: Verdict | None = None
 
     @property
     def advice(self) -> str | None:
@@ -88,11 +95,14 @@ class Calibration(Tabular):
         return None if self.price is None else self.price.advice(self.class_names)
 
     def __repr__(self) -> str:
-        return "\n\n".join([super().__repr__(), *filter(None, [self.advice])])
+        if self.verdict is None:
+            return super().__repr__()
+        lines = TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
+        return f"{lines.fill(self.verdict.sentence)}\n\n{super().__repr__()}"
 
     def _repr_html_(self) -> str:
-        advice = "" if self.advice is None else f"<p>{escape(self.advice)}</p>"
-        return super()._repr_html_() + advice
+        said = "" if self.verdict is None else f"<p>{escape(self.verdict.sentence)}</p>"
+        return said + super()._repr_html_()
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
@@ -207,7 +217,8 @@ def calibrate(
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = price_of_keeping(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
-    return replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
+    result = replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
+    return replace(result, verdict=_verdict(result))
 
 
 def apply(
@@ -233,6 +244,21 @@ def apply(
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
     return _judged(calibrator, probs, *arrays, *test, names, view)
+
+
+def verdict_of(
+    name: str,
+    before: Evaluation,
+    after: Evaluation,
+    gain: Comparison,
+    price: Price | None,
+    class_names: Sequence[str] | None,
+) -> Verdict:
+    """Say whether one can act on a method's probabilities; results and reports repeat it."""
+    advice = None if price is None else price.advice(class_names)
+    favours = price is not None and price.given is not None
+    evidence = evidence_of(before, after, gain, price=advice, favours_a_class=favours)
+    return judge_method(name, evidence)
 
 
 def judge(
@@ -274,6 +300,17 @@ def _judged(
         return Calibration(calibrator, probs, None, None, None, class_names, positive)
     judged = judge(logits, graph, probs, test_nodes, labels, class_names, positive)
     return Calibration(calibrator, probs, *judged, class_names, positive)
+
+
+def _verdict(result: Calibration) -> Verdict | None:
+    """Return the judgement on a fit; None without test nodes, unless predictions have a price."""
+    price, names = result.price, result.class_names
+    if result.before is not None and result.after is not None and result.comparison is not None:
+        sides = (result.before, result.after, result.comparison)
+        return verdict_of(shown_name(result.calibrator), *sides, price, names)
+    if price is None:
+        return None
+    return judge_untested(price.advice(names), favours_a_class=price.given is not None)
 
 
 def _check_test_nodes(

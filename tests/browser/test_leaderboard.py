@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 
-from gnncal.lab.bench.leaderboard import make_leaderboard
-from gnncal.lab.bench.records import append_records
-from gnncal.lab.bench.results import Selection, read_results
-from gnncal.lab.bench.summary import critical_difference
-from gnncal.lab.bench.tables import comparisons
-from gnncal.lab.pages.leaderboard.contents import render_leaderboard
-from tests.lab.bench.test_leaderboard import write_results
-from tests.lab.bench.test_tables import record
+from gnncal_lab.bench.leaderboard import make_leaderboard
+from gnncal_lab.bench.records import append_records
+from gnncal_lab.bench.results import Selection, read_results
+from gnncal_lab.bench.summary import critical_difference
+from gnncal_lab.bench.tables import comparisons
+from gnncal_lab.pages.leaderboard.contents import render_leaderboard
+from tests.gnncal_lab.bench.test_leaderboard import write_results
+from tests.gnncal_lab.bench.test_tables import record
 
 from .conftest import violations
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 🦉 </b>".replace("/", "\\")
 

@@ -9,6 +9,8 @@ from ..inspection.tasks import task
 from ..rendering.test_summary import made_up_summary
 from .conftest import violations
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "<script>document.title='taken'</script>",
     "<img src=x onerror=\"document.title='taken'\">",

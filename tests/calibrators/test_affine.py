@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime, check_grad, minimize
 from scipy.special import expit, log_softmax, logit
 
 import gnncal
+import gnncal_lab
 from gnncal.calibrators.affine import affine_objective
 from gnncal.calibrators.structured import quadratic_objective
 from tests.calibrators.planted import draw, mean_log_loss
@@ -38,7 +39,7 @@ def from_elsewhere(loss, size):
 @pytest.mark.parametrize("penalty", [None, 0.1])
 def test_dirichlet_is_the_minimum_that_another_optimiser_finds(penalty):
     logits, labels = draw(300, 3, 0, bias=BIAS)
-    calibrator = gnncal.DirichletCalibration(penalty=penalty).fit(logits, labels)
+    calibrator = gnncal_lab.DirichletCalibration(penalty=penalty).fit(logits, labels)
     strength = 10.0 if penalty is None else penalty
     x = log_softmax(logits, axis=1)
 
@@ -63,7 +64,7 @@ def matrix_scores(theta, logits):
 def test_matrix_scaling_is_the_minimum_that_another_optimiser_finds():
     logits, labels = draw(300, 3, 0, bias=BIAS)
     logits = logits @ np.array([[1.0, 0.4, 0.0], [0.0, 1.0, -0.3], [0.2, 0.0, 1.0]])
-    calibrator = gnncal.MatrixScaling().fit(logits, labels)
+    calibrator = gnncal_lab.MatrixScaling().fit(logits, labels)
     start = np.append(np.eye(3).ravel(), np.zeros(3))
 
     def loss(theta):
@@ -84,16 +85,16 @@ def test_matrix_scaling_is_the_minimum_that_another_optimiser_finds():
 def test_matrix_scaling_takes_back_a_linear_map_of_the_logits():
     logits, labels = draw(8000, 3, 1, temperature=1.0, bias=BIAS)
     mixed = logits @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.5, 0.0, 1.0]])
-    probs = gnncal.MatrixScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    probs = gnncal_lab.MatrixScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
     truth = gnncal.softmax(logits + BIAS)
     assert np.abs(probs - truth).mean() < 0.01
-    diagonal = gnncal.VectorScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    diagonal = gnncal_lab.VectorScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
     assert np.abs(diagonal - truth).mean() > 0.05
 
 
 def test_an_infinite_dirichlet_penalty_leaves_the_diagonal():
     logits, labels = draw(300, 3, 0)
-    calibrator = gnncal.DirichletCalibration(penalty=1e9).fit(logits, labels)
+    calibrator = gnncal_lab.DirichletCalibration(penalty=1e9).fit(logits, labels)
     np.testing.assert_allclose(calibrator.weight_, np.diag(np.diag(calibrator.weight_)), atol=1e-7)
     np.testing.assert_allclose(calibrator.bias_, 0, atol=1e-7)
     assert (np.abs(np.diag(calibrator.weight_) - 1) > 0.1).all()
@@ -102,11 +103,11 @@ def test_an_infinite_dirichlet_penalty_leaves_the_diagonal():
 def test_the_dirichlet_penalty_depends_on_the_number_of_classes():
     for n_classes, penalty in ((8, 10.0), (9, 1000.0)):
         logits, labels = draw(100, n_classes, 0)
-        default = gnncal.DirichletCalibration().fit(logits, labels)
-        given_it = gnncal.DirichletCalibration(penalty=penalty).fit(logits, labels)
+        default = gnncal_lab.DirichletCalibration().fit(logits, labels)
+        given_it = gnncal_lab.DirichletCalibration(penalty=penalty).fit(logits, labels)
         np.testing.assert_array_equal(default.weight_, given_it.weight_)
     with pytest.raises(gnncal.InputError, match="penalty is -1; expected"):
-        gnncal.DirichletCalibration(penalty=-1).fit(logits, labels)
+        gnncal_lab.DirichletCalibration(penalty=-1).fit(logits, labels)
 
 
 def mixed_logs(logits, labels):
@@ -172,7 +173,7 @@ def test_a_bound_is_reported_where_nodes_are_separable():
     logits, _ = draw(100, 3, 1)
     logits = np.sign(logits - logits.max(axis=1, keepdims=True) + 1e-9) * 1e-3
     with pytest.warns(gnncal.GnncalWarning, match="DirichletCalibration is not determined"):
-        calibrator = gnncal.DirichletCalibration().fit(logits, logits.argmax(axis=1))
+        calibrator = gnncal_lab.DirichletCalibration().fit(logits, logits.argmax(axis=1))
     assert calibrator.fit_report_.bounds_hit == ("weight",)
 
 
@@ -215,6 +216,6 @@ def test_many_classes_are_fitted_to_the_same_minimum(name, n, monkeypatch):
 
 def test_three_hundred_classes_take_a_bounded_number_of_steps():
     logits, labels = draw(75, 300, 0)
-    calibrator = gnncal.DirichletCalibration().fit(logits, labels)
+    calibrator = gnncal_lab.DirichletCalibration().fit(logits, labels)
     assert calibrator.converged_
     assert calibrator.n_iter_ <= 200

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+import gnncal_lab
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
+from tests.methods import each_of
+
+CALIBRATORS = every_calibrator()
 
 
 def test_a_calibrator_says_whether_predictions_are_preserved():
@@ -12,7 +16,7 @@ def test_a_calibrator_says_whether_predictions_are_preserved():
     changing = {name for name, each in made.items() if not each.preserves_predictions}
     affine = {"vs", "matrix", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
     assert changing == affine | {"isotonic", "histogram", "spline", "gets", "platt", "beta"}
-    assert not issubclass(gnncal.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
+    assert not issubclass(gnncal_lab.EnsembleTemperatureScaling, gnncal.TemperatureCalibrator)
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -69,7 +73,7 @@ def test_a_misspelt_parameter_gets_a_suggestion():
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
-@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.parametrize("name", each_of(CALIBRATORS))
 @pytest.mark.parametrize("scale", [1e4, 1e-4])
 def test_logits_of_any_scale_give_finite_probabilities(name, scale):
     generator = np.random.default_rng(0)

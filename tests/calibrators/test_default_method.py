@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
+import gnncal_lab
 from gnncal.__main__ import app
 from gnncal.calibrators.catalogue import name_of
 from tests.calibrators.test_structural import planted_graph
@@ -41,7 +42,7 @@ def test_a_method_that_keeps_predictions_is_not_taken_where_they_may_change(meth
         calibrated(method=method, keep_predictions=False)
 
 
-@pytest.mark.parametrize("method", ["svs", "structural-free", gnncal.VectorScaling()])
+@pytest.mark.parametrize("method", ["svs", "structural-free", gnncal_lab.VectorScaling()])
 def test_a_method_that_changes_predictions_is_not_taken_where_they_are_kept(method):
     with pytest.raises(gnncal.InputError, match=r"may change predictions.*'structural'"):
         calibrated(method=method, keep_predictions=True)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.fitting.evidence import temperature_error
 from gnncal.formulas.probability import normalised_entropy
+
+CALIBRATORS = every_calibrator()
 
 LEARNING = [name for name, kind in CALIBRATORS.items() if kind.learned]
 ERASING = {

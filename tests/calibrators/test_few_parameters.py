@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize, minimize_scalar
 
 import gnncal
+import gnncal_lab
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.solvers import Solution
 from tests.calibrators.planted import draw, mean_log_loss
@@ -52,7 +53,7 @@ def test_the_slope_of_the_loss_equals_finite_differences(seed):
 @pytest.mark.parametrize("bias", [True, False])
 def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
     logits, labels = draw(400, 3, 0, bias=np.array([0.5, -0.5, 0.0]))
-    calibrator = gnncal.VectorScaling(bias=bias).fit(logits, labels)
+    calibrator = gnncal_lab.VectorScaling(bias=bias).fit(logits, labels)
 
     def loss(theta):
         scores = theta[:3] * logits + (theta[3:] if bias else 0.0)
@@ -71,7 +72,7 @@ def test_vector_scaling_reaches_the_minimum_of_its_convex_loss(bias):
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_gradient_of_vector_scaling_equals_finite_differences(seed, bias):
     logits, labels = draw(20, 3, seed)
-    objective = gnncal.VectorScaling(bias=bias)._objective(logits, labels)
+    objective = gnncal_lab.VectorScaling(bias=bias)._objective(logits, labels, np.zeros(3), 0.0)
     theta = np.random.default_rng(seed).normal(size=6)
     expected = approx_fprime(theta, lambda t: objective(t)[0], 1e-7)
     expected[3:] *= bias
@@ -81,7 +82,7 @@ def test_the_gradient_of_vector_scaling_equals_finite_differences(seed, bias):
 def test_vector_scaling_of_separable_nodes_stops_at_a_bound():
     logits = 0.01 * draw(100, 3, 1)[0]
     with pytest.warns(gnncal.GnncalWarning, match="VectorScaling is not determined by the calib"):
-        calibrator = gnncal.VectorScaling(bias=False).fit(logits, logits.argmax(axis=1))
+        calibrator = gnncal_lab.VectorScaling(bias=False).fit(logits, logits.argmax(axis=1))
     assert calibrator.fit_report_.bounds_hit == ("weight[0]", "weight[1]", "weight[2]")
 
 
@@ -94,13 +95,13 @@ def test_vector_scaling_says_when_it_did_not_converge(monkeypatch):
     monkeypatch.setattr(affine, "lbfgs", stopped)
     logits, labels = draw(50, 3, 0)
     with pytest.warns(gnncal.GnncalWarning, match="VectorScaling: .* before convergence after 7"):
-        assert not gnncal.VectorScaling().fit(logits, labels).converged_
+        assert not gnncal_lab.VectorScaling().fit(logits, labels).converged_
 
 
 def test_a_class_that_is_missing_from_the_calibration_nodes_becomes_improbable_not_impossible():
     logits, labels = draw(100, 3, 1)
     keep = labels != 2
-    probs = gnncal.VectorScaling().fit(logits[keep], labels[keep]).predict_proba(logits)
+    probs = gnncal_lab.VectorScaling().fit(logits[keep], labels[keep]).predict_proba(logits)
     assert 0 < probs[:, 2].max() < 0.01
 
 
@@ -108,7 +109,7 @@ def test_a_class_that_is_missing_from_the_calibration_nodes_becomes_improbable_n
 def test_ensemble_weights_are_the_best_on_the_simplex(seed):
     logits, labels = draw(150, 3, seed)
     labels[:15] = np.random.default_rng(seed).integers(0, 3, 15)  # noise that w_3 can absorb
-    calibrator = gnncal.EnsembleTemperatureScaling().fit(logits, labels)
+    calibrator = gnncal_lab.EnsembleTemperatureScaling().fit(logits, labels)
     assert calibrator.weights_.sum() == pytest.approx(1.0)
     assert (calibrator.weights_ >= 0).all()
     parts = [
@@ -133,7 +134,7 @@ def test_ensemble_weights_are_the_best_on_the_simplex(seed):
 
 @given(st.integers(0, 10**6))
 def test_the_derivatives_of_the_mixture_equal_finite_differences(seed):
-    from gnncal.calibrators.ensemble import mixture_derivatives
+    from gnncal_lab.methods.ensemble import mixture_derivatives
 
     generator = np.random.default_rng(seed)
     at_label = generator.uniform(0.01, 1, size=(30, 3))
@@ -153,7 +154,7 @@ def test_the_derivatives_of_the_mixture_equal_finite_differences(seed):
 
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 0.99, 1.01, 3.0]), st.integers(2, 200))
 def test_ensemble_weights_converge_also_where_the_parts_are_nearly_equal(seed, T, n):
-    from gnncal.calibrators.ensemble import mixture_weights
+    from gnncal_lab.methods.ensemble import mixture_weights
 
     logits, labels = draw(n, 3, seed)
     labels[::3] = np.random.default_rng(seed).integers(0, 3, len(labels[::3]))
@@ -187,7 +188,7 @@ def test_entropy_scaling_is_linear_in_the_entropy():
 
 def test_log_entropy_scaling_is_softplus_of_the_log_entropy():
     logits, labels = draw(500, 4, 3)
-    calibrator = gnncal.LogEntropyScaling().fit(logits, labels)
+    calibrator = gnncal_lab.LogEntropyScaling().fit(logits, labels)
     expected = np.log1p(np.exp(calibrator.slope_ * np.log(entropy(logits)) + calibrator.intercept_))
     np.testing.assert_allclose(calibrator.temperature_, expected, rtol=1e-6)
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 import gnncal
+import gnncal_lab
 from tests.calibrators.planted import draw
 from tests.strategies import tasks
 
@@ -20,7 +21,7 @@ def isotonic(x, y, at):
 @given(st.integers(0, 10**6))
 def test_one_vs_rest_is_a_regression_a_class_then_normalised(seed):
     logits, labels = draw(120, 3, seed)
-    calibrator = gnncal.IsotonicCalibration().fit(logits, labels, nodes=np.arange(60))
+    calibrator = gnncal_lab.IsotonicCalibration().fit(logits, labels, nodes=np.arange(60))
     p = gnncal.softmax(logits)
     mapped = np.stack(
         [isotonic(p[:60, c], labels[:60] == c, p[:, c]) + 1e-9 * p[:, c] for c in range(3)], axis=1
@@ -46,7 +47,7 @@ def test_pooled_violators_of_four_nodes_by_hand():
     p = np.array([0.2, 0.4, 0.6, 0.8])
     logits = np.log(np.stack([1 - p, p], axis=1))
     labels = np.array([0, 1, 0, 1])
-    for calibrator in (gnncal.IsotonicCalibration(), gnncal.MultiClassIsotonic()):
+    for calibrator in (gnncal_lab.IsotonicCalibration(), gnncal.MultiClassIsotonic()):
         probs = calibrator.fit(logits, labels).predict_proba(logits)
         np.testing.assert_allclose(probs[:, 1], [0, 0.5, 0.5, 1], atol=1e-8)
 
@@ -62,7 +63,7 @@ def test_multi_class_isotonic_never_swaps_two_classes(task):
 def test_a_class_never_seen_gets_almost_nothing_where_another_class_gets_something():
     logits, labels = draw(100, 3, 1)
     keep = labels != 2
-    probs = gnncal.IsotonicCalibration().fit(logits[keep], labels[keep]).predict_proba(logits)
+    probs = gnncal_lab.IsotonicCalibration().fit(logits[keep], labels[keep]).predict_proba(logits)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0)
     # Where the curves of the seen classes are at 0 too, nothing is known and the model's p stays.
     unknown = np.abs(probs - gnncal.softmax(logits)).max(axis=1) < 1e-9

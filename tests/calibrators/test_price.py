@@ -27,11 +27,14 @@ def price_of(logits, labels, method, graph=None):
 @pytest.mark.parametrize(
     ("method", "cure"),
     [
-        ("structural", "Pass keep_predictions=False."),
-        ("auto", "Pass keep_predictions=False."),
-        ("structural-temperature", "Pass method='structural-free'."),
-        ("hots", "Pass method='structural-free'."),
-        ("ts", "Pass method='structural-free'."),
+        ("structural", "Pass keep_predictions=False (--free on the command line)."),
+        ("auto", "Pass keep_predictions=False (--free on the command line)."),
+        (
+            "structural-temperature",
+            "Pass method='structural-free' (--method structural-free on the command line).",
+        ),
+        ("hots", "Pass method='structural-free' (--method structural-free on the command line)."),
+        ("ts", "Pass method='structural-free' (--method structural-free on the command line)."),
     ],
 )
 def test_it_is_said_of_a_class_weighted_model_with_figures_and_the_cure(method, cure):
@@ -82,7 +85,7 @@ def test_whoever_follows_the_advice_saves_about_what_was_said_and_hears_no_more(
 def test_without_a_graph_the_cure_needs_none():
     (logits, labels, _), splits = fraud_task(is_weighted=True)
     result = gnncal.calibrate(logits, labels, nodes=splits["nodes"], method="hts")
-    assert result.advice.endswith("Pass method='svs'.")
+    assert result.advice.endswith("Pass method='svs' (--method svs on the command line).")
     cured = gnncal.calibrate(logits, labels, nodes=splits["nodes"], method="svs")
     assert cured.advice is None
 

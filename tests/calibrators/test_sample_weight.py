@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.core.graph import Graph
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
+
+CALIBRATORS = every_calibrator()
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 WEIGHTED = [name for name, kind in CALIBRATORS.items() if kind.uses_sample_weight]

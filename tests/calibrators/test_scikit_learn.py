@@ -9,9 +9,13 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
+import gnncal_lab
+from gnncal.calibrators.catalogue import every_calibrator
+
+CALIBRATORS = every_calibrator()
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+QUICK = ("ts", "svs")  # the others in `make test-all`
 STRUCTURE_FREE = [name for name, kind in CALIBRATORS.items() if not kind.needs_graph]
 COLUMNS = "columns are classes, so labels must lie in 0..n_features-1; the check's do not"
 EXPECTED_FAILURES = {
@@ -37,16 +41,26 @@ ONE_LABEL = {
 
 
 def expected_failures(estimator):
-    from_logits = estimator.preserves_predictions or isinstance(estimator, gnncal.SplineCalibration)
+    from_logits = estimator.preserves_predictions or isinstance(
+        estimator, gnncal_lab.SplineCalibration
+    )
     weights = {} if estimator.uses_sample_weight else NO_WEIGHTS
     return EXPECTED_FAILURES | weights | (ONE_LABEL if from_logits else {})
 
 
 @parametrize_with_checks(
-    [gnncal.get_calibrator(name) for name in STRUCTURE_FREE],
-    expected_failed_checks=expected_failures,
+    [gnncal.get_calibrator(name) for name in QUICK], expected_failed_checks=expected_failures
 )
 def test_scikit_learn_checks_pass_or_fail_for_a_stated_reason(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [gnncal.get_calibrator(name) for name in STRUCTURE_FREE if name not in QUICK],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks_of_the_other_methods(estimator, check):
     check(estimator)
 
 
@@ -76,7 +90,7 @@ def test_cross_val_predict_gives_out_of_fold_probabilities(name, rows):
     assert probs.shape == logits.shape
     # Frequencies of 0 cost isotonic and histogram 20 nats and more: they improve the Brier score.
     steps = name in ("isotonic", "histogram")
-    score = gnncal.metrics.brier_score if steps else gnncal.metrics.negative_log_likelihood
+    score = gnncal.metrics.METRICS["brier"] if steps else gnncal.metrics.METRICS["nll"]
     assert score(labels, probs) < score(labels, gnncal.softmax(logits)) or name == "uncalibrated"
 
 

@@ -8,9 +8,11 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
 from gnncal.calibrators.description import describe
 from gnncal.cli.params import parse_params
+
+CALIBRATORS = every_calibrator()
 
 
 def run(*arguments):

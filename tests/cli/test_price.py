@@ -1,4 +1,4 @@
-"""The command line says what keeping predictions costs, in its own words."""
+"""The command line says what keeping predictions costs, and says it first."""
 
 import json
 
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from gnncal.__main__ import app
 from tests.fraud import write_fraud_bundle
 
-COST = "the model looks class-weighted. Pass --free."
+COST = "looks class-weighted. Pass keep_predictions=False (--free on the command line)."
 
 
 def run(*arguments):
@@ -26,8 +26,12 @@ def case(request, tmp_path):
 def test_calibrate_prints_the_advice_once_if_there_is_any(case, tmp_path):
     source, is_weighted = case
     said = run("calibrate", source, "--out", tmp_path / "out")
-    assert said.output.count("Keeping predictions costs") == said.stdout.count(COST) == is_weighted
+    words = " ".join(said.output.split())
+    assert words.count("Keeping predictions costs") == words.count(COST) == is_weighted
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    first = " ".join(said.stdout.partition("\n\n")[0].split())
+    assert first == f"{summary['verdict']['label']}. {summary['verdict']['text']}"
+    assert first.startswith("Do not use these probabilities") == is_weighted
     assert (summary["advice"] is not None) == (summary["price"] is not None) == is_weighted
 
 
@@ -35,7 +39,7 @@ def test_json_has_the_advice_and_its_figures(tmp_path):
     source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
     done = run("calibrate", source, "--out", tmp_path / "out", "--method", "ts", "--json")
     summary = json.loads(done.stdout)
-    assert summary["advice"].endswith("Pass --method structural-free.")
+    assert summary["advice"].endswith("(--method structural-free on the command line).")
     assert summary["price"]["nats"] > 0.1
     assert summary["price"]["given"]["mean"] > summary["price"]["given"]["rate"]
     for cure in ("--free", "--method=structural-free"):

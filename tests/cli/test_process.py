@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from gnncal.__main__ import app
 from gnncal.cli import terminal
 from gnncal.decisions.conformal import SCORES
-from gnncal.lab.commands import bench
+from gnncal_lab.commands import bench
 from tests.scale.graphs import make_example
 from tests.test_bundles import write_npz
 

@@ -15,13 +15,13 @@ import typer
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.lab.bench import logits as logits_module
-from gnncal.lab.bench import perturbation
-from gnncal.lab.commands import block_model
-from gnncal.lab.datasets import Dataset
-from gnncal.lab.pages.csbm.experiment import Experiment
 from gnncal.plotting import reliability
-from tests.lab.bench.graphs import frozen_bundle, write_bundles
+from gnncal_lab.bench import logits as logits_module
+from gnncal_lab.bench import perturbation
+from gnncal_lab.commands import block_model
+from gnncal_lab.datasets import Dataset
+from gnncal_lab.pages.csbm.experiment import Experiment
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
 from tests.test_bundles import write_npz
 
 pytest.importorskip("torch", reason="pip install 'gnncal[neural]' to test all verbs")
@@ -49,7 +49,7 @@ class Verb:
 
 
 WRITES = {
-    "demo": Verb("demo --block-model --nodes 500 --out OUT"),
+    "block-model": Verb("block-model --nodes 500 --out OUT"),
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "update": Verb("update INPUT/c.safetensors INPUT/in.npz --out OUT"),
@@ -160,7 +160,7 @@ class Place:
         return path
 
     def run(self, out: Path | None = None) -> Any:
-        words = self.verb.command.replace("INPUT", str(self.inputs)).split()
+        words = [word.replace("INPUT", str(self.inputs)) for word in self.verb.command.split()]
         words = [word.replace("OUT", str(out or self.out)) for word in words]
         words = [word.replace("ABOVE", str(self.out.parent)) for word in words]
         done = CliRunner().invoke(app, words)

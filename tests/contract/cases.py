@@ -11,20 +11,22 @@ import pytest
 from hypothesis import given, settings
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS, preset_of
+import gnncal_lab
+from gnncal.calibrators.catalogue import every_calibrator, preset_of
 from gnncal.homophily import Support
 from tests.contract.exceptions import EXCEPTIONS
+from tests.methods import QUICK, slow_unless
 from tests.strategies import tasks
 
 
 def _cases():
-    for name, kind in CALIBRATORS.items():
+    for name, kind in every_calibrator().items():
         kind = partial(kind, **preset_of(name))
         short = SHORT.get(name, {"max_epochs": EPOCHS} if kind().needs_torch else {})
         yield name, partial(kind, **short)
         if hasattr(kind(), "protocol"):
             yield f"{name}, paper's protocol", partial(kind, protocol="paper")
-    yield "vs, without bias", lambda: gnncal.VectorScaling(bias=False)
+    yield "vs, without bias", lambda: gnncal_lab.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
         yield f"hots, {estimator}", lambda e=estimator: gnncal.HoTS(homophily=e)
     yield "hots, clamped", lambda: gnncal.HoTS(homophily=Support(clamp_train_labels=True))
@@ -34,7 +36,7 @@ def _cases():
     yield "hots, paper's release", lambda: gnncal.HoTS.paper("release")
     yield (
         "cagcn, original",
-        lambda: gnncal.CaGCN(
+        lambda: gnncal_lab.CaGCN(
             link="log-shifted",
             margin_weight=0.5,
             initial="uniform",
@@ -42,8 +44,8 @@ def _cases():
             protocol="paper",
         ),
     )
-    yield "gats, released", lambda: gnncal.GATS(positive=False, max_epochs=EPOCHS)
-    yield "gets, frozen degrees", lambda: gnncal.GETS(train_degrees=False, max_epochs=EPOCHS)
+    yield "gats, released", lambda: gnncal_lab.GATS(positive=False, max_epochs=EPOCHS)
+    yield "gets, frozen degrees", lambda: gnncal_lab.GETS(train_degrees=False, max_epochs=EPOCHS)
 
 
 EPOCHS = 6  # the laws hold after any number of them
@@ -53,13 +55,13 @@ CASES = dict(_cases())
 
 def every_case_of(laws):
     """Parametrise a test over laws, and the cases that each speaks of and has no exception for."""
-    chosen = {
-        f"{law}, {name}": (law, make)
+    chosen = [
+        pytest.param(law, make, id=f"{law}, {name}", marks=slow_unless(name in QUICK))
         for law in laws
         for name, make in CASES.items()
         if law.applies(make()) and not {name, method_of(name)} & set(EXCEPTIONS.get(law.name, ()))
-    }
-    return pytest.mark.parametrize(("law", "make"), chosen.values(), ids=chosen.keys())
+    ]
+    return pytest.mark.parametrize(("law", "make"), chosen)
 
 
 def hold(law, make):

@@ -2,14 +2,16 @@
 
 import pytest
 
-from gnncal.calibrators import simi_mailbox
 from gnncal.fitting import protocols
+from gnncal_lab.methods import simi_mailbox
+from gnncal_lab.methods.neural import base as neural
 from tests.contract.cases import EPOCHS
 
 
 @pytest.fixture(autouse=True, scope="module")
 def short_paper_loops():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocols, "PAPER_EPOCHS", EPOCHS)
+        for module in (protocols, neural):
+            patch.setattr(module, "PAPER_EPOCHS", EPOCHS)
         patch.setattr(simi_mailbox, "PUBLISHED_EPOCHS", EPOCHS)
         yield

@@ -1,13 +1,14 @@
-"""Every conformal score and every metric of the tables, held to the laws of ``gnncal.testing``."""
+"""Every conformal score and every metric of the tables, held to their laws."""
 
 import pytest
 
 from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS
 from gnncal.decisions.conformal import SCORES
 from gnncal.metrics import METRICS
-from gnncal.testing import METRIC_LAWS, SCORE_LAWS
 from tests.contract.cases import hold
 from tests.contract.exceptions import OF_METRICS, OF_SCORES
+from tests.contract.metric_laws import METRICS as METRIC_LAWS
+from tests.contract.score_laws import SCORES as SCORE_LAWS
 
 EVERY_SCORE = {name: kind() for name, kind in SCORES.items()} | {
     "aps, not randomised": APS(randomised=False),

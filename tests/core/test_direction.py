@@ -58,7 +58,7 @@ def test_both_directions_a_directed_graph_and_a_few_edges_are_silent():
 
 
 def load_or_skip(name):
-    datasets = pytest.importorskip("gnncal.lab.datasets")
+    datasets = pytest.importorskip("gnncal_lab.datasets")
     if not os.environ.get("GNNCAL_DATA"):
         pytest.skip("GNNCAL_DATA does not say where raw data are")
     return datasets.load(name).graph
@@ -113,7 +113,39 @@ def test_a_data_object_serves_wherever_a_graph_does():
 
 
 def test_hetero_data_is_refused_with_the_way_out():
-    data_module = pytest.importorskip("torch_geometric.data")
-    task = small_task()
-    with pytest.raises(gnncal.InputError, match="to_homogeneous"):
-        task.fit(gnncal.HoTS(), graph=data_module.HeteroData())
+    torch = pytest.importorskip("torch")
+    task, data = small_task(), pytest.importorskip("torch_geometric.data").HeteroData()
+    data["account"].num_nodes = task.logits.shape[0]
+    data["account", "to", "payment"].edge_index = torch.tensor([[0], [0]])
+    with pytest.raises(gnncal.InputError, match=r"AddMetaPaths.* method='svs'") as refused:
+        task.fit(gnncal.HoTS(), graph=data)
+    assert "to_homogeneous" not in str(refused.value)
+    data["account", "pays", "account"].edge_index = torch.from_numpy(task.graph.edge_index.copy())
+    way = r"gnncal.Graph\(data\['account', 'pays', 'account'\].edge_index, .*'account'\].num_nodes"
+    with pytest.raises(gnncal.InputError, match=way):
+        gnncal.calibrate(task.logits, task.labels, data, nodes=range(10))
+    edges = data["account", "pays", "account"].edge_index
+    one_type = gnncal.Graph(edges, data["account"].num_nodes)
+    assert one_type.fingerprint == task.graph.fingerprint
+
+
+def test_training_nodes_of_the_data_are_not_taken_for_calibration_nodes():
+    torch = pytest.importorskip("torch")
+    task, data_module = small_task(), pytest.importorskip("torch_geometric.data")
+    n_nodes = len(task.logits)
+    mask = torch.arange(n_nodes) < n_nodes // 2
+    edges = torch.from_numpy(task.graph.edge_index.copy())
+    data = data_module.Data(edge_index=edges, num_nodes=n_nodes, train_mask=mask)
+    given, other = (task.logits, task.labels, data), {"test_nodes": range(n_nodes // 2, n_nodes)}
+    wrong = r"nodes and train_mask of the graph share \d+ nodes .* pass those as train_nodes"
+    with pytest.raises(gnncal.InputError, match=wrong):
+        gnncal.calibrate(*given, nodes=mask)
+    with pytest.raises(gnncal.InputError, match=wrong):
+        gnncal.TemperatureScaling().fit(*given, nodes=range(3))
+    with pytest.raises(gnncal.InputError, match=wrong):
+        gnncal.report(*given, nodes=mask, **other)
+    later = range(n_nodes // 2, n_nodes)
+    gnncal.TemperatureScaling().fit(*given, nodes=~mask)
+    gnncal.TemperatureScaling().fit(*given, nodes=mask, train_nodes=later)  # the user says so
+    data.train_mask = torch.stack([mask, ~mask], dim=1)  # of several splits nobody knows which
+    gnncal.TemperatureScaling().fit(*given, nodes=mask)

@@ -1,5 +1,7 @@
 """The graph: who sends to whom, and every kind of edge."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -169,3 +171,28 @@ def test_what_is_no_edge_index_is_refused(edges):
 def test_what_is_no_feature_matrix_is_refused(features):
     with pytest.raises(gnncal.InputError):
         gnncal.Graph([[0], [0]], 1, features)
+
+
+def test_nobody_can_write_to_the_edges_of_a_graph():
+    edges = np.array([[0, 1, 2], [1, 2, 0]], dtype=np.int32)
+    graph = gnncal.Graph(edges, 3)
+    edges[:] = 99
+    for name in ("indptr", "indices", "in_degree", "out_degree", "self_loops"):
+        array = getattr(graph, name)
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True
+        assert not isinstance(array.base, np.ndarray)  # whose entries could be set
+    assert graph.edge_index.tolist() == [[2, 0, 1], [0, 1, 2]]
+
+
+def test_a_pickle_is_read_like_any_list_of_edges():
+    graph = gnncal.Graph([[0, 1, 1], [1, 0, 0]], 3, features=np.ones((3, 2)))
+    again = pickle.loads(pickle.dumps(graph))
+    assert again.fingerprint == graph.fingerprint
+    assert not again.indices.flags.writeable
+    forged = gnncal.Graph.__new__(gnncal.Graph)
+    with pytest.raises(gnncal.InputError, match="edge_index names node 7"):
+        forged.__setstate__({**graph.__getstate__(), "edge_index": np.array([[0], [7]])})
+    bad = pickle.dumps(graph).replace(graph.edge_index.tobytes(), b"\x7f" * 24)
+    with pytest.raises(gnncal.InputError, match="edge_index names node"):
+        pickle.loads(bad)

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import CALIBRATORS
-from gnncal.calibrators.ratio_binned import ratio_of
+import gnncal_lab
+from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.formulas.structural import describe_neighbourhoods
 from gnncal.homophily.support import support_of
+from gnncal_lab.methods.ratio_binned import ratio_of
+
+CALIBRATORS = every_calibrator()
 
 LABELS = np.array([0, 1, 2, 1, 0, 2, 1, 0])
 LOGITS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
@@ -112,7 +115,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
     whole = gnncal.Nodes(logits, graph)
     for method, function, arguments in (
         (gnncal.HoTS(), support_of, ("in",)),
-        (gnncal.RatioBinnedScaling(), ratio_of, (False,)),
+        (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.once(function, *arguments)[:60]
         part = rows.with_result(known, function, *arguments).with_labels(labels[:60], nodes=nodes)

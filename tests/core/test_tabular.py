@@ -9,7 +9,8 @@ import pytest
 import gnncal
 from gnncal.calibrators.base import FitReport
 from gnncal.core.tabular import Cell, Table, Tabular, count, listed, number, text
-from gnncal.metrics import ReliabilityBins, calibration_by_group
+from gnncal.metrics import calibration_by_group
+from gnncal.metrics.binning import ReliabilityBins
 
 LABELS = np.array([0, 1, 1, 0])
 PROBS = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]])

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch_geometric")
 pytest.importorskip("duckdb")
 plt = pytest.importorskip("matplotlib.pyplot")

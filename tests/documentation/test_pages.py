@@ -10,8 +10,7 @@ import gnncal
 from gnncal.calibrators.catalogue import class_of
 from gnncal.calibrators.description import describe
 from gnncal.decisions.conformal import SCORES
-from gnncal.homophily import ESTIMATORS
-from gnncal.lab.bench.summary import PairedComparison
+from gnncal_lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
 
@@ -91,7 +90,7 @@ def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
     ("page", "file", "kinds"),
     [
         ("decisions.md", "scores_table.txt", SCORES),
-        ("homophily.md", "homophily_table.txt", ESTIMATORS),
+        ("homophily.md", "homophily_table.txt", reference.estimators()),
     ],
 )
 def test_a_page_has_a_table_of_all_names_made_of_the_code(page, file, kinds, tmp_path):

@@ -15,7 +15,7 @@ SCRIPTS = [*ROOT.glob("templates/**/*.py"), *ROOT.glob("examples/**/*.py")]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *ROOT.glob("docs/*.md")]
 PUBLIC = {module.__name__ for module in public_modules()} | {"gnncal.torch.metrics"}
 # The experiments are run by `gnncal csbm`; the page names the one that it explains.
-NOT_PUBLIC = {"docs/theory.md": {"gnncal.lab.simulation.experiments.sweep"}}
+NOT_PUBLIC = {"docs/theory.md": {"gnncal_lab.simulation.experiments.sweep"}}
 
 
 def imports(code):

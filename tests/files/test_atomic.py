@@ -10,7 +10,7 @@ import pytest
 import gnncal
 from gnncal.files import write_probabilities
 from gnncal.files.atomic import SIGN, write_atomically
-from tests.lab.bench.graphs import frozen_bundle
+from tests.gnncal_lab.bench.graphs import frozen_bundle
 
 OURS = SIGN.encode()
 

@@ -8,6 +8,10 @@ from numpy.testing import assert_allclose
 
 from gnncal.backends import backend_of
 from gnncal.formulas import affine, probability, structural, temperatures
+from gnncal_lab.methods.dirichlet import log_probabilities
+from gnncal_lab.methods.ensemble import mixture
+from gnncal_lab.methods.log_entropy import log_entropy, log_entropy_temperature
+from gnncal_lab.methods.ratio_binned import ratio_bin
 
 N, K = 60, 4
 
@@ -99,7 +103,7 @@ VECTORS = {
         lambda e: max((1 - e) * 2.0 - e * 3.0, 0.1),
     ),
     "hts-log": (
-        lambda e: temperatures.log_entropy_temperature(temperatures.log_entropy(e), -0.4, 0.3),
+        lambda e: log_entropy_temperature(log_entropy(e), -0.4, 0.3),
         "e",
         lambda e: log(1 + exp(-0.4 * log(max(e, 1e-8)) + 0.3)),
     ),
@@ -117,7 +121,7 @@ VECTORS = {
         ),
     ),
     "rbs": (
-        lambda h: temperatures.ratio_bin(h, 5) + 0.0,
+        lambda h: ratio_bin(h, 5) + 0.0,
         "h",
         lambda h: max(int(np.ceil(round(5 * h, 9))) - 1, 0),
     ),
@@ -133,7 +137,7 @@ MATRICES = {
     "softmax": (probability.softmax, "z", softmax_by_hand),
     "softmax at a temperature": (probability.softmax, "zT", softmax_by_hand),
     "dirichlet": (
-        affine.log_probabilities,
+        log_probabilities,
         "z",
         lambda z: [log(max(p, 2.0**-126)) for p in softmax_by_hand(z)],
     ),
@@ -143,7 +147,7 @@ MATRICES = {
         lambda z: [log(0.99 * p + 0.01 / K) for p in softmax_by_hand(z, 1.5)],
     ),
     "ets": (
-        lambda z: affine.mixture(z, 2.0, MIXTURE),
+        lambda z: mixture(z, 2.0, MIXTURE),
         "z",
         lambda z: [
             0.6 * a + 0.3 * b + 0.1 / K

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/statm").exists(), reason="memory is limited by what Linux offers"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path("/proc/self/statm").exists(), reason="memory is limited by what Linux offers"
+    ),
+]
 ROOT = Path(__file__).parents[2]
 COUNT = 1200  # of each kind
 

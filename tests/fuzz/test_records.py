@@ -11,24 +11,24 @@ from typer.testing import CliRunner
 
 from gnncal.__main__ import app
 from gnncal.core.errors import InputError
-from gnncal.lab.bench.diagnosis import FILE as DIAGNOSIS
-from gnncal.lab.bench.diagnosis import read_diagnosis
-from gnncal.lab.bench.leaderboard import make_leaderboard
-from gnncal.lab.bench.perturbation import FILE as PERTURBATION
-from gnncal.lab.bench.perturbation import read_perturbation
-from gnncal.lab.bench.plan import PROTOCOLS, VARIANTS, Plan
-from gnncal.lab.bench.provenance import FILE as RUNS
-from gnncal.lab.bench.provenance import read_runs
-from gnncal.lab.bench.records import ALWAYS_UNPACKED, LONGEST_LINE, read_lines, read_records
-from gnncal.lab.bench.runner import _without_record
-from gnncal.lab.bench.structure import STATISTICS
-from gnncal.lab.bench.tables.collection import all_tables
-from gnncal.lab.pages.bench.tables import to_page
+from gnncal_lab.bench.diagnosis import FILE as DIAGNOSIS
+from gnncal_lab.bench.diagnosis import read_diagnosis
+from gnncal_lab.bench.leaderboard import make_leaderboard
+from gnncal_lab.bench.perturbation import FILE as PERTURBATION
+from gnncal_lab.bench.perturbation import read_perturbation
+from gnncal_lab.bench.plan import PROTOCOLS, VARIANTS, Plan
+from gnncal_lab.bench.provenance import FILE as RUNS
+from gnncal_lab.bench.provenance import read_runs
+from gnncal_lab.bench.records import ALWAYS_UNPACKED, LONGEST_LINE, read_lines, read_records
+from gnncal_lab.bench.runner import _without_record
+from gnncal_lab.bench.structure import STATISTICS
+from gnncal_lab.bench.tables.collection import all_tables
+from gnncal_lab.pages.bench.tables import to_page
 from tests.fuzz.documents import DEEP, changed, changes_of
-from tests.lab.bench.graphs import write_bundles
-from tests.lab.bench.test_tables import record
+from tests.gnncal_lab.bench.graphs import write_bundles
+from tests.gnncal_lab.bench.test_tables import record
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # as on the command line
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # as on the command line
 METHODS = ("uncalibrated", "ts")
 RECORDS = "records/Cora-gcn.jsonl"
 
@@ -120,7 +120,7 @@ ACCEPTED = {  # whether the first line of a file counts
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_changed_line_counts_as_absent_or_can_be_used(folder, name, monkeypatch):
-    monkeypatch.setattr("gnncal.lab.bench.leaderboard.nemenyi_quantile", lambda n: 2.0)
+    monkeypatch.setattr("gnncal_lab.bench.leaderboard.nemenyi_quantile", lambda n: 2.0)
     first, *others = FILES[name]
     used, absent, failures = 0, 0, []
     for what, place, entry in changes_of(first):

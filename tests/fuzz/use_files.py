@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
+import gnncal_lab
 from gnncal.decisions import DAPS, RAPS, ConformalClassifier, SelectiveClassifier
 from gnncal.homophily import Predictor
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
@@ -24,7 +25,7 @@ METHODS = (
     lambda: gnncal.TemperatureScaling(),
     lambda: gnncal.HoTS(),
     lambda: gnncal.HoTS(homophily=Predictor(max_epochs=2)),
-    lambda: gnncal.GETS(max_epochs=1, stop_on="none"),
+    lambda: gnncal_lab.GETS(max_epochs=1, stop_on="none"),
 )
 
 

@@ -7,8 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import gnncal
-from gnncal.homophily import Agreement, CrossFitted, Given, Predictor, Shared, Support
+from gnncal.homophily import Given, Predictor, Support
 from gnncal.homophily.plain import from_plain, to_plain
+from gnncal_lab.homophily import Agreement, CrossFitted, Shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 OLDER = Path(__file__).parents[1] / "older_files"

@@ -6,8 +6,8 @@ from hypothesis import given
 
 import gnncal
 from gnncal.backends import class_share as share
-from gnncal.homophily import ESTIMATORS, Agreement, CrossFitted, Predictor, Support, make_estimator
-from gnncal.homophily.predictor import masked_targets
+from gnncal.homophily import ESTIMATORS, Predictor, Support, make_estimator
+from gnncal_lab.homophily import Agreement, CrossFitted
 from tests.strategies import tasks
 
 
@@ -67,16 +67,16 @@ def test_targets_count_labelled_neighbours_only(side, task):
 
     expected = average_over_neighbours(task, side, value)
     expected[known < 0] = np.nan
-    np.testing.assert_allclose(masked_targets(task.graph, known, side=side), expected)
+    np.testing.assert_allclose(Predictor(side=side).targets(task.graph, known), expected)
 
 
 @given(task=tasks())
 def test_blocks_of_edges_do_not_change_the_share(task):
     known = known_labels(task)
-    whole = masked_targets(task.graph, known, side="in")
+    whole = Predictor(side="in").targets(task.graph, known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(share, "EDGES_PER_BLOCK", 3)
-        np.testing.assert_array_equal(masked_targets(task.graph, known, side="in"), whole)
+        np.testing.assert_array_equal(Predictor(side="in").targets(task.graph, known), whole)
 
 
 def test_support_by_hand():
@@ -112,7 +112,7 @@ def test_names_are_shorthands_for_estimators_with_default_parameters():
         assert make_estimator(name) == kind()
     own = CrossFitted(n_folds=3)
     assert make_estimator(own) is own
-    with pytest.raises(gnncal.InputError, match="expected one of support, agreement"):
+    with pytest.raises(gnncal.InputError, match="expected one of support, predictor, agreement"):
         make_estimator("oracle")
 
 

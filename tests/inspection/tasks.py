@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.simulation import CSBM
 
 
 def task(n_nodes=600, n_classes=4):

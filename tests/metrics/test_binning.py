@@ -80,28 +80,26 @@ def test_inputs_are_not_changed():
     labels, probs = top_label([0.55, 0.65, 0.9], [1, 0, 0])
     labels_before, probs_before = labels.copy(), probs.copy()
     metrics.reliability_bins(labels, probs, strategy="quantile")
-    metrics.brier_score(labels, probs)
+    metrics.METRICS["brier"](labels, probs)
     metrics.estimate_calibration_error(labels, probs, kind="classwise", n_resamples=5)
     np.testing.assert_array_equal(labels, labels_before)
     np.testing.assert_array_equal(probs, probs_before)
 
 
 METRICS_OF_LABELS_AND_PROBS = [
-    metrics.accuracy,
-    metrics.aurc,
-    metrics.brier_score,
-    metrics.classwise_calibration_error,
+    metrics.METRICS["accuracy"],
+    metrics.METRICS["aurc"],
+    metrics.METRICS["brier"],
+    metrics.METRICS["classwise_ece"],
     metrics.estimate_calibration_error,
     metrics.expected_calibration_error,
-    metrics.maximum_calibration_error,
-    metrics.negative_log_likelihood,
+    metrics.METRICS["mce"],
+    metrics.METRICS["nll"],
     metrics.reliability_bins,
     metrics.risk_coverage_curve,
     metrics.smooth_calibration_error,
     lambda labels, probs: metrics.calibration_by_group(labels, probs, [0, 1]),
-    lambda labels, probs: metrics.degree_ece(labels, probs, [0, 1]),
-    lambda labels, probs: metrics.grouped_calibration_error(labels, probs, [0, 1]),
-    lambda labels, probs: metrics.selective_accuracy(labels, probs, [0.5]),
+    lambda labels, probs: metrics.METRICS["degree_ece"](labels, probs, [0, 1]),
 ]
 FINE = [[0.7, 0.3], [0.4, 0.6]]
 
@@ -135,10 +133,8 @@ def test_unusable_labels_or_probabilities_are_named(metric, labels, probs, messa
 @pytest.mark.parametrize(
     "metric",
     [
-        metrics.classwise_calibration_error,
         metrics.estimate_calibration_error,
         metrics.expected_calibration_error,
-        metrics.maximum_calibration_error,
         metrics.reliability_bins,
     ],
 )
@@ -159,7 +155,6 @@ def test_unusable_bins_are_named(metric, setting, message):
 @pytest.mark.parametrize(
     "metric",
     [
-        metrics.classwise_calibration_error,
         metrics.estimate_calibration_error,
         metrics.expected_calibration_error,
     ],

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gnncal import metrics
 from gnncal.core.errors import InputError
+from gnncal.metrics.calibration import classwise_error_of
 
 from .outcomes import law, outcomes, simulate, top_label
 
@@ -30,7 +31,9 @@ def test_ece_of_two_bins_by_hand(norm, expected):
 
 
 def test_mce_is_the_largest_gap_by_hand():
-    assert metrics.maximum_calibration_error(*TWO_BINS, n_bins=4) == pytest.approx(17 / 30)
+    assert metrics.expected_calibration_error(*TWO_BINS, n_bins=4, norm="max") == pytest.approx(
+        17 / 30
+    )
 
 
 @pytest.mark.parametrize("n_bins", [2, 3, 4, 9])
@@ -61,7 +64,7 @@ def test_classwise_error_by_hand(norm, by_class):
     # Class 1: all three low, |0.8/3 - 1/3| = 1/15
     # Class 2: 2/3 |0.1 - 0| + 1/3 |0.6 - 1| = 1/15 + 2/15
     probs = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
-    error = metrics.classwise_calibration_error([0, 1, 2], probs, n_bins=2, norm=norm)
+    error = classwise_error_of(metrics.Outcomes([0, 1, 2], probs), n_bins=2, norm=norm)
     assert error == pytest.approx(sum(by_class) / 3)
 
 
@@ -169,7 +172,7 @@ def test_ece_and_mce_agree_with_netcal(strategy):
     expected = oracle.ECE(**setting).measure(probs, labels)
     assert ece(labels, probs, strategy=strategy) == pytest.approx(expected, abs=1e-9)
     expected = oracle.MCE(**setting).measure(probs, labels)
-    error = metrics.maximum_calibration_error(labels, probs, strategy=strategy)
+    error = metrics.expected_calibration_error(labels, probs, strategy=strategy, norm="max")
     assert error == pytest.approx(expected, abs=1e-9)
 
 
@@ -179,10 +182,10 @@ ERRORS = {
     "quantile": lambda labels, probs: ece(labels, probs, strategy="quantile"),
     "debiased l1": lambda labels, probs: ece(labels, probs, debias="kumar"),
     "debiased l2": lambda labels, probs: ece(labels, probs, norm="l2", debias="kumar"),
-    "maximum": metrics.maximum_calibration_error,
-    "classwise": metrics.classwise_calibration_error,
-    "classwise quantile": lambda labels, probs: metrics.classwise_calibration_error(
-        labels, probs, strategy="quantile", norm="l2"
+    "maximum": metrics.METRICS["mce"],
+    "classwise": metrics.METRICS["classwise_ece"],
+    "classwise quantile": lambda labels, probs: classwise_error_of(
+        metrics.Outcomes(labels, probs), strategy="quantile", norm="l2"
     ),
     "smooth": metrics.smooth_calibration_error,
 }
@@ -227,7 +230,7 @@ def test_certain_and_correct_predictions_have_no_error(error, labels):
 @given(outcomes())
 def test_ece_of_one_bin_is_mean_confidence_less_accuracy(norm, strategy, case):
     labels, probs = case
-    expected = abs(probs.max(axis=1).mean() - metrics.accuracy(labels, probs))
+    expected = abs(probs.max(axis=1).mean() - metrics.METRICS["accuracy"](labels, probs))
     assert ece(labels, probs, n_bins=1, strategy=strategy, norm=norm) == pytest.approx(expected)
 
 
@@ -256,8 +259,8 @@ def test_classwise_error_does_not_depend_on_the_order_of_classes(case, random):
     n_classes = probs.shape[1]
     order = np.array(random.sample(range(n_classes), n_classes))  # new column -> old class
     relabelled = np.argsort(order)[labels]
-    error = metrics.classwise_calibration_error(relabelled, probs[:, order])
-    assert error == pytest.approx(metrics.classwise_calibration_error(labels, probs))
+    error = metrics.METRICS["classwise_ece"](relabelled, probs[:, order])
+    assert error == pytest.approx(metrics.METRICS["classwise_ece"](labels, probs))
 
 
 def test_unusable_debiasing_is_named():

@@ -5,8 +5,10 @@ import pytest
 
 import gnncal
 from gnncal import metrics
-from gnncal.metrics import METRICS, Metric
-from gnncal.metrics.table import measure, metric_of
+from gnncal.metrics import METRICS, Metric, Outcomes
+from gnncal.metrics.binning import DEFAULT_BINS
+from gnncal.metrics.groups import degree_blocks
+from gnncal.metrics.table import measures_of, metric_of
 from tests.metrics.outcomes import simulate
 
 LABELS = np.array([0, 1, 1, 0])
@@ -30,7 +32,7 @@ def test_a_new_metric_is_one_function_and_one_entry(monkeypatch):
     assert measured.as_dict()["confidence"] == measured.confidence
     assert "mean confidence %" in str(measured)
     assert "75.0" in str(measured)
-    assert measure(LABELS, PROBS)["confidence"] == measured.confidence
+    assert measures_of(Outcomes(LABELS, PROBS))["confidence"] == measured.confidence
 
 
 def test_a_metric_that_is_a_mean_over_nodes_is_compared(monkeypatch):
@@ -49,12 +51,12 @@ def test_a_metric_with_scores_of_nodes_is_their_mean(name):
     labels, probs = simulate(50)
     metric = METRICS[name]
     scores = metric.per_node(metrics.Outcomes(labels, probs, positive=1))
-    assert scores.mean() == pytest.approx(metric.measure(labels, probs, positive=1))
+    assert scores.mean() == pytest.approx(metric(labels, probs, positive=1))
 
 
 def test_floors_stand_beside_their_metric():
-    blocks = metrics.degree_blocks(DEGREE)
-    measured = measure(LABELS, PROBS, in_degree=DEGREE)
+    blocks = degree_blocks(DEGREE)
+    measured = measures_of(Outcomes(LABELS, PROBS, in_degree=DEGREE))
     floor = metrics.calibration_floor(PROBS)
     assert (measured["ece_floor"], measured["ece_floor_spread"]) == (floor.mean, floor.spread)
     by_degree = metrics.calibration_floor(PROBS, groups=blocks)
@@ -65,19 +67,20 @@ def test_floors_stand_beside_their_metric():
 
 
 def test_without_degrees_the_metrics_by_degree_are_left_out():
-    measured = measure(LABELS, PROBS, positive=1)
+    measured = measures_of(Outcomes(LABELS, PROBS, positive=1))
     assert set(METRICS) - set(measured) == {"degree_ece"}
     assert gnncal.evaluate(LABELS, PROBS).degree_ece is None
 
 
 def test_without_a_class_in_view_the_metrics_of_one_class_are_left_out():
     of_one_class = {name for name, metric in METRICS.items() if metric.needs_positive}
-    measured = measure(LABELS, PROBS, in_degree=DEGREE)
+    measured = measures_of(Outcomes(LABELS, PROBS, in_degree=DEGREE))
     assert set(METRICS) - set(measured) == of_one_class
     evaluation = gnncal.evaluate(LABELS, PROBS, in_degree=DEGREE)
     assert not of_one_class & evaluation.values.keys()
     assert "positive" not in evaluation.as_dict()
-    assert METRICS["positive_ece"].measure(LABELS, PROBS) is None
+    with pytest.raises(gnncal.InputError, match="positive_ece needs positive"):
+        METRICS["positive_ece"](LABELS, PROBS)
     with pytest.raises(AttributeError, match=r"has no metric 'positive_ece'.* Pass positive"):
         evaluation.positive_ece  # noqa: B018
 
@@ -92,11 +95,9 @@ def test_shares_are_shown_in_percent_and_nothing_as_a_dash():
 
 def test_every_binned_metric_has_the_same_default_number_of_bins():
     labels, probs = simulate(200)
-    n_bins = metrics.DEFAULT_BINS
+    n_bins = DEFAULT_BINS
     for function in (
         metrics.expected_calibration_error,
-        metrics.maximum_calibration_error,
-        metrics.classwise_calibration_error,
         metrics.estimate_calibration_error,
     ):
         assert function(labels, probs) == function(labels, probs, n_bins=n_bins)

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from gnncal import metrics
 from gnncal.core.errors import InputError
-from gnncal.metrics.groups import check_groups
+from gnncal.metrics.groups import check_groups, degree_blocks
 
 from .outcomes import law, outcomes, top_label
 
@@ -17,7 +17,7 @@ def test_grouped_error_by_hand():
     # a: confidence 0.7, accuracy 1, gap -0.3 on 2/5; b: confidence 0.8, accuracy 1/3 on 3/5.
     labels, probs = top_label([0.6, 0.7, 0.8, 0.8, 0.9], [1, 1, 1, 0, 0])
     groups = np.array(["a", "b", "a", "b", "b"])
-    error = metrics.grouped_calibration_error(labels, probs, groups)
+    error = metrics.calibration_by_group(labels, probs, groups).error
     assert error == pytest.approx(0.4 * 0.3 + 0.6 * (0.8 - 1 / 3))  # 0.12 + 0.28
     cells = metrics.calibration_by_group(labels, probs, groups)
     assert cells.group.tolist() == ["a", "b"]
@@ -28,15 +28,15 @@ def test_grouped_error_by_hand():
 
 def test_opposite_gaps_cancel_within_a_group_and_add_up_across_groups():
     labels, probs = top_label([0.8, 0.6], [0, 1])  # gaps +0.8 and -0.4
-    assert metrics.grouped_calibration_error(labels, probs, [7, 7]) == pytest.approx(0.2)
-    assert metrics.grouped_calibration_error(labels, probs, [7, 8]) == pytest.approx(0.6)
+    assert metrics.calibration_by_group(labels, probs, [7, 7]).error == pytest.approx(0.2)
+    assert metrics.calibration_by_group(labels, probs, [7, 8]).error == pytest.approx(0.6)
 
 
 def test_eleven_nodes_make_six_degree_blocks():
     # Blocks of ceil(11 / 10) = 2 nodes: five pairs and one node alone.
     degree = np.arange(11)[::-1]
     expected = [5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0]
-    np.testing.assert_array_equal(metrics.degree_blocks(degree), expected)
+    np.testing.assert_array_equal(degree_blocks(degree), expected)
 
 
 def test_degree_ece_by_hand():
@@ -46,14 +46,14 @@ def test_degree_ece_by_hand():
     degree = np.arange(11)[::-1]
     labels, probs = top_label([0.8] * 11, hits[degree])
     expected = (2 * (0.2 + 0.3 + 0.8 + 0.2 + 0.3) + 0.2) / 11
-    assert metrics.degree_ece(labels, probs, degree) == pytest.approx(expected)
+    assert metrics.METRICS["degree_ece"](labels, probs, degree) == pytest.approx(expected)
 
 
 def test_equal_degrees_are_split_by_position():
-    np.testing.assert_array_equal(metrics.degree_blocks([3, 3, 3, 3], n_blocks=2), [0, 0, 1, 1])
-    np.testing.assert_array_equal(metrics.degree_blocks([3, 1, 3, 1], n_blocks=2), [1, 0, 1, 0])
+    np.testing.assert_array_equal(degree_blocks([3, 3, 3, 3], n_blocks=2), [0, 0, 1, 1])
+    np.testing.assert_array_equal(degree_blocks([3, 1, 3, 1], n_blocks=2), [1, 0, 1, 0])
     many_ties = np.tile([2, 1], 500)  # an unstable sort would mix these up
-    blocks = metrics.degree_blocks(many_ties)
+    blocks = degree_blocks(many_ties)
     assert (np.diff(blocks[::2]) >= 0).all()
     assert (np.diff(blocks[1::2]) >= 0).all()
 
@@ -61,7 +61,7 @@ def test_equal_degrees_are_split_by_position():
 @law
 @given(arrays(np.int64, st.integers(1, 60), elements=st.integers(0, 5)), st.integers(1, 12))
 def test_degree_blocks_are_full_but_the_last_and_rise_with_degree(degree, n_blocks):
-    blocks = metrics.degree_blocks(degree, n_blocks=n_blocks)
+    blocks = degree_blocks(degree, n_blocks=n_blocks)
     sizes = np.bincount(blocks)
     assert len(sizes) <= n_blocks
     assert (sizes[:-1] == -(-len(degree) // n_blocks)).all()
@@ -74,7 +74,7 @@ def test_refining_groups_never_lowers_the_error(case, data):
     labels, probs = case
     fine = data.draw(arrays(np.int64, len(labels), elements=st.integers(0, 5)))
     errors = [
-        metrics.grouped_calibration_error(labels, probs, groups)
+        metrics.calibration_by_group(labels, probs, groups).error
         for groups in (np.zeros_like(fine), fine // 2, fine, np.arange(len(fine)))
     ]
     assert (np.diff(errors) >= -1e-12).all()
@@ -88,10 +88,10 @@ def test_names_of_groups_and_order_of_nodes_do_not_matter(case, data):
     labels, probs = case
     groups = data.draw(arrays(np.int64, len(labels), elements=st.integers(0, 5)))
     order = np.array(data.draw(st.permutations(range(len(labels)))))
-    error = metrics.grouped_calibration_error(labels, probs, groups)
+    error = metrics.calibration_by_group(labels, probs, groups).error
     renamed = np.array(["z", "y", "x", "w", "v", "u"])[groups]
-    assert metrics.grouped_calibration_error(labels, probs, renamed) == pytest.approx(error)
-    moved = metrics.grouped_calibration_error(labels[order], probs[order], groups[order])
+    assert metrics.calibration_by_group(labels, probs, renamed).error == pytest.approx(error)
+    moved = metrics.calibration_by_group(labels[order], probs[order], groups[order]).error
     assert moved == pytest.approx(error)
 
 
@@ -100,22 +100,22 @@ def test_names_of_groups_and_order_of_nodes_do_not_matter(case, data):
 def test_groups_that_are_the_bins_give_the_ece(case):
     labels, probs = case
     bins = np.searchsorted(np.arange(1, 15) / 15, probs.max(axis=1))
-    error = metrics.grouped_calibration_error(labels, probs, bins)
+    error = metrics.calibration_by_group(labels, probs, bins).error
     assert error == pytest.approx(metrics.expected_calibration_error(labels, probs))
 
 
 def test_unusable_groups_or_degrees_are_named():
     labels, probs = top_label([0.8, 0.6], [0, 1])
     with pytest.raises(InputError, match=r"groups has shape \(3,\) but probs has 2 rows"):
-        metrics.grouped_calibration_error(labels, probs, [0, 1, 2])
+        metrics.calibration_by_group(labels, probs, [0, 1, 2])
     with pytest.raises(InputError, match="degree"):
-        metrics.degree_ece(labels, probs, [0, 1, 2])
+        metrics.METRICS["degree_ece"](labels, probs, [0, 1, 2])
     with pytest.raises(InputError, match=r"in_degree has shape \(0,\)"):
-        metrics.degree_blocks([])
+        degree_blocks([])
     with pytest.raises(InputError, match=r"in_degree has shape \(1, 2\)"):
-        metrics.degree_blocks([[1, 2]])
+        degree_blocks([[1, 2]])
     with pytest.raises(InputError, match="n_blocks is 0"):
-        metrics.degree_blocks([1, 2], n_blocks=0)
+        degree_blocks([1, 2], n_blocks=0)
 
 
 @given(

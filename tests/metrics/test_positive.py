@@ -6,9 +6,13 @@ from hypothesis import given
 
 import gnncal
 from gnncal import metrics
-from gnncal.metrics.table import measure
+from gnncal.metrics import Outcomes
+from gnncal.metrics.binning import error_of
+from gnncal.metrics.floor import floor_of_bins
+from gnncal.metrics.positive import positive_bins_of
+from gnncal.metrics.table import measures_of
 
-from .outcomes import draw_labels, law, outcomes, simulate
+from .outcomes import draw_labels, law, outcomes
 
 
 def rare(n_nodes=3000, *, seed=0):
@@ -25,16 +29,17 @@ def two_columns(p):
 
 def test_bins_have_equally_many_nodes_and_the_error_is_that_of_two_bins_by_hand():
     labels, probs = [0, 0, 0, 1], two_columns([0.01, 0.03, 0.3, 0.5])
-    bins = metrics.positive_bins(labels, probs, positive=1, n_bins=2)
+    bins = positive_bins_of(Outcomes(labels, probs, positive=1), n_bins=2)
     np.testing.assert_allclose(bins.confidence, [0.02, 0.4])
     np.testing.assert_allclose(bins.accuracy, [0.0, 0.5])
-    error = metrics.positive_calibration_error(labels, probs, positive=1, n_bins=2)
-    assert error == pytest.approx((0.02 + 0.1) / 2)
+    assert error_of(bins) == pytest.approx((0.02 + 0.1) / 2)
 
 
 def test_an_honest_probability_shows_its_noise_floor_and_a_weighted_one_far_more():
     labels, honest, weighted = rare()
-    fair, skewed = (measure(labels, probs, positive=1) for probs in (honest, weighted))
+    fair, skewed = (
+        measures_of(Outcomes(labels, probs, positive=1)) for probs in (honest, weighted)
+    )
     near = 4 * fair["positive_ece_floor_spread"]
     assert abs(fair["positive_ece"] - fair["positive_ece_floor"]) < near
     assert skewed["positive_ece"] > 10 * skewed["positive_ece_floor"]
@@ -47,22 +52,22 @@ def test_the_floor_is_exact_against_every_outcome_of_few_nodes():
     for code in range(16):
         labels = np.array([code >> i & 1 for i in range(4)])
         chance = np.prod(np.where(labels == 1, p, 1 - p))
-        error = metrics.positive_calibration_error(labels, probs, positive=1, n_bins=2)
+        error = error_of(positive_bins_of(Outcomes(labels, probs, positive=1), n_bins=2))
         total += chance * error
-    assert metrics.positive_floor(probs, positive=1, n_bins=2).mean == pytest.approx(total)
+    assert floor_of_bins(p, 2, "quantile").mean == pytest.approx(total)
 
 
 def test_the_brier_score_of_one_of_two_classes_is_half_of_both():
     labels, _, probs = rare(200)
-    both = metrics.brier_score(labels, probs)
-    assert metrics.positive_brier_score(labels, probs, positive=1) == pytest.approx(both / 2)
+    both = metrics.METRICS["brier"](labels, probs)
+    assert metrics.METRICS["positive_brier"](labels, probs, positive=1) == pytest.approx(both / 2)
 
 
 @law
 @given(outcomes())
 def test_the_rate_is_where_the_mean_of_labels_is_and_nothing_leaves_its_range(drawn):
     labels, probs = drawn
-    found = measure(labels, probs, positive=1)
+    found = measures_of(Outcomes(labels, probs, positive=1))
     assert found["positive_rate"] == pytest.approx((labels == 1).mean())
     assert found["positive_mean"] == pytest.approx(probs[:, 1].mean())
     for name, value in found.items():
@@ -76,34 +81,13 @@ def test_the_order_of_the_nodes_changes_nothing_ties_or_not(drawn):
     labels, probs = drawn
     order = np.random.default_rng(len(labels)).permutation(len(labels))
     first, second = (
-        gnncal.metrics.Outcomes(labels[kept], probs[kept], positive=0)
-        for kept in (slice(None), order)
+        Outcomes(labels[kept], probs[kept], positive=0) for kept in (slice(None), order)
     )
     for name, metric in metrics.METRICS.items():
         if metric.needs_positive or name.startswith("error"):
             a, b = metric.of(first), metric.of(second)
             assert (a is None) == (b is None), name
             assert a is None or a == pytest.approx(b, abs=1e-12), name
-
-
-def test_each_entry_of_the_table_is_its_function():
-    labels, probs = simulate(400)
-    found = measure(labels, probs, positive=2)
-    functions = {
-        "positive_ece": metrics.positive_calibration_error,
-        "positive_brier": metrics.positive_brier_score,
-        "positive_auroc": metrics.positive_auroc,
-        "average_precision": metrics.average_precision,
-        "precision_among_top": metrics.precision_among_top,
-        "recall_among_top": metrics.recall_among_top,
-        "recall_at_precision": metrics.recall_at_precision,
-    }
-    for name, function in functions.items():
-        assert found[name] == function(labels, probs, positive=2), name
-    floor = metrics.positive_floor(probs, positive=2)
-    assert found["positive_ece_floor"] == floor.mean
-    for name, function in {"auroc": metrics.error_auroc, "aupr": metrics.error_aupr}.items():
-        assert found[f"error_{name}"] == function(labels, probs)
 
 
 # --- evaluate and compare
@@ -147,7 +131,9 @@ def test_long_names_keep_the_table_within_80_columns():
 def test_a_comparison_has_the_brier_score_of_the_class_too():
     labels, honest, probs = rare(500)
     found = gnncal.compare(labels, probs, honest, positive="fraud", class_names=["fine", "fraud"])
-    before, after = (metrics.positive_brier_score(labels, p, positive=1) for p in (probs, honest))
+    before, after = (
+        metrics.METRICS["positive_brier"](labels, p, positive=1) for p in (probs, honest)
+    )
     assert found.positive_brier.mean == pytest.approx(after - before)
     assert found.positive_brier.high < 0
     assert "fraud: Brier score of P" in str(found)

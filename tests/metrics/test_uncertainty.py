@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from gnncal import metrics
 from gnncal.core.errors import InputError
 from gnncal.metrics import uncertainty
+from gnncal.metrics.calibration import classwise_error_of
+from gnncal.metrics.groups import degree_blocks
 
 from .outcomes import draw_labels, law, outcomes, simulate, top_label
 
@@ -17,11 +19,11 @@ estimate = metrics.estimate_calibration_error
 def plain(labels, probs, kind, groups, **setting):
     """The same error without its uncertainty."""
     if kind == "groups":
-        return metrics.grouped_calibration_error(labels, probs, groups)
+        return metrics.calibration_by_group(labels, probs, groups).error
     if kind == "smooth":
         return metrics.smooth_calibration_error(labels, probs)
     if kind == "classwise":
-        return metrics.classwise_calibration_error(labels, probs, **setting)
+        return classwise_error_of(metrics.Outcomes(labels, probs), **setting)
     return metrics.expected_calibration_error(labels, probs, **setting)
 
 
@@ -57,7 +59,7 @@ def test_classes_with_different_numbers_of_quantile_bins_stay_apart():
     labels = [1, 2, 0, 0]
     expected = (0.0 + 0.35 + 0.15) / 3
     setting = {"n_bins": 2, "strategy": "quantile"}
-    assert metrics.classwise_calibration_error(labels, probs, **setting) == pytest.approx(expected)
+    assert classwise_error_of(metrics.Outcomes(labels, probs), **setting) == pytest.approx(expected)
     record = estimate(labels, probs, kind="classwise", **setting)
     assert record.value == pytest.approx(expected)
 
@@ -291,8 +293,8 @@ def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
 def test_groups_of_degree_blocks_give_the_degree_stratified_error():
     labels, probs = simulate(95, sharpness=0.5)
     degree = np.random.default_rng(0).integers(1, 6, size=95)
-    record = estimate(labels, probs, kind="groups", groups=metrics.degree_blocks(degree))
-    expected = metrics.degree_ece(labels, probs, degree)
+    record = estimate(labels, probs, kind="groups", groups=degree_blocks(degree))
+    expected = metrics.METRICS["degree_ece"](labels, probs, degree)
     assert record.value == pytest.approx(expected)
 
 
@@ -353,6 +355,6 @@ def test_the_floor_of_an_estimate_is_the_exact_one(strategy):
     degree = np.arange(300) % 7
     binned = estimate(labels, probs, strategy=strategy, n_resamples=10)
     assert binned.floor == metrics.calibration_floor(probs, strategy=strategy).mean
-    blocks = metrics.degree_blocks(degree)
+    blocks = degree_blocks(degree)
     grouped = estimate(labels, probs, kind="groups", groups=blocks, n_resamples=10)
-    assert grouped.floor == metrics.degree_floor(probs, degree).mean
+    assert grouped.floor == metrics.calibration_floor(probs, groups=degree_blocks(degree)).mean

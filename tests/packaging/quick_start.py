@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import gnncal
-from gnncal.lab.bench.published import main_ece
-
-COMMAND = "from gnncal.__main__ import app; app()"
+from gnncal_lab.bench.published import main_ece
 
 
 def make_data(n_nodes: int = 300) -> dict[str, np.ndarray]:
@@ -47,7 +45,7 @@ def main() -> None:
         folder = Path(name)
         np.savez(folder / "model.npz", **data)
         words = ("calibrate", folder / "model.npz", "--out", folder / "calibrated")
-        subprocess.run([sys.executable, "-c", COMMAND, *map(str, words)], check=True)
+        subprocess.run([sys.executable, "-m", "gnncal", *map(str, words)], check=True)
         again = gnncal.load(folder / "calibrated" / "calibrator.safetensors")
         assert again.classes_.size == 3
     print(f"gnncal {gnncal.__version__} of {Path(gnncal.__file__).parent} works")

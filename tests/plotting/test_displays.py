@@ -8,7 +8,8 @@ import pytest
 
 import gnncal
 from gnncal.inspection import homophily_groups, neighbour_support, temperature_profile
-from gnncal.metrics import RiskCoverage, clopper_pearson, risk_coverage_curve
+from gnncal.metrics import clopper_pearson, risk_coverage_curve
+from gnncal.metrics.risk_coverage import RiskCoverage
 from gnncal.plotting import (
     HomophilySplitDisplay,
     PositiveReliabilityDisplay,
@@ -132,7 +133,7 @@ def test_a_risk_coverage_display_is_the_curve_thinned(task, ax):
     display = make_risk_coverage(task, ax=ax)
     full = risk_coverage_curve(labels, gnncal.softmax(logits))
     np.testing.assert_array_equal(display.curve.risk, full.risk)  # few nodes: all of them
-    assert display.aurc == gnncal.metrics.aurc(labels, gnncal.softmax(logits))
+    assert display.aurc == gnncal.metrics.METRICS["aurc"](labels, gnncal.softmax(logits))
     thin = full.thinned(7)
     assert (len(thin.risk), thin.n_nodes, thin.coverage[-1]) == (7, 300, 1.0)
     assert set(zip(thin.coverage, thin.risk, strict=True)) <= set(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gnncal.files.npz import write_bundle
-from tests.lab.bench.graphs import frozen_bundle
+from tests.gnncal_lab.bench.graphs import frozen_bundle
 
 pytest.importorskip("matplotlib")
 PAGE = Path(__file__).parents[2] / "docs" / "plotting.md"

@@ -8,12 +8,12 @@ import pytest
 
 import gnncal
 from gnncal.metrics import (
-    ReliabilityBins,
     calibration_floor,
     clopper_pearson,
     expected_calibration_error,
     reliability_bins,
 )
+from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting import ReliabilityDisplay, draw_reliability, save_reliability
 from gnncal.plotting.style import BAR, GAP, GREY
 

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators import plugins
-from gnncal.calibrators.catalogue import CALIBRATORS, class_of
-from gnncal.lab.bench.plan import VARIANTS, choose_methods, list_methods
-from tests.lab.bench.graphs import frozen_bundle, write_bundle
+from gnncal.calibrators.catalogue import class_of
+from gnncal_lab.bench.plan import VARIANTS, choose_methods
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle
 from tests.plugins.packages import install
 
+KNOWN = gnncal.list_calibrators()
 GOOD = """
 import gnncal
 
@@ -44,7 +45,7 @@ def forget():
 
 def test_a_calibrator_of_another_package_is_found_by_its_name(site):
     install(site, "good", {"Plain_Good": "good:Good"}, GOOD)
-    assert gnncal.list_calibrators() == [*CALIBRATORS, "plain-good"]
+    assert gnncal.list_calibrators() == [*KNOWN, "plain-good"]
     assert type(gnncal.get_calibrator("plain_good", protocol="paper")).__name__ == "Good"
     assert "plain-good" in choose_methods(["all"])
 
@@ -81,11 +82,11 @@ def test_it_is_saved_and_loaded_and_only_where_it_is_installed(site, tmp_path):
         fitted.save(file)
 
 
-@pytest.mark.parametrize("name", ["ts", "HOTS", "hots_release", "all"])
+@pytest.mark.parametrize("name", ["ts", "HOTS", "gats", "entropy_only"])
 def test_a_name_that_gnncal_uses_is_refused_with_the_package(site, name):
     install(site, "taker", {name: "taker:Good"}, GOOD)
     with pytest.warns(gnncal.GnncalWarning, match=r"of the package taker is left out: gnncal uses"):
-        assert gnncal.list_calibrators() == list(CALIBRATORS)
+        assert gnncal.list_calibrators() == KNOWN
     assert class_of("ts") is gnncal.TemperatureScaling
 
 
@@ -93,15 +94,13 @@ def test_a_name_that_gnncal_uses_is_refused_with_the_package(site, name):
 def test_a_name_that_cannot_be_typed_is_refused(site, name):
     install(site, "odd", {name: "odd:Good"}, GOOD)
     with pytest.warns(gnncal.GnncalWarning, match="letters, digits and hyphens only"):
-        assert gnncal.list_calibrators() == list(CALIBRATORS)
+        assert gnncal.list_calibrators() == KNOWN
 
 
 def test_of_two_packages_with_one_name_the_first_keeps_it(site):
     install(site, "beta", {"same": "beta:Good"}, GOOD)
     install(site, "alpha", {"same": "alpha:Good"}, GOOD)
-    with pytest.warns(
-        gnncal.GnncalWarning, match="'same' of the package beta .* alpha has this name too"
-    ):
+    with pytest.warns(gnncal.GnncalWarning, match="'same' of the package beta .* alpha has it too"):
         assert class_of("same").__module__ == "alpha"
 
 
@@ -131,12 +130,22 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
             "import gnncal\nclass Good(gnncal.Uncalibrated):\n fitting = 'iterative'",
             "Good is iterative and has no parameter 'protocol'",
         ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n"
+            " def __init__(self): raise SystemExit('no licence')",
+            r"Good\(\) raises SystemExit: no licence",
+        ),
+        (
+            "import gnncal\nclass Good(gnncal.Uncalibrated):\n"
+            " @property\n def preserves_predictions(self): return 'perhaps'",
+            "does not say whether it preserves_predictions",
+        ),
     ],
 )
 def test_a_broken_package_costs_a_warning_and_nothing_else(site, code, reason):
     install(site, "broken", {"poor": "broken:Good"}, code)
     with pytest.warns(gnncal.GnncalWarning, match=f"'poor' of the package broken .*{reason}"):
-        assert gnncal.list_calibrators() == list(CALIBRATORS)
+        assert gnncal.list_calibrators() == KNOWN
     with pytest.raises(gnncal.InputError, match="there is no calibrator 'poor'"):
         gnncal.get_calibrator("poor")
 
@@ -150,12 +159,10 @@ def test_the_warning_comes_once(site):
         gnncal.list_calibrators()
 
 
-def test_the_names_of_the_benchmark_are_reserved():
-    groups = {"all", "paper", "few"}
-    assert {*VARIANTS, *groups} == plugins.RESERVED
-    assert set(list_methods()) == {*CALIBRATORS, *VARIANTS}
-    for name in groups:
-        assert choose_methods([name])
+def test_the_benchmark_keeps_its_own_names_and_says_so(site):
+    install(site, "taker", {"all": "taker:Good", "hots-release": "taker:Good"}, GOOD)
+    with pytest.warns(gnncal.GnncalWarning, match="uses the names all, hots-release itself"):
+        assert choose_methods(["all"]) == [*KNOWN, *VARIANTS]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +186,7 @@ def test_whatever_a_package_raises_the_listing_goes_on(site, code):
     with pytest.warns(
         gnncal.GnncalWarning, match="'poor' of the package broken is left out"
     ) as all_:
-        assert gnncal.list_calibrators() == list(CALIBRATORS)
+        assert gnncal.list_calibrators() == KNOWN
     assert len(str(all_[0].message)) < 600
 
 

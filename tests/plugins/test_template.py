@@ -5,8 +5,10 @@ import re
 
 import pytest
 
-from tests.lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
+from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle, write_bundles
 from tests.plugins.packages import TEMPLATE, install_template, python
+
+pytestmark = pytest.mark.slow
 
 # Every command in one interpreter: what it prints, and how it ends.
 COMMANDS = """
@@ -76,7 +78,7 @@ def test_methods_lists_it_with_its_package(story):
     assert described["summary"].startswith("Divide a node's logits by a temperature")
     (ridge,) = described["parameters"]
     assert (ridge["name"], ridge["default"]) == ("ridge", 0.001)
-    assert ridge["note"]
+    assert ridge["expected"]
 
 
 def test_it_calibrates_is_saved_and_serves(story):

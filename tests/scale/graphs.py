@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import gnncal
 
 METHODS = (
-    *("ts", "hts", "entropy-only", "hots", "rbs"),
+    *("ts", "hts", "entropy-only", "hots"),
     *("structural", "structural-free", "structural-temperature", "structural-vector"),
 )
 

@@ -23,7 +23,7 @@ def in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
-@pytest.mark.parametrize("method", ["hots", "rbs", "structural", "structural-free"])
+@pytest.mark.parametrize("method", ["hots", "structural", "structural-free"])
 def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatch, tmp_path):
     in_blocks(monkeypatch)
     example = make_example(n_nodes=300, n_classes=6, directed=directed, ids="text")

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gnncal
+import gnncal_lab
 from gnncal.__main__ import app
 from gnncal.scale import calibrate, engines
 from tests.fraud import fraud_task
@@ -112,7 +113,7 @@ def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatc
     [
         (gnncal.HoTS(homophily="predictor"), "needs the graph in memory"),
         (gnncal.HoTS(protocol="paper"), "fitted in memory only"),
-        (gnncal.RatioBinnedScaling(merge_duplicate_edges=True), "works in memory only"),
+        (gnncal_lab.RatioBinnedScaling(), "works in memory only"),
     ],
 )
 def test_parameters_that_need_memory_are_refused(method, message, files, tmp_path):

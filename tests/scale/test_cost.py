@@ -10,7 +10,7 @@ import pytest
 from ibis.backends.sql.compilers import DuckDBCompiler
 
 import gnncal
-from gnncal.homophily import Agreement, Support
+from gnncal.homophily import Support
 from gnncal.scale import calibrate, engines
 from gnncal.scale.engines import DuckDB
 from gnncal.scale.methods import remainder
@@ -19,6 +19,7 @@ from tests.scale.test_blocks import in_blocks
 from tests.scale.test_equals_memory import assert_same, result
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
@@ -93,13 +94,13 @@ def test_text_and_exponentials_grow_linearly_with_the_classes(method, compiled, 
         assert most - more < 2.2 * (more - few)  # quadratic growth would give 4
 
 
-HOMOPHILY = [Agreement(), Support(side="both")]
+HOMOPHILY = [Support(), Support(side="both")]
 
 
 @pytest.mark.parametrize("blocked", [False, True], ids=["whole", "blocks"])
 @pytest.mark.parametrize(
     ("method", "most"),
-    [*((gnncal.HoTS(homophily=h), 1) for h in HOMOPHILY), ("ts", 1), ("rbs", 1), ("structural", 2)],
+    [*((gnncal.HoTS(homophily=h), 1) for h in HOMOPHILY), ("ts", 1), ("structural", 2)],
 )
 def test_edges_are_scanned_once_and_for_structural_twice(
     method, most, blocked, scans, monkeypatch, tmp_path

@@ -17,6 +17,7 @@ from gnncal.scale.staging import staged_result
 from tests.scale.graphs import make_example
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

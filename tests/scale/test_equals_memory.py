@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import gnncal
-from gnncal.homophily import Agreement, Support
+from gnncal.homophily import Support
 from gnncal.scale import calibrate
+from tests.methods import each_of
 from tests.scale.graphs import METHODS, make_example
 
 pytestmark = [
@@ -53,11 +54,11 @@ def run_of(tmp_path_factory):
 
 
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", each_of(METHODS))
 def test_every_method_equals_its_calibrator_in_memory(method, directed, run_of):
     example, summary, out = run_of(method, directed)
     assert_same(result(out), example.in_memory(method), example)
-    if method.startswith("structural") or method == "rbs":
+    if method.startswith("structural"):
         assert summary.is_undirected is not directed
     assert summary.n_edges == example.edge_index.shape[1]
 
@@ -81,9 +82,8 @@ def test_ids_may_be_any_numbers_or_text_and_logits_columns_or_a_list(ids, as_lis
 
 
 @pytest.mark.parametrize("side", ["in", "out", "both"])
-@pytest.mark.parametrize("estimator", [Support, Agreement])
-def test_hots_takes_support_and_agreement_of_any_side(estimator, side, tmp_path):
-    example, method = make_example(), gnncal.HoTS(homophily=estimator(side=side))
+def test_hots_takes_the_support_of_any_side(side, tmp_path):
+    example, method = make_example(), gnncal.HoTS(homophily=Support(side=side))
     nodes, edges = example.write(tmp_path)
     summary = calibrate(nodes, edges, tmp_path / "out", method=method, all_probabilities=True)
     assert_same(result(tmp_path / "out"), example.in_memory(method), example)
@@ -130,7 +130,7 @@ def test_folders_with_partitions_and_globs_are_read_as_one_table(tmp_path):
     assert_same(result(tmp_path / "out"), example.in_memory("hots"), example)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", each_of(METHODS))
 def test_a_calibrator_fitted_at_scale_serves_in_memory_and_the_other_way_round(
     method, run_of, tmp_path
 ):

@@ -16,6 +16,7 @@ from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

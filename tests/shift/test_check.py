@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.lab.simulation import CSBM
+from gnncal_lab.simulation import CSBM
 
 N, K = 2400, 3
 
@@ -40,6 +40,52 @@ def test_other_nodes_of_the_same_graph_are_of_the_same_kind(fitted, task):
     ]
     assert "nothing to do" in found.sentence
     assert "cannot be seen without labels" in found.sentence
+
+
+@pytest.fixture(scope="module")
+def suspicious(task):
+    """A fit on the nodes of which the model is least sure, as where people label those first."""
+    logits, labels, graph = task
+    confidence = gnncal.softmax(logits).max(axis=1)
+    chosen = np.flatnonzero(confidence < np.quantile(confidence, 0.3))
+    return gnncal.Structural().fit(logits, labels, graph, nodes=chosen), chosen
+
+
+def test_the_graph_of_the_fit_has_not_moved_even_if_its_labelled_nodes_are_unlike_the_rest(
+    suspicious, task, tmp_path
+):
+    (fitted, _), (logits, _, graph) = suspicious, task
+    fitted.save(tmp_path / "c")
+    for calibrator in (fitted, gnncal.load(tmp_path / "c")):
+        found = gnncal.check(calibrator, logits, graph)
+        assert (found.verdict, found.compared_with) == ("same", "graph of the fit")
+        assert f"compared {N:,} nodes of the graph of the fit and {N:,} new ones" in found.sentence
+        assert "calibration nodes are unlike them (" in found.sentence
+        assert found.n_labels == 50
+        assert not any(move.is_moved for move in found.moves)
+
+
+def test_nodes_like_the_calibration_nodes_are_compared_with_those(suspicious, task):
+    (fitted, chosen), (logits, _, graph) = suspicious, task
+    found = gnncal.check(fitted, logits, graph, nodes=chosen[::2])
+    assert (found.verdict, found.compared_with) == ("same", "calibration nodes")
+    assert f"{len(chosen)} calibration nodes and" in found.sentence
+
+
+def test_nodes_that_moved_from_both_have_moved(suspicious, task):
+    (fitted, _), (logits, _, graph) = suspicious, task
+    assert gnncal.check(fitted, 4 * logits, graph).verdict != "same"
+
+
+def test_training_nodes_are_not_part_of_the_graph_that_is_compared(task):
+    logits, labels, graph = task
+    trained = logits.copy()
+    trained[1600:] *= 20  # the model is sure of what it was trained on
+    low = np.flatnonzero(gnncal.softmax(logits[:1600]).max(axis=1) < 0.7)
+    given = {"nodes": low, "train_nodes": range(1600, N)}
+    fitted = gnncal.Structural().fit(trained, labels, graph, **given)
+    assert gnncal.check(fitted, trained, graph, nodes=range(1600)).verdict == "same"
+    assert fitted.fitted_on_.all_nodes.n_nodes == 1600
 
 
 def test_what_moved_is_named_with_its_direction(fitted, task):

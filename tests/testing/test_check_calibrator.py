@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gnncal
+import gnncal_lab
 from gnncal.calibrators.plugins import plugin_names
 from gnncal.testing import LAWS, check_calibrator, random_task
 from gnncal.testing.tasks import KINDS, Family
@@ -18,7 +19,7 @@ class Fair(gnncal.TemperatureScaling):
     """Temperature scaling in a class that no package declares."""
 
 
-class ChangesPredictions(gnncal.VectorScaling):
+class ChangesPredictions(gnncal_lab.VectorScaling):
     preserves_predictions = True
 
 
@@ -61,7 +62,7 @@ class Overwrites(gnncal.TemperatureScaling):
         return probs
 
 
-class Careless(gnncal.HistogramBinning):
+class Careless(gnncal_lab.HistogramBinning):
     """Does not say what its parameter may be."""
 
     constraints = {}  # noqa: RUF012
@@ -99,8 +100,8 @@ def test_a_wrong_one_fails_with_the_name_of_the_law(wrong, law):
 
 def test_a_law_can_be_excused_with_a_reason():
     with pytest.raises(AssertionError, match=f"VectorScaling breaks a law:\n- {CONSTANT}"):
-        check_calibrator(gnncal.VectorScaling)
-    check_calibrator(gnncal.VectorScaling, expected_failures={CONSTANT: "weights scale it"})
+        check_calibrator(gnncal_lab.VectorScaling)
+    check_calibrator(gnncal_lab.VectorScaling, expected_failures={CONSTANT: "weights scale it"})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_law_can_be_excused_with_a_reason():
 )
 def test_an_excuse_names_a_law_and_a_reason(excused, message):
     with pytest.raises(gnncal.InputError, match=message):
-        check_calibrator(gnncal.VectorScaling, expected_failures=excused)
+        check_calibrator(gnncal_lab.VectorScaling, expected_failures=excused)
 
 
 class Demanding(gnncal.Uncalibrated):

@@ -16,7 +16,10 @@ torch = pytest.importorskip("torch")
 
 from gnncal.torch import export  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore::FutureWarning"),
+]
 
 
 def fitted(method):

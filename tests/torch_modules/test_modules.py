@@ -12,9 +12,11 @@ from tests.strategies import small_task, tasks
 torch = pytest.importorskip("torch")
 
 from gnncal.calibrators.base import Calibrator  # noqa: E402
-from gnncal.calibrators.catalogue import CALIBRATORS  # noqa: E402
+from gnncal.calibrators.catalogue import every_calibrator  # noqa: E402
 from gnncal.torch.module import TensorNodes  # noqa: E402
 from gnncal.torch.neighbours import EdgeList  # noqa: E402
+
+CALIBRATORS = every_calibrator()
 
 NAMES = [
     name
@@ -22,7 +24,7 @@ NAMES = [
     if kind._portable is not Calibrator._portable and name != "auto"
 ]
 VARIANTS = {
-    "hots": {"homophily": gnncal.homophily.Agreement(side="both")},
+    "hots": {"homophily": gnncal.homophily.Support(side="both")},
     "homophily-only": {"homophily": gnncal.homophily.Support(side="out")},
     "hots-alpha1": {"temperature_range": (0.5, 2.0), "minimum_certainty": 0.1},
     "rbs": {"n_bins": 3},

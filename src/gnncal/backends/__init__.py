@@ -27,7 +27,30 @@ from gnncal.backends import numpy as numpy_backend
 
 
 def backend_of(value: Any) -> ModuleType:
-    """Return the module with the operations for a value: an array, a tensor or columns."""
+    """Return the module with the operations for a value: an array, a tensor or columns.
+
+    A formula of a :class:`~gnncal.calibrators.Portable` is written with these operations where
+    NumPy and torch spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
+
+    Parameters
+    ----------
+    value : ndarray, Tensor or columns
+        What the formula is applied to.
+
+    Returns
+    -------
+    module
+        Functions with the same names for each kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import backend_of
+    >>> z = np.array([[0.0, 2.0], [1.0, 0.5]])
+    >>> backend_of(z).largest(z)
+    array([2., 1.])
+
+    """
     if isinstance(value, np.ndarray | float | int | np.generic):
         return numpy_backend
     if type(value).__module__.partition(".")[0] == "torch":

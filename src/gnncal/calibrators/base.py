@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_arg
 
 import numpy as np
 
-from gnncal.calibrators.history import History
+from gnncal.calibrators.history import Update
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
 from gnncal.core.arrays import FloatArray, IntArray, as_numpy
 from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
@@ -33,6 +33,7 @@ from gnncal.fitting.evidence import (
     one_class_reasons,
     undetermined_message,
 )
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.losses import TemperatureLoss
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.fitting.updating import Part
@@ -176,9 +177,11 @@ class Calibrator(Estimator, ABC):
         What the fit did.
     fitted_on_ : NodeSummary
         Counts that describe the calibration nodes, for :func:`gnncal.check`.
+    learned_nodes_ : LearnedNodes
+        Which nodes the labels came from, so that :meth:`update` counts none twice.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
-    history_ : History
+    history_ : tuple of Update
         What :meth:`update` did since the fit.
 
     Examples
@@ -213,8 +216,9 @@ class Calibrator(Estimator, ABC):
     classes_: IntArray
     fit_report_: FitReport
     fitted_on_: NodeSummary
+    learned_nodes_: LearnedNodes
     class_names_: list[str]
-    history_: History = History()
+    history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
@@ -280,6 +284,8 @@ class Calibrator(Estimator, ABC):
 
         """
         self.check_params()
+        if self.needs_torch:
+            require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             check_columns(logits)
         record = as_nodes_of_a_fit(
@@ -294,6 +300,10 @@ class Calibrator(Estimator, ABC):
             raise InputError(
                 f"{type(self).__name__} cannot give calibration nodes different weights; leave "
                 "sample_weight out, or choose a method that can, such as 'structural' or 'svs'."
+            )
+        if getattr(self, "protocol", None) == "paper" and record.train_nodes.size == 0:
+            raise InputError(
+                "the paper's protocol stops on the training nodes' loss; pass train_nodes."
             )
         if self.needs_graph and not record.has_neighbourhoods:
             other = "hts" if self.preserves_predictions else "svs"
@@ -326,10 +336,24 @@ class Calibrator(Estimator, ABC):
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
-        self.history_ = History()
+        self.history_ = ()
         self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
+        self._warn_unless_converged()
+        self.learned_nodes_ = LearnedNodes.of(nodes)
         self._warn_of_weak_evidence(nodes)
+
+    def _warn_unless_converged(self) -> None:
+        """Say that a fit which should have reached its minimum did not."""
+        if getattr(self, "protocol", "converged") != "converged":
+            return  # where it stopped may be anywhere
+        for name in self.learned:
+            if name.endswith("converged_") and not getattr(self, name):
+                n_iter = getattr(self, name.replace("converged_", "n_iter_"))
+                warn(
+                    f"{type(self).__name__}: the fit stopped before convergence after {n_iter} "
+                    "iterations; check the logits' scale, or use a method with fewer parameters."
+                )
 
     def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
@@ -387,8 +411,10 @@ class Calibrator(Estimator, ABC):
             The graph of these nodes.
         nodes : array_like, optional
             The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
-            random from the nodes that the calibrator will be used on. With ``rates="estimate"``
-            they are the unlabelled nodes to look at, by default all.
+            random from the nodes that the calibrator will be used on. Nodes that it has learned
+            from are left out with a warning; a record knows them by its ``node_ids``, else they
+            are known by their number and logits. With ``rates="estimate"`` they are the unlabelled
+            nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
@@ -400,7 +426,7 @@ class Calibrator(Estimator, ABC):
             nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
             refuses where more than the rates has changed.
         date : str or datetime.date, optional
-            When this is, for the history. Default: today.
+            When this is, for the history: not before the last update. Default: today.
 
         Returns
         -------
@@ -421,9 +447,9 @@ class Calibrator(Estimator, ABC):
         >>> given = (task.logits, task.labels, task.graph)
         >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
         >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
-        >>> updated.history_.updates[0].n_labels, len(fitted.history_)
+        >>> updated.history_[0].n_labels, len(fitted.history_)
         (50, 0)
-        >>> fitted.update(rates={0: 0.1}).history_.updates[0].rates[0]
+        >>> fitted.update(rates={0: 0.1}).history_[0].rates[0]
         0.1
 
         """

@@ -1,122 +1,64 @@
 """Every calibrator by name. A new method is one file and one line here.
 
-Calibrators of other packages join them (``plugins.py``). ``CALIBRATORS`` are gnncal's own; everyone
-else asks :func:`every_calibrator` or :func:`class_of`, which know those of others too.
+``CALIBRATORS`` and ``PRESETS`` are the product's own. Those of the laboratory and of other packages
+join them through entry points (``plugins.py``); :func:`every_calibrator` and :func:`class_of` know
+them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.beta import BetaCalibration
-from gnncal.calibrators.dirichlet import DirichletCalibration
-from gnncal.calibrators.ensemble import EnsembleTemperatureScaling
-from gnncal.calibrators.entropy import EntropyScaling, LogEntropyScaling
-from gnncal.calibrators.histogram import HistogramBinning
+from gnncal.calibrators.entropy import EntropyScaling
 from gnncal.calibrators.hots import HoTS
-from gnncal.calibrators.isotonic import IsotonicCalibration, MultiClassIsotonic
-from gnncal.calibrators.matrix import MatrixScaling
-from gnncal.calibrators.neural.cagcn import CaGCN
-from gnncal.calibrators.neural.gats import GATS
-from gnncal.calibrators.neural.gets import GETS
-from gnncal.calibrators.neural.wats import WATS
-from gnncal.calibrators.order_invariant import OrderInvariant
-from gnncal.calibrators.platt import PlattScaling
-from gnncal.calibrators.plugins import load_plugin, package_of, plugin_names
-from gnncal.calibrators.ratio_binned import RatioBinnedScaling
-from gnncal.calibrators.simi_mailbox import SimiMailbox
-from gnncal.calibrators.spline import SplineCalibration
+from gnncal.calibrators.isotonic import MultiClassIsotonic
+from gnncal.calibrators.plugins import (
+    Preset,
+    declared_presets,
+    load_plugin,
+    package_of,
+    plugin_names,
+)
 from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.calibrators.uncalibrated import Uncalibrated
-from gnncal.calibrators.vector import VectorScaling
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.names import plain_name, suggestion
-
-
-class Preset(NamedTuple):
-    """Parameters that a name sets, what the calibrator then is, and when to use it."""
-
-    params: Mapping[str, Any]
-    summary: str
-    advice: str
-
 
 CALIBRATORS: dict[str, type[Calibrator]] = {
     "uncalibrated": Uncalibrated,
     "ts": TemperatureScaling,
-    "vs": VectorScaling,
-    "ets": EnsembleTemperatureScaling,
     "hts": EntropyScaling,
-    "hts-log": LogEntropyScaling,
     "svs": StructuredVectorScaling,
     "sms": StructuredMatrixScaling,
-    "matrix": MatrixScaling,
-    "dirichlet": DirichletCalibration,
-    "order-invariant": OrderInvariant,
-    "platt": PlattScaling,
-    "beta": BetaCalibration,
-    "isotonic": IsotonicCalibration,
     "irm": MultiClassIsotonic,
-    "histogram": HistogramBinning,
-    "spline": SplineCalibration,
-    "rbs": RatioBinnedScaling,
-    "simi-mailbox": SimiMailbox,
-    "structural": Structural,
-    "structural-free": Structural,
-    "structural-temperature": Structural,
-    "structural-vector": Structural,
-    "auto": Auto,
     "hots": HoTS,
-    "entropy-only": HoTS,
-    "homophily-only": HoTS,
-    "hots-alpha1": HoTS,
-    "cagcn": CaGCN,
-    "gats": GATS,
-    "gets": GETS,
-    "wats": WATS,
+    "structural": Structural,
+    "auto": Auto,
 }
 
 # Names that stand for a class with some parameters set, and what that makes of it.
 PRESETS: dict[str, Preset] = {
     "structural-free": Preset(
+        Structural,
         {"keep_predictions": False},
         "The structural calibrator with predictions that may change.",
         "Use it where predictions may change. It has the lowest log loss of all methods here, "
         "because it lets the neighbours correct the model.",
     ),
     "structural-temperature": Preset(
+        Structural,
         {"without": "remainder"},
-        "The structural law alone: an ablation that divides all logits of a node by one number.",
+        "The structural law alone: it divides all logits of a node by one number.",
         "Use it where each node must have one temperature, or as the ablation of structural that "
         "leaves the other classes' shares as they are.",
     ),
-    "structural-vector": Preset(
-        {"keep_predictions": False, "without": "neighbours"},
-        "The structural law and a bias for each class: an ablation of structural-free.",
-        "Use it where predictions may change, but the neighbours should not outvote the model.",
-    ),
-    "entropy-only": Preset(
-        {"without": "homophily"},
-        "HoTS without homophily: a temperature from the entropy alone.",
-        "Use it as the ablation of HoTS without homophily. With few calibration nodes it does "
-        "better than hots does.",
-    ),
-    "homophily-only": Preset(
-        {"without": "entropy"},
-        "HoTS without the entropy: a temperature from homophily alone.",
-        "Use it as the ablation of HoTS without entropy.",
-    ),
-    "hots-alpha1": Preset(
-        {"without": "exponent"},
-        "HoTS with the exponent fixed at 1, the first order of the theory.",
-        "Use it as the ablation of HoTS with its exponent fixed at one.",
-    ),
 }
+OWN_NAMES = (*CALIBRATORS, *PRESETS)
 NO_PRESET: Mapping[str, Any] = {}
 
 _FITTING = {
@@ -128,9 +70,9 @@ _FITTING = {
 
 
 def every_calibrator() -> dict[str, type[Calibrator]]:
-    """Return every calibrator by name: gnncal's own, then those of other packages."""
-    loaded = {name: load_plugin(name, CALIBRATORS) for name in plugin_names(CALIBRATORS)}
-    return CALIBRATORS | {name: kind for name, kind in loaded.items() if kind is not None}
+    """Return the class of every name: the product's own, then those that entry points declare."""
+    names = [*OWN_NAMES, *plugin_names(OWN_NAMES)]
+    return {name: kind for name in names if (kind := find_class(name)) is not None}
 
 
 def list_calibrators() -> list[str]:
@@ -145,7 +87,7 @@ def list_calibrators() -> list[str]:
     --------
     >>> from gnncal import list_calibrators
     >>> list_calibrators()[:3]
-    ['uncalibrated', 'ts', 'vs']
+    ['uncalibrated', 'ts', 'hts']
 
     """
     return list(every_calibrator())
@@ -168,7 +110,17 @@ def find_name(name: str) -> str:
 
 def find_class(name: str) -> type[Calibrator] | None:
     """Return the class with exactly this name; only the package that has it is imported."""
-    return CALIBRATORS.get(name) or load_plugin(name, CALIBRATORS)
+    preset = find_preset(name)
+    if preset is not None:
+        return preset.kind
+    found = CALIBRATORS.get(name) or load_plugin(name, OWN_NAMES)
+    return None if isinstance(found, Preset) else found
+
+
+def find_preset(name: str) -> Preset | None:
+    """Return the preset with exactly this name, the product's own or one that is declared."""
+    found = PRESETS.get(name) or (None if name in CALIBRATORS else load_plugin(name, OWN_NAMES))
+    return found if isinstance(found, Preset) else None
 
 
 def class_of(name: str) -> type[Calibrator]:
@@ -238,25 +190,25 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
 
 def preset_of(name: str) -> Mapping[str, Any]:
     """Return the parameters that a name in the catalogue sets."""
-    return PRESETS[name].params if name in PRESETS else NO_PRESET
+    preset = find_preset(name)
+    return NO_PRESET if preset is None else preset.params
 
 
 def name_of(calibrator: Calibrator) -> str:
     """Return the catalogue's name of a calibrator; of several the one that sets most."""
-    params = calibrator.get_params(deep=False)
-
-    def names(known: Mapping[str, type[Calibrator]]) -> list[str]:
-        return [
-            name
-            for name, kind in known.items()
-            if kind is type(calibrator)
-            and all(params[key] == value for key, value in preset_of(name).items())
-        ]
-
-    # The packages of others are imported only if it is none of ours.
-    matching = names(CALIBRATORS) or names(every_calibrator())
-    if matching:
-        return max(matching, key=lambda name: len(preset_of(name)))
+    params, kind = calibrator.get_params(deep=False), type(calibrator)
+    presets = {
+        name: preset
+        for name, preset in {**PRESETS, **declared_presets(OWN_NAMES)}.items()
+        if preset.kind is kind and all(params[key] == value for key, value in preset.params.items())
+    }
+    if presets:
+        return max(presets, key=lambda name: len(presets[name].params))
+    own = [name for name, each in CALIBRATORS.items() if each is kind]
+    # Other packages are imported only if it is none of ours.
+    for name in own or (n for n, each in every_calibrator().items() if each is kind):
+        if not preset_of(name):
+            return name
     raise InputError(
         f"{type(calibrator).__name__} is not one of gnncal's calibrators, nor does an installed "
         "package declare it; declare it as an entry point of the group gnncal.calibrators "
@@ -266,4 +218,4 @@ def name_of(calibrator: Calibrator) -> str:
 
 def provider_of(name: str) -> str:
     """Return the package of a calibrator: ``"gnncal"``, or a name with its version."""
-    return package_of(name, CALIBRATORS)
+    return package_of(name, OWN_NAMES)

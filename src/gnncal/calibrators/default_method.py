@@ -71,7 +71,7 @@ def check_answer(calibrator: Calibrator, keep: bool) -> None:
     """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return
-    name = _shown_name(calibrator)
+    name = shown_name(calibrator)
     if keep:
         raise InputError(
             f"{name} may change predictions, but you ask to keep them (keep_predictions); choose a "
@@ -84,7 +84,8 @@ def check_answer(calibrator: Calibrator, keep: bool) -> None:
     )
 
 
-def _shown_name(calibrator: Calibrator) -> str:
+def shown_name(calibrator: Calibrator) -> str:
+    """Return what messages call a calibrator."""
     try:
         return name_of(calibrator)
     except InputError:  # a class of the user's own, which no catalogue has

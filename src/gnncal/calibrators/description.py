@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import PRESETS, class_of, find_name, preset_of, provider_of
+from gnncal.calibrators.catalogue import class_of, find_name, find_preset, provider_of
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,15 @@ def describe(name: str) -> MethodDescription:
     """Return the description of the calibrator with this name."""
     name = find_name(name)
     kind = class_of(name)
-    preset = preset_of(name)
-    made = kind(**preset)
+    preset = find_preset(name)
+    given = {} if preset is None else preset.params
+    made = kind(**given)
     first = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     return MethodDescription(
         name,
         kind.__name__,
-        PRESETS[name].summary if name in PRESETS else _plain(first),
-        PRESETS[name].advice if name in PRESETS else _advice(kind),
+        _plain(first) if preset is None else preset.summary,
+        _advice(kind) if preset is None else preset.advice,
         made.preserves_predictions,
         made.needs_graph,
         kind.needs_torch,
@@ -59,7 +60,7 @@ def describe(name: str) -> MethodDescription:
                 else "",
             )
             for parameter in inspect.signature(kind).parameters.values()
-            if parameter.name not in preset
+            if parameter.name not in given
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Temperatures from a node's own entropy: HTS in the paper's form and in its authors'."""
+"""HTS, a temperature that is linear in a node's own entropy, as the HoTS paper writes it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from gnncal.core.constraints import number
 from gnncal.core.learned import LearnedTable
 from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
 from gnncal.fitting.protocols import Protocol
-from gnncal.formulas.methods import Portable, hts_log_temperature, hts_temperature
-from gnncal.formulas.temperatures import (
-    entropy_temperature,
-    log_entropy,
-    log_entropy_temperature,
-)
+from gnncal.formulas.methods import Portable, hts_temperature
+from gnncal.formulas.temperatures import entropy_temperature
 from gnncal.nodes import Nodes
 
 RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
@@ -62,16 +58,11 @@ class EntropyScaling(ParametricTemperature):
 
     Examples
     --------
-    Certain nodes are overconfident here and uncertain ones are not:
-
-    >>> import numpy as np
-    >>> from gnncal import EntropyScaling
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
-    >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
-    >>> calibrator = EntropyScaling().fit(logits, sample.labels, nodes=range(2000))
-    >>> round(calibrator.certain_temperature_, 1), round(calibrator.uncertain_temperature_, 1)
-    (2.7, 0.2)
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.EntropyScaling().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> round(fitted.certain_temperature_, 1), round(fitted.uncertain_temperature_, 1)
+    (0.1, 0.6)
 
     """
 
@@ -123,109 +114,6 @@ class EntropyScaling(ParametricTemperature):
         return np.array([base, base + slope]), np.array([[expit(raw[0]), 0], [expit(raw[0]), 1]])
 
 
-class LogEntropyScaling(ParametricTemperature):
-    r"""A temperature for each node from its log entropy: HTS as its authors define it.
-
-    .. math:: T_i = \mathrm{softplus}(w \ln e_i + b)
-
-    :math:`e_i` is the entropy of softmax(z_i) divided by ln K, kept above 1e-8.
-
-    Parameters
-    ----------
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
-
-    Attributes
-    ----------
-    slope_ : float
-        The fitted w. Negative: the more certain a node is, the higher is its temperature.
-    intercept_ : float
-        The fitted b.
-    temperature_ : ndarray of shape (n_nodes,)
-        Temperature of each node of the fitted graph.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
-
-    Notes
-    -----
-    Use it as ``hts`` where there is no graph; the logarithm tells very certain nodes apart.
-
-    T is kept above e^-5. A step of the fit takes O(nK).
-
-    References
-    ----------
-    Balanya, Maroñas, Ramos, "Adaptive temperature scaling for robust calibration of deep neural
-    networks" (Neural Computing and Applications, 2024).
-
-    Examples
-    --------
-    Certain nodes are overconfident here, so their temperature is higher:
-
-    >>> import numpy as np
-    >>> from gnncal import LogEntropyScaling
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
-    >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
-    >>> calibrator = LogEntropyScaling().fit(logits, sample.labels, nodes=range(2000))
-    >>> round(calibrator.slope_, 1), round(calibrator.intercept_, 1)
-    (-0.3, 0.6)
-
-    """
-
-    parameters = (
-        Parameter("slope", -20.0, 20.0, "the temperature falls as steeply as allowed"),
-        Parameter("intercept", -20.0, 150.0, "every calibration node is predicted correctly"),
-    )
-    slope_: float
-    intercept_: float
-
-    def __init__(self, *, protocol: Protocol = "converged") -> None:
-        self.protocol = protocol
-
-    def _covariates(self, nodes: Nodes) -> FloatArray:
-        return _logarithmic(nodes.entropy)
-
-    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
-        return _logarithmic(entropy)
-
-    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        temperature = log_entropy_temperature(covariates[:, 0], *theta)
-        inside = temperature > TEMPERATURE_RANGE[0]
-        score = self._score(theta, covariates)
-        return temperature, (expit(score) * inside)[..., None] * covariates
-
-    def _second_derivatives(
-        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
-    ) -> FloatArray:
-        slope = expit(self._score(theta, covariates))
-        inside = self._formula(theta, covariates)[0] > TEMPERATURE_RANGE[0]
-        bent = (weights * slope * (1.0 - slope) * inside)[..., None] * covariates
-        return np.einsum("...ip,iq->...pq", bent, covariates)
-
-    def _score(self, theta: FloatArray, covariates: FloatArray) -> FloatArray:
-        slope, intercept = theta
-        return slope * covariates[:, 0] + intercept
-
-    def _portable(self) -> Portable:
-        learned = {"slope": self.slope_, "intercept": self.intercept_}
-        return Portable(hts_log_temperature, learned)
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([0.01, 0.1])
-
-    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return raw, np.eye(2)
-
-
 def _linear(entropy: FloatArray) -> FloatArray:
     """1 - e and e as columns."""
     return np.stack([1.0 - entropy, entropy], axis=1)
-
-
-def _logarithmic(entropy: FloatArray) -> FloatArray:
-    """ln e and a constant as columns."""
-    return np.stack([log_entropy(entropy), np.ones(len(entropy))], axis=1)

@@ -19,13 +19,11 @@ from gnncal.formulas.methods import Portable, hots_temperature
 from gnncal.formulas.probability import concentration, homophily_of, normalised_homophily
 from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
 from gnncal.homophily import (
-    ESTIMATORS,
-    Agreement,
     Given,
     HomophilyEstimator,
     Predictor,
-    Shared,
     Support,
+    find_estimator,
     make_estimator,
     name_of,
 )
@@ -95,7 +93,12 @@ FORMS: dict[Part | None, Form] = {
 
 
 OF_HOMOPHILY: LearnedTable = {
-    "homophily_method_": choice(*ESTIMATORS, "given"),
+    "homophily_method_": Constraint(
+        "the name of a homophily estimator",
+        lambda name: (
+            name == "given" or (isinstance(name, str) and find_estimator(name) is not None)
+        ),
+    ),
     "homophily_weights_": {},
     "isolated_homophily_": number(at_least=0, at_most=1),
     "graph_fingerprint_": TEXT,
@@ -119,9 +122,10 @@ class HoTS(ParametricTemperature):
     homophily : str, HomophilyEstimator or array_like of shape (n_nodes,), default="support"
         The estimator of h^, an object of :mod:`gnncal.homophily` or the name of one with its
         defaults: ``"support"`` (mean probability that the neighbours give to the node's predicted
-        class), ``"agreement"`` (share of neighbours with the same prediction), ``"cross-fitted"``
-        (the paper's GCN predictor, calibration nodes estimated out of fold), ``"predictor"`` (the
-        paper's, which has seen the calibration labels). An array is taken as it is.
+        class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels). An array
+        is taken as it is. ``gnncal_lab.homophily`` adds ``"agreement"`` (share of neighbours with
+        the same prediction) and ``"cross-fitted"`` (the predictor, calibration nodes estimated out
+        of fold).
     protocol : {"converged", "paper"}, default="converged"
         ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
         early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
@@ -167,19 +171,11 @@ class HoTS(ParametricTemperature):
     --------
     Nodes whose neighbours disagree with them get a higher temperature:
 
-    >>> import numpy as np
-    >>> from gnncal import HoTS
-    >>> from gnncal.lab.simulation import CSBM
-    >>> homophily = np.random.default_rng(0).uniform(0.34, 1, 1000)
-    >>> sample = CSBM(n_classes=3, separation=1).sample(homophily)
-    >>> graph = sample.graph
-    >>> logits = 6 * graph.neighbour_mean(graph.features)[:, :3]
-    >>> calibrator = HoTS().fit(logits, sample.labels, graph, nodes=range(500))
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> calibrator.temperature_at(entropy=0.3, homophily=[0.4, 0.9]).round(1)
-    array([3.6, 0.8])
-    >>> ablation = HoTS(without="entropy").fit(logits, sample.labels, graph, nodes=range(500))
-    >>> ablation.temperature_at(entropy=0.3, homophily=[0.4, 0.9]).round(1)
-    array([3.5, 0.9])
+    array([0.8, 0.3])
 
     """
 
@@ -425,7 +421,7 @@ class HoTS(ParametricTemperature):
         estimator = portable_estimator(self) if self.needs_graph else None
         side: Side = "in" if estimator is None else estimator.side
         settings = {
-            "homophily": None if estimator is None else self.homophily_method_,
+            "uses_homophily": estimator is not None,
             "side": side,
             "uses_entropy": self.without != "entropy",
             "limits": self.temperature_range,
@@ -481,16 +477,14 @@ def _typical(homophily: FloatArray, weights: FloatArray | None, n_classes: int) 
     return homophily_of(float(mean), n_classes)
 
 
-def portable_estimator(calibrator: HoTS) -> Support | Agreement:
+def portable_estimator(calibrator: HoTS) -> Support:
     """Return the estimator that was used, if logits and edges are all that it needs."""
-    estimator: HomophilyEstimator = calibrator._estimator
-    if isinstance(estimator, Shared):
-        estimator = estimator.estimator
-    if not isinstance(estimator, Support | Agreement):
+    estimator = calibrator._estimator.saved_as
+    if not isinstance(estimator, Support):
         raise InputError(
             f"HoTS with homophily={calibrator.homophily_method_!r} cannot become a torch module, "
-            "because that needs more than logits and edges; call its predict_proba, or fit with "
-            "homophily='support' or 'agreement'."
+            "because that is made of the neighbours' probabilities alone; call its predict_proba, "
+            "or fit with homophily='support'."
         )
     if estimator.clamp_train_labels:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Isotonic regression: one-vs-rest (Zadrozny, Elkan 2002) and multi-class (Zhang et al. 2020)."""
+"""Multi-class isotonic regression (Zhang, Kailkhura, Han, ICML 2020)."""
 
 from __future__ import annotations
 
@@ -9,73 +9,13 @@ import numpy as np
 from gnncal.calibrators.base import FitReport
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray
-from gnncal.core.learned import Array, OneEachClass
+from gnncal.core.learned import Array
 from gnncal.formulas.probability import softmax
 from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions, log_losses
+from gnncal.probability import keep_predictions
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
-
-
-class IsotonicCalibration(OwnLogitsCalibrator):
-    r"""Apply a monotone step curve to each class's probability, then normalise each row.
-
-    .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
-
-    g_c is the isotonic regression of 1[y = c] on p_c, linear between its steps and constant
-    outside them. Normalising different curves can change which class is largest.
-
-    Attributes
-    ----------
-    steps_ : tuple of ndarray of shape (2, n_steps)
-        For each class, p_c in the first row and g_c(p_c) in the second.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
-
-    Notes
-    -----
-    Use it where there are many calibration nodes and the shape of the error is not known. With few
-    of them its steps overfit, and it can give a class nearly no probability.
-
-    This is the one-vs-rest form. Where every g_c is 0 the row keeps p. A fit takes O(nK log n).
-
-    References
-    ----------
-    Zadrozny, Elkan, "Transforming classifier scores into accurate multiclass probability estimates"
-    (KDD 2002).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal import IsotonicCalibration
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
-    >>> logits = 4 * sample.graph.features[:, :3]
-    >>> report = IsotonicCalibration().fit(logits, sample.labels, nodes=range(300)).fit_report_
-    >>> round(report.loss_before, 2), round(report.loss_after, 2)
-    (0.37, 0.26)
-
-    """
-
-    preserves_predictions = False
-    erases_missing_classes = True
-    fitting = "closed form"
-    learned: ClassVar = {"steps_": OneEachClass(STEPS)}
-    steps_: tuple[FloatArray, ...]
-
-    def _fit(self, nodes: Nodes) -> None:
-        probs = softmax(nodes.calibration_logits)
-        self.steps_ = tuple(_steps(p, nodes.labels == c) for c, p in enumerate(probs.T))
-        calibrated = self._probabilities(nodes.calibration_logits)
-        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
-
-    def _probabilities(self, logits: FloatArray) -> FloatArray:
-        probs = softmax(logits)
-        for c, steps in enumerate(self.steps_):
-            probs[:, c] = np.interp(probs[:, c], *steps) + TIE_BREAKER * probs[:, c]
-        probs /= probs.sum(axis=1, keepdims=True)
-        return probs
 
 
 class MultiClassIsotonic(OwnLogitsCalibrator):
@@ -107,13 +47,10 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal import MultiClassIsotonic
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
-    >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = MultiClassIsotonic().fit(logits, sample.labels, nodes=range(300))
-    >>> bool((calibrator.predict(logits) == logits.argmax(axis=1)).all())
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.MultiClassIsotonic().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> bool((calibrator.predict(task.logits) == task.logits.argmax(axis=1)).all())
     True
 
     """
@@ -128,7 +65,7 @@ class MultiClassIsotonic(OwnLogitsCalibrator):
         is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
         self.steps_ = _steps(probs.ravel(), is_label.ravel())
         calibrated = self._probabilities(nodes.calibration_logits)
-        self.fit_report_ = FitReport.of(nodes, log_losses(calibrated, nodes.labels).mean())
+        self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         probs, predictions = softmax(logits), logits.argmax(axis=1)

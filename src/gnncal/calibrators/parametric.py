@@ -18,9 +18,7 @@ from gnncal.fitting.parameters import Parameter, Scale
 from gnncal.fitting.protocols import (
     PROTOCOLS,
     Protocol,
-    check_protocol,
     solve_like_the_paper,
-    warn_unless_converged,
 )
 from gnncal.fitting.solvers import Solution, distinct_ends, newton
 from gnncal.fitting.updating import Part, covariance_of
@@ -38,16 +36,43 @@ SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
 
 
 class ParametricTemperature(TemperatureCalibrator):
-    """T_i = T(theta, covariates of node i), theta fitted on the calibration cross-entropy.
+    """Base of calibrators whose T_i is a formula of a few parameters and of node i's covariates.
 
-    A subclass names its parameters, computes covariates from logits and graph once, and gives
-    the formula with its derivatives by theta. Covariates have one row for each node, so that a
-    fit works on the calibration rows alone.
+    A subclass names its ``parameters``, computes covariates from logits and graph once
+    (``_covariates``), and gives the formula with its derivatives (``_formula``,
+    ``_second_derivatives``) and where a fit starts. Its constructor has ``protocol``:
+    ``"converged"`` minimises the loss of the calibration nodes; ``"paper"`` is Adam stopped early
+    on that of the training nodes, as in the HoTS paper.
 
-    Parameters
+    Attributes
     ----------
-    protocol : ``"converged"`` minimises the calibration loss; ``"paper"`` is Adam stopped early on
-        the training nodes' loss, as in the HoTS paper.
+    parameters : tuple of Parameter
+        What is fitted; each becomes an attribute with a trailing underscore.
+
+    Examples
+    --------
+    A temperature that is a multiple of one plus the entropy:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> from gnncal.calibrators import Parameter, ParametricTemperature
+    >>> class Simple(ParametricTemperature):
+    ...     parameters = (Parameter("scale", 0.01, 100.0, "all nodes are right"),)
+    ...     def __init__(self, *, protocol="converged"):
+    ...         self.protocol = protocol
+    ...     def _covariates(self, nodes):
+    ...         return 1 + nodes.entropy[:, None]
+    ...     def _formula(self, theta, covariates):
+    ...         return theta[0] * covariates[:, 0], covariates
+    ...     def _starts(self):
+    ...         return [(1.0,)]
+    ...     def _paper_start(self):
+    ...         return np.ones(1)
+    ...     def _paper_link(self, raw):
+    ...         return raw, np.eye(1)
+    >>> task = gnncal.example()
+    >>> round(Simple().fit(task.logits, task.labels, nodes=task.nodes).scale_, 2)
+    0.26
 
     """
 
@@ -115,7 +140,6 @@ class ParametricTemperature(TemperatureCalibrator):
         return temperature
 
     def _fit(self, nodes: Nodes) -> None:
-        check_protocol(self.protocol, nodes)
         self._fit_formula(nodes, self._fit_covariates(nodes))
 
     def _fit_formula(self, nodes: Nodes, covariates: FloatArray) -> None:
@@ -223,7 +247,6 @@ class ParametricTemperature(TemperatureCalibrator):
         n_iter = n_warm_up + max(run.n_iter for run in (solution, *others))
         self._set_theta(scale.decode(solution.parameters))
         self.converged_, self.n_iter_ = solution.converged, n_iter
-        warn_unless_converged(self, solution)
         return solution.loss
 
     def _fit_like_the_paper(

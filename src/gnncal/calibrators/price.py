@@ -90,15 +90,11 @@ class Price:
         )
 
     def advice(self, class_names: Sequence[str] | None = None) -> str:
-        """Return the sentence with what to do in Python."""
-        cure = f"method={self.instead!r}"
-        cure = "keep_predictions=False" if self.is_one_answer_away else cure
-        return f"{self.sentence(class_names)} Pass {cure}."
-
-    def advice_in_a_terminal(self, class_names: Sequence[str] | None = None) -> str:
-        """Return the sentence with what to do on the command line."""
-        cure = "--free" if self.is_one_answer_away else f"--method {self.instead}"
-        return f"{self.sentence(class_names)} Pass {cure}."
+        """Return the sentence with what to do."""
+        cure, option = f"method={self.instead!r}", f"--method {self.instead}"
+        if self.is_one_answer_away:
+            cure, option = "keep_predictions=False", "--free"
+        return f"{self.sentence(class_names)} Pass {cure} ({option} on the command line)."
 
 
 class Halves:

@@ -17,7 +17,6 @@ from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.floor import NO_DOUBT, class_shares, floor_of
 from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
-from gnncal.fitting.protocols import warn_unless_converged
 from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
 from gnncal.fitting.updating import Part
 from gnncal.formulas.methods import (
@@ -256,7 +255,6 @@ class Structural(HasTemperature, Calibrator):
             self._set_law(fit.law, "")
             self.covariance_, self.averaging_ = fit.covariance, AVERAGING
             self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
-            warn_unless_converged(self, fit.solution)
         if self.without != "remainder":
             prefix = FREE if self.keep_predictions else ""
             self._fit_scores(part, rows, nodes, fit.law, prefix)
@@ -283,7 +281,6 @@ class Structural(HasTemperature, Calibrator):
         setattr(self, f"{prefix}converged_", fit.solution.converged)
         setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
         self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
-        warn_unless_converged(self, fit.solution)
 
     def _set_scores(self, scores: Scores, prefix: str) -> None:
         self._set_law(scores.law, prefix)

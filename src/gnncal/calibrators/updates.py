@@ -13,8 +13,9 @@ from gnncal.calibrators.history import DATE, Update
 from gnncal.calibrators.rates import check_rates, log_ratio
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
-from gnncal.core.errors import InputError
+from gnncal.core.errors import InputError, warn
 from gnncal.fitting.class_histograms import estimate_rates
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.node_summary import SMALLEST_SAMPLE, NodeSummary
 from gnncal.fitting.updating import move
 from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
@@ -41,6 +42,11 @@ def updated(
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
     when = day.today().isoformat() if date is None else str(date)
     DATE.check("date", when)
+    if calibrator.history_ and when < (last := calibrator.history_[-1].date):
+        raise InputError(
+            f"the date is {when}, before the last update, {last}; updates follow each other, so "
+            f"pass a date from {last} on."
+        )
     has_labels = labels is not None or (isinstance(logits, Nodes) and logits.labels.size > 0)
     is_estimate = isinstance(rates, str) and rates == ESTIMATE
     if not has_labels and rates is None:
@@ -69,6 +75,7 @@ def updated(
             train_nodes=train_nodes,
             sample_weight=sample_weight,
         )
+        record = _without_repeated(calibrator, record)
         tau = _learn(new, record)
     _conclude(new, calibrator, record, tau, after, when)
     return new
@@ -79,8 +86,8 @@ def rates_of(calibrator: Calibrator) -> FloatArray:
 
     They are those of its calibration labels, or what the last update left.
     """
-    if len(calibrator.history_):
-        return np.array(calibrator.history_.updates[-1].rates)
+    if calibrator.history_:
+        return np.array(calibrator.history_[-1].rates)
     assert calibrator.class_histograms_ is not None  # only an update takes them away
     return calibrator.class_histograms_.rates
 
@@ -118,6 +125,24 @@ def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> Floa
     return found.rates
 
 
+def _without_repeated(calibrator: Calibrator, record: Nodes) -> Nodes:
+    """Leave out the nodes whose labels the calibrator has learned from: none counts twice."""
+    is_repeated = calibrator.learned_nodes_.holds(record)
+    n_nodes, n_repeated = is_repeated.size, int(is_repeated.sum())
+    if n_repeated == n_nodes:
+        raise InputError(
+            f"the calibrator has learned from all {n_nodes:,} labelled nodes before; pass nodes "
+            "with new labels, or fit again where labels were corrected."
+        )
+    if n_repeated:
+        warn(
+            f"{n_repeated:,} of the {n_nodes:,} labelled nodes are left out, because the "
+            "calibrator has learned from them before; where labels were corrected, fit again."
+        )
+        record = record.restricted(~is_repeated)
+    return record
+
+
 def _learn(new: Calibrator, labelled: Nodes) -> float:
     """Move every part of the calibrator; return how far the labels let it move."""
     taus = []
@@ -151,11 +176,12 @@ def _conclude(
             loss = record.mean(log_losses(labelled, record.labels))
             new.fit_report_ = FitReport.of(record, loss)
             new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
+            new.learned_nodes_ = LearnedNodes.of(record, old.learned_nodes_)
             new.class_histograms_ = None  # they are those of another world
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
-    new.history_ = old.history_.then(update)
+    new.history_ = (*old.history_, update)
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:

@@ -1,1 +1,5 @@
-"""The command line: one file for each verb."""
+"""The command line, a file for each verb."""
+
+from gnncal.cli.verbs import Command
+
+__all__ = ["Command"]

@@ -35,6 +35,7 @@ def calibrate(
     """
     from gnncal.calibrators.catalogue import name_of
     from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.nodes import Nodes
     from gnncal.pipeline import calibrate as run
 
     gates = read_gates(fail_if)
@@ -52,9 +53,8 @@ def calibrate(
         check_measurable(gates, bundle)
         with collected_notes() as notes:
             result = run(
-                bundle.logits,
+                Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids),
                 bundle.labels,
-                bundle.graph,
                 **bundle.splits,
                 method=calibrator,
                 positive=positive,

@@ -35,7 +35,7 @@ from gnncal.cli.policies import (
     asked_policy,
     fit_policy,
 )
-from gnncal.cli.results import collected_notes, terminal_advice
+from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, staged_folder
 from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
@@ -241,7 +241,7 @@ def _calibrate(
     labelled = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=bundle.train_nodes)
     probs = calibrator.fit(labelled).predict_proba(every)
     price = price_of_keeping(calibrator, labelled, probs)
-    return probs, nodes, terminal_advice(price, bundle.class_names)
+    return probs, nodes, None if price is None else price.advice(bundle.class_names)
 
 
 def _read(path: Path, bundle: Bundle) -> FloatArray:

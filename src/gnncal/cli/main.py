@@ -1,4 +1,4 @@
-"""The verbs of calibration; ``gnncal.__main__`` adds those of the laboratory."""
+"""The product's own verbs; those of the laboratory and of other packages join them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.check import check
 from gnncal.cli.decide import decide
+from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
 from gnncal.cli.methods import methods
@@ -18,10 +19,12 @@ from gnncal.cli.report import report
 from gnncal.cli.scale import scale
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
+from gnncal.cli.verbs import AllVerbs
 from gnncal.cli.watch import watch
 
 app = typer.Typer(
     name="gnncal",
+    cls=AllVerbs,
     help="Trustworthy confidence for graph neural networks.",
     no_args_is_help=True,
     add_completion=False,
@@ -31,6 +34,7 @@ IN_ORDER_OF_WORK = (
     *(calibrate, evaluate, report),
     *(decide, check, watch, update),
     *(apply, export, scale, methods),
+    demo,
 )
 for verb in IN_ORDER_OF_WORK:
     app.command()(friendly(verb))

@@ -57,9 +57,11 @@ def _print_list(everything: list[MethodDescription]) -> None:
 
 
 def _print_method(method: MethodDescription) -> None:
+    from gnncal.calibrators.catalogue import class_of
     from gnncal.rendering.tables import plain_table
 
-    home = f"gnncal.{method.class_name}"
+    package = class_of(method.name).__module__.partition(".")[0]
+    home = f"{package}.{method.class_name}"
     out.print(f"{method.name} ({home if method.package == OURS else f'from {method.package}'})")
     out.print(method.summary)
     if method.advice:

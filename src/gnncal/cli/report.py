@@ -115,7 +115,7 @@ def report(
         print_json({"page": str(page), "verdicts": verdicts, "methods": evaluations, **new_nodes})
         return
     say = console_beside(page)
-    say.print(f"{inspection.verdict.label}. {inspection.verdict.text}")
+    say.print(inspection.verdict.sentence)
     if inspection.new_nodes is not None:
         say.print(inspection.new_nodes.check.sentence)
         say.print(inspection.new_nodes.sentence)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
-    from gnncal.calibrators.price import Price
     from gnncal.decisions import ClassPolicy
     from gnncal.files import Bundle
     from gnncal.nodes import Nodes
@@ -88,7 +86,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "params": calibrator.get_params(deep=False),
         "learned": calibrator._learned_values(),
         "fit_report": calibrator.fit_report_,
-        "history": calibrator.history_.updates,
+        "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
         "n_nodes": len(result.probabilities),
         "n_edges": bundle.graph.n_edges,
@@ -96,18 +94,14 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "class_names": bundle.class_names,
         "positive": class_in_view(result.positive, bundle.class_names),
         "price": result.price,
-        "advice": terminal_advice(result.price, bundle.class_names),
+        "verdict": result.verdict,
+        "advice": result.advice,
         "notes": notes,
     }
     if result.before is not None:
         difference = result.comparison
         summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
     return summary
-
-
-def terminal_advice(price: Price | None, class_names: Sequence[str] | None) -> str | None:
-    """Return what to do about predictions that are kept, in the words of the command line."""
-    return None if price is None else price.advice_in_a_terminal(class_names)
 
 
 def print_results(
@@ -119,10 +113,8 @@ def print_results(
     if as_json:
         print_json(summary)
         return
-    out.print(replace(result, price=None), soft_wrap=True)
+    out.print(result, soft_wrap=True)
     out.print()
     if "policy" in summary:
         out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
-    if summary["advice"] is not None:  # in words of the command line
-        out.print(f"{summary['advice']}\n", soft_wrap=True)
     print_written(folder, summary["files"])

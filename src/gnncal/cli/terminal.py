@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -13,16 +14,73 @@ from pathlib import Path
 from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import track
+from rich.segment import Segment
+from rich.status import Status
+from rich.text import Text
+from typer.core import TyperGroup
 
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.core.plain import plain
 from gnncal.files.atomic import check_file, is_stdout
 from gnncal.files.folders import check_folder, extended_folder
 
-out = Console(markup=False, emoji=False, highlight=False)
-err = Console(stderr=True)
+# C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return text that shows control characters instead of sending them to a terminal."""
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+class Terminal(Console):
+    """A console for text that strangers wrote in part; nothing of it is markup or control."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **given)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print tables of Rich, and everything else as its text."""
+        texts = (o if hasattr(o, "__rich_console__") else Text(printable(str(o))) for o in objects)
+        super().print(*texts, **options)
+
+    def render(self, *given: Any, **options: Any) -> Iterable[Segment]:
+        """Render as Rich does; Rich's own control codes have segments of their own."""
+        for segment in super().render(*given, **options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    def status(self, status: RenderableType, **options: Any) -> Status:
+        """Show what is being done, which is never markup."""
+        return super().status(Text(status) if isinstance(status, str) else status, **options)
+
+
+class Verbs(TyperGroup):
+    """The program's verbs; what is wrong with a command line is said without its control codes."""
+
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the command line up to the verb."""
+        with _printable_errors():
+            return super().make_context(*given, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the rest of the command line and run the verb."""
+        with _printable_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of Click, which Typer has a copy of
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
+
+out, err = Terminal(), Terminal(stderr=True)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,7 +132,7 @@ def _plain_text(error: Exception) -> str:
 
 def print_line(kind: str, message: object) -> None:
     """Print a kind of message and the message as one line on stderr."""
-    print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
@@ -95,8 +153,8 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """Return records, arrays and numbers as JSON; NaN and infinity become null."""
-    return json.dumps(plain(value), indent=2, allow_nan=False)
+    """Return records, arrays and numbers as JSON in ASCII; NaN and infinity become null."""
+    return json.dumps(plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:

@@ -68,7 +68,7 @@ def update(
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         with collected_notes() as notes:
-            nodes = Nodes(bundle.logits, bundle.graph)
+            nodes = Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids)
             updated = fitted.update(nodes, **_labels(bundle, rates), rates=rates, date=date)
             was, result = (
                 apply(
@@ -91,7 +91,9 @@ def update(
 
         out.print(evaluation_table({"as it was": was.after, "updated": result.after}).as_text())
         out.print()
-    out.print(updated.history_, soft_wrap=True)
+    out.print("updates since the fit")
+    for update in updated.history_:
+        out.print(f"  {update}", soft_wrap=True)
     out.print()
     print_written(folder, summary["files"])
 

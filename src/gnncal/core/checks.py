@@ -345,7 +345,7 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
     return (
         " A node with several labels (multi-label) is calibrated one column at a time, without a "
         "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='hts'; probabilities p of one column are judged as "
+        "labels[:, c] as labels and method='svs'; probabilities p of one column are judged as "
         "np.column_stack([1 - p, p])."
     )
 

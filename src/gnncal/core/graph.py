@@ -85,17 +85,29 @@ class Graph:
         edges = _check_edge_index(edge_index)
         checked = None if features is None else _check_features(features)
         size = _count_nodes(edges, n_nodes, checked)
-        values = {
-            "n_nodes": size,
-            "n_edges": edges.shape[1],
-            **group_by_receiver(edges[0], edges[1], size)._asdict(),
-            "features": checked,
+        grouped = group_by_receiver(edges[0], edges[1], size)
+        self._set(n_nodes=size, n_edges=edges.shape[1], features=checked, **grouped._asdict())
+
+    def _set(self, *, n_nodes: int, n_edges: int, features: Features | None, **edges: Any) -> None:
+        """Set the attributes; compiled loops trust the edges, so nobody may write to them."""
+        if isinstance(features, np.ndarray):
+            features = features.view()
+            features.flags.writeable = False
+        frozen = {
+            name: np.frombuffer(array.tobytes(), dtype=array.dtype) for name, array in edges.items()
         }
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
+        plain = {"n_nodes": n_nodes, "n_edges": n_edges, "features": features}
+        for name, value in {**plain, **frozen}.items():
             object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle keeps: edges and features, and nothing that follows from them."""
+        edges = np.stack([self.indices, self._receivers()])
+        return {"edge_index": edges, "n_nodes": self.n_nodes, "features": self.features}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read a pickle as any list of edges is read, with the same checks."""
+        type(self).__init__(self, **state)
 
     def __repr__(self) -> str:
         columns = "" if self.features is None else f", n_features={self.features.shape[1]}"

@@ -181,13 +181,20 @@ def row_blocks(
 ) -> Iterator[tuple[slice, sparse.csr_array]]:
     """Cut grouped edges into matrices of some rows; a row with many edges stands alone."""
     n_nodes, ones = len(indptr) - 1, np.ones(0, dtype=dtype)
-    cuts = np.searchsorted(indptr, np.arange(0, len(indices), EDGES_IN_CACHE))
-    for start, end in pairwise(np.unique([0, *cuts, n_nodes]).tolist()):
-        first, last = int(indptr[start]), int(indptr[end])
+    for rows in row_slices(indptr):
+        first, last = int(indptr[rows.start]), int(indptr[rows.stop])
         if last - first > len(ones):
             ones = np.ones(last - first, dtype=dtype)
-        entries = (ones[: last - first], indices[first:last], indptr[start : end + 1] - first)
-        yield slice(start, end), sparse.csr_array(entries, shape=(end - start, n_nodes))
+        starts = indptr[rows.start : rows.stop + 1] - first
+        entries = (ones[: last - first], indices[first:last], starts)
+        yield rows, sparse.csr_array(entries, shape=(rows.stop - rows.start, n_nodes))
+
+
+def row_slices(indptr: IntArray) -> Iterator[slice]:
+    """Cut rows into runs of about EDGES_IN_CACHE edges; a row with many edges stands alone."""
+    cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), EDGES_IN_CACHE))
+    for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
+        yield slice(start, end)
 
 
 def _same_sums_compiled(indptr: IntArray, indices: IntArray, kernels: ModuleType) -> bool:

@@ -4,8 +4,8 @@ This module is imported when a large graph is met, and each loop is compiled whe
 called. What is compiled is kept on disk for the next process: beside this file, or in the user's
 folder for such things, or nowhere if both are read-only.
 
-Every sum runs over the neighbours of a node in rising order, as SciPy's products do, so both give
-the same numbers.
+Every sum runs over the neighbours of a node in one order, so results do not depend on the number of
+threads, and differ from those of SciPy's products by rounding alone.
 """
 
 from __future__ import annotations
@@ -139,37 +139,32 @@ def row_means(  # type: ignore[no-untyped-def]
     """Write the mean row of ``values`` over the neighbours of the nodes first..last; NaN if none.
 
     The first of one or two sides is the graph itself, the second is the graph turned around.
-    ``values`` may have more columns than ``means``, which are left out.
+    ``values`` may have more columns than ``means``, which are left out. Four rows are added in
+    their own precision, and these sums in float64, so that a hub keeps its digits.
     """
     n_columns, n_kept = values.shape[1], means.shape[1]
-    total = np.empty(n_columns, dtype=values.dtype)
+    total = np.empty(n_columns, dtype=np.float64)
     for node in range(first, last):
         if counts[node] == 0:
             means[node, :] = np.nan
             continue
+        total[:] = 0
         for side in range(n_sides):
             edge = indptr[node] if side == 0 else back_indptr[node]
             end = indptr[node + 1] if side == 0 else back_indptr[node + 1]
             others = indices if side == 0 else back_indices
-            total[:] = 0
             while edge + 4 <= end:  # four at once: their reads wait for memory together
                 a, b, c, d = others[edge], others[edge + 1], others[edge + 2], others[edge + 3]
                 for k in range(n_columns):
-                    three = ((total[k] + values[a, k]) + values[b, k]) + values[c, k]
-                    total[k] = three + values[d, k]
+                    total[k] += (values[a, k] + values[b, k]) + (values[c, k] + values[d, k])
                 edge += 4
             while edge < end:
                 a = others[edge]
                 for k in range(n_columns):
                     total[k] += values[a, k]
                 edge += 1
-            for k in range(n_kept):
-                means[node, k] = total[k] if side == 0 else means[node, k] + total[k]
-        if loops[node] > 0:
-            for k in range(n_kept):
-                means[node, k] -= loops[node] * values[node, k]
         for k in range(n_kept):
-            means[node, k] /= counts[node]
+            means[node, k] = (total[k] - loops[node] * values[node, k]) / counts[node]
 
 
 @Kernel

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import IntArray
 from gnncal.core.constraints import FLAG, Constraint, whole_number
 from gnncal.core.errors import InputError, shown
 
@@ -203,12 +202,3 @@ def _size(term: str, sizes: Sizes) -> int | None:
     if match is None or match[1] not in sizes:
         return None
     return sizes[match[1]] + int(match[2] or 0)
-
-
-def check_recalled_nodes(nodes: IntArray, n_nodes: int) -> None:
-    """Raise unless the nodes that a saved calibrator refers to exist in the graph of its fit."""
-    if nodes.size and nodes.max() >= n_nodes:
-        raise InputError(
-            f"the calibrator refers to node {int(nodes.max())} of the graph of its fit, but that "
-            f"graph has {n_nodes} nodes; the saved file is damaged, so fit and save it again."
-        )

@@ -45,10 +45,11 @@ def from_pyg(data: Any) -> Graph:
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None and getattr(data, "adj_t", None) is not None:
         edge_index = edges_of_adjacency(data.adj_t)
+    if edge_index is None and hasattr(data, "node_types"):
+        raise InputError(_one_type_message(data))
     if edge_index is None:
         raise InputError(
-            f"the {type(data).__name__} has neither edge_index nor adj_t; convert a HeteroData "
-            "with to_homogeneous()."
+            f"the {type(data).__name__} has neither edge_index nor adj_t; pass a graph with edges."
         )
     attributes = getattr(data, "edge_attr", None)
     if getattr(data, "edge_weight", None) is not None:
@@ -56,6 +57,31 @@ def from_pyg(data: Any) -> Graph:
     elif attributes is not None and attributes.ndim == 1:
         warn_about_edge_weights("edge_attr")
     return Graph(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
+
+
+def _one_type_message(data: Any) -> str:
+    """Say what works for nodes of several types: one type, and the edges among its nodes."""
+    name = type(data).__name__
+    own = [kind for kind in getattr(data, "edge_types", []) if kind[0] == kind[-1]]
+    begun = f"the {name} has nodes of several types and logits are of one"
+    without = "leave graph out and choose a method that needs none, such as method='svs'"
+    if own:
+        one, nodes = (f"data[{', '.join(map(repr, kind))}]" for kind in (own[0], own[0][:1]))
+        graph = f"gnncal.Graph({one}.edge_index, {nodes}.num_nodes)"
+        return f"{begun}; pass the edges among its nodes, such as {graph}, or {without}."
+    return (
+        f"{begun}, and no edges join nodes of one type; make some with PyTorch Geometric's "
+        f"AddMetaPaths and pass gnncal.Graph(their edge_index, n_nodes), or {without}."
+    )
+
+
+def train_mask_of(graph: Any, n_nodes: int) -> Any:
+    """Return the ``train_mask`` of a ``Data``, if it marks one split of these nodes, else None."""
+    mask = None if isinstance(graph, Graph) else getattr(graph, "train_mask", None)
+    if mask is None or not hasattr(mask, "dtype"):
+        return None
+    array = as_numpy(mask)
+    return array if array.shape == (n_nodes,) and array.dtype == np.bool_ else None
 
 
 def class_names_of(graph: Any) -> Any:

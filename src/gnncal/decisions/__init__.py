@@ -14,7 +14,6 @@ from gnncal.decisions.policy_judging import Kept, PolicyOutcome, judge_policy
 from gnncal.decisions.policy_report import Outlook, PolicyReport
 from gnncal.decisions.promises import Promise
 from gnncal.decisions.raps import RAPS
-from gnncal.decisions.reliability import MonotoneReliability
 from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.selective import SelectiveClassifier, SelectiveReport
 from gnncal.decisions.set_report import ClassConformalReport, ConformalReport
@@ -39,7 +38,6 @@ __all__ = [
     "Costs",
     "DecisionOutcome",
     "Kept",
-    "MonotoneReliability",
     "Outlook",
     "PolicyOutcome",
     "PolicyReport",

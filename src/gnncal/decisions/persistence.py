@@ -136,14 +136,12 @@ def kinds() -> dict[str, type[Saved]]:
     # Here, because these classes are made of what this file has.
     from gnncal.decisions.conformal import ConformalClassifier
     from gnncal.decisions.policy import ClassPolicy
-    from gnncal.decisions.reliability import MonotoneReliability
     from gnncal.decisions.selective import SelectiveClassifier
 
     return {
         "selective": SelectiveClassifier,
         "conformal": ConformalClassifier,
         "policy": ClassPolicy,
-        "reliability": MonotoneReliability,
     }
 
 
@@ -158,14 +156,11 @@ def _name_of(classifier: Saved) -> str:
 
 
 def _pack_part(value: Any) -> tuple[str, Any] | None:
-    """Return costs as their fields, a score for sets or for ranking as what makes it up."""
+    """Return costs as their fields, a score for sets as what makes it up."""
     from gnncal.decisions.costs import Costs
 
     if type(value) is Costs:
         return "costs", vars(value)
-    if isinstance(value, Saved):
-        parts = {"n_classes": value.n_classes_, "params": value.get_params(deep=False)}
-        return _name_of(value), {**parts, "fit": value._facts()}
     return _pack_score(value)
 
 
@@ -188,8 +183,6 @@ def _pack_score(value: Any) -> tuple[str, Any] | None:
 def _unpack_part(kind: str, plain: Any) -> Any:
     from gnncal.decisions.costs import Costs
 
-    if kind == "reliability":
-        return _rebuilt(kind, plain["n_classes"], plain["params"], plain["fit"])
     return Costs(**plain) if kind == "costs" else _unpack_score(kind, plain)
 
 

@@ -26,7 +26,6 @@ from gnncal.decisions.certificate import (
 )
 from gnncal.decisions.outcomes import INFINITE, RankedNodes, check_calibration, confidences
 from gnncal.decisions.persistence import Saved
-from gnncal.decisions.reliability import IS_RELIABILITY, MonotoneReliability, check_ranking
 from gnncal.metrics.proportions import clopper_pearson
 
 SHARE = number(above=0, below=1)
@@ -65,8 +64,6 @@ class SelectiveReport(Tabular):
         The target itself if it is certified. Otherwise the highest target, in steps of 0.001,
         that these labels certify; 0 if there is none. It is chosen by the labels, so if it is
         certified on the same labels it is missed more often than the level says.
-    ranked_by : str
-        What the threshold is about, ``"confidence"`` or ``"reliability"``.
 
     Examples
     --------
@@ -94,7 +91,6 @@ class SelectiveReport(Tabular):
     accuracy: float
     accuracy_bound: float
     best_target: float
-    ranked_by: str = "confidence"
 
     @property
     def sentence(self) -> str:
@@ -109,7 +105,7 @@ class SelectiveReport(Tabular):
                 f"some are wrong. {self._advice}"
             )
         return (
-            f"Nodes with a {self.ranked_by} of at least {self.threshold:.4f} can be decided "
+            f"Nodes with a confidence of at least {self.threshold:.4f} can be decided "
             f"automatically, about {100 * self.coverage:.1f} % of them. With probability at least "
             f"{level} over the draw of the calibration nodes, at least {target} of such decisions "
             "are right."
@@ -127,7 +123,7 @@ class SelectiveReport(Tabular):
     def _tables(self) -> Sequence[Table]:
         interval = f"of its {100 * INTERVAL_LEVEL:g} % interval"
         names = {
-            "threshold": f"{self.ranked_by} threshold",
+            "threshold": "confidence threshold",
             "n_calibration": "calibration nodes",
             "n_decided": "  decided automatically",
             "n_correct": "  and predicted correctly",
@@ -184,8 +180,6 @@ class SelectiveClassifier(Saved):
         by itself; NaN without a threshold. What is guaranteed is ``target_accuracy``.
     n_decided_ : int
         Number of calibration nodes that are decided.
-    rank_by_ : MonotoneReliability or None
-        The score that nodes are ranked by, if ``fit`` was given one.
     report_ : SelectiveReport
         All of this with an interval of the coverage, and one sentence that says it.
 
@@ -222,7 +216,6 @@ class SelectiveClassifier(Saved):
         "n_decided": whole_number(at_least=0),
         "n_correct": whole_number(at_least=0),
         "best_target": number(at_least=0, below=1),
-        "rank_by": IS_RELIABILITY,
         **ROW_FACTS,
     }
 
@@ -230,7 +223,6 @@ class SelectiveClassifier(Saved):
     coverage_: float
     accuracy_bound_: float
     n_decided_: int
-    rank_by_: MonotoneReliability | None
     report_: SelectiveReport
     _calibration: CalibrationNodes
 
@@ -245,7 +237,6 @@ class SelectiveClassifier(Saved):
         *,
         nodes: Any = None,
         ids: Any = None,
-        rank_by: MonotoneReliability | None = None,
     ) -> Self:
         """Find the lowest certified threshold.
 
@@ -260,9 +251,6 @@ class SelectiveClassifier(Saved):
         ids : array_like of shape (n_nodes,), optional
             Your own name of each node, whole numbers or texts, for :meth:`refresh`. Default: the
             rows are the nodes 0..N-1.
-        rank_by : MonotoneReliability, optional
-            A fitted score to rank nodes by in place of the confidence. The guarantee holds for
-            it if it was fitted on other nodes than these.
 
         Returns
         -------
@@ -277,9 +265,7 @@ class SelectiveClassifier(Saved):
         """
         self.check_params()
         checked, chosen, used = check_calibration(probs, labels, nodes)
-        check_ranking(rank_by, checked.shape[1])
         calibration = CalibrationNodes.of(chosen, used, len(checked), ids)
-        self.rank_by_ = rank_by
         self.n_classes_ = checked.shape[1]
         self._take_threshold(checked, chosen, calibration)
         return self
@@ -330,7 +316,7 @@ class SelectiveClassifier(Saved):
         """Find the threshold on the calibration nodes, which are these rows."""
         chosen = probs[rows]
         is_right = chosen.argmax(axis=1) == calibration.labels
-        ranked = RankedNodes.of(self._ranks(chosen), is_right)
+        ranked = RankedNodes.of(confidences(chosen), is_right)
         certificate = certify(ranked, self.target_accuracy, self.confidence_level)
         best = self.target_accuracy
         if certificate.n_decided == 0:
@@ -360,11 +346,7 @@ class SelectiveClassifier(Saved):
 
         """
         check_is_fitted(self, "threshold_")
-        return self._ranks(self._checked_probs(probs)) >= self.threshold_
-
-    def _ranks(self, probs: FloatArray) -> FloatArray:
-        """Return what the threshold is compared with, (n_nodes,)."""
-        return confidences(probs) if self.rank_by_ is None else self.rank_by_._of_checked(probs)
+        return confidences(self._checked_probs(probs)) >= self.threshold_
 
     def _conclude(self, certificate: Certificate, n_calibration: int, best: float) -> None:
         """Set what a fit leaves."""
@@ -391,13 +373,11 @@ class SelectiveClassifier(Saved):
             accuracy=n_correct / n_decided if n_decided else float("nan"),
             accuracy_bound=float(bound),
             best_target=best,
-            ranked_by="confidence" if self.rank_by_ is None else "reliability",
         )
 
     def _facts(self) -> dict[str, Any]:
-        of_report = [name for name in self.saved_facts if name not in (*ROW_FACTS, "rank_by")]
+        of_report = [name for name in self.saved_facts if name not in ROW_FACTS]
         return {
-            "rank_by": self.rank_by_,
             **{name: getattr(self.report_, name) for name in of_report},
             **self._calibration.facts(),
             "n_rows": self._calibration.n_rows,
@@ -426,7 +406,5 @@ class SelectiveClassifier(Saved):
             raise InputError(f"best_target is {best:g}, which does not fit the target.")
         if facts["n_rows"] < n:
             raise InputError(f"{n} of {facts['n_rows']} nodes cannot be those of the calibration.")
-        check_ranking(facts["rank_by"], self.n_classes_)
-        self.rank_by_ = facts["rank_by"]
         self._calibration = CalibrationNodes.restored(facts, n, facts["n_rows"], facts["has_ids"])
         self._conclude(certificate, n, best)

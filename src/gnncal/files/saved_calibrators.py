@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
 from gnncal.calibrators.catalogue import find_class, get_calibrator, name_of
-from gnncal.calibrators.history import History
+from gnncal.calibrators.history import history_of
 from gnncal.core.checks import check_class_names
 from gnncal.core.constraints import Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
@@ -26,6 +26,7 @@ from gnncal.files.format import (
     write_saved,
 )
 from gnncal.fitting.class_histograms import ClassHistograms
+from gnncal.fitting.learned_nodes import LearnedNodes
 from gnncal.fitting.node_summary import NodeSummary
 from gnncal.homophily import HomophilyEstimator
 from gnncal.homophily.plain import from_plain, to_plain
@@ -66,7 +67,8 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "class_histograms": _pack(
             histograms and histograms.to_plain(), "class_histograms", tensors
         ),
-        "history": _pack(calibrator.history_.to_plain(), "history", tensors),
+        "learned_nodes": _pack(calibrator.learned_nodes_.to_plain(), "learned_nodes", tensors),
+        "history": _pack(tuple(map(asdict, calibrator.history_)), "history", tensors),
     }
     write_saved(path, header, tensors)
 
@@ -111,7 +113,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
     histograms = _unpack(header["class_histograms"], tensor)
     calibrator.class_histograms_ = histograms and ClassHistograms.from_plain(histograms, K)
-    calibrator.history_ = History.from_plain(_unpack(header["history"], tensor), K)
+    calibrator.learned_nodes_ = LearnedNodes.from_plain(_unpack(header["learned_nodes"], tensor))
+    calibrator.history_ = history_of(_unpack(header["history"], tensor), K)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.losses import loss_and_residual
@@ -140,6 +139,8 @@ def fit_matrix(loss: RowSpaceLoss) -> Solution:
     def stop_after_enough(_: FloatArray) -> None:
         if n_products > MAX_PRODUCTS:
             raise StopIteration
+
+    from scipy.optimize import minimize  # here because it takes long to import
 
     result = minimize(
         objective,

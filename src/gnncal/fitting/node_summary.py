@@ -72,6 +72,8 @@ class NodeSummary:
         How confidence and entropy of softmax(logits) are spread; if there was a graph, also the
         support (mean probability that the senders of a node give to its predicted class) and the
         in-degree.
+    all_nodes : NodeSummary or None
+        The same of every node of the graph outside training; None if these are all of them.
 
     Examples
     --------
@@ -88,10 +90,11 @@ class NodeSummary:
     n_nodes: int
     predicted: IntArray
     bins: dict[str, Bins]
+    all_nodes: NodeSummary | None = None
 
     @classmethod
     def of(cls, nodes: Nodes, rows: IntArray) -> Self:
-        """Summarise some nodes of a record.
+        """Summarise some nodes of a record, and all of them outside training.
 
         Parameters
         ----------
@@ -106,9 +109,12 @@ class NodeSummary:
             Counts; the bins are chosen by these very nodes.
 
         """
-        some = rows[:: -(-rows.size // MOST_NODES)].astype(np.int64)
+        among = np.setdiff1d(np.arange(nodes.n_nodes), nodes.train_nodes, assume_unique=True)
+        sets = [rows] if np.array_equal(rows, among) else [rows, among]
+        some = [each[:: -(-each.size // MOST_NODES)].astype(np.int64).tobytes() for each in sets]
         # It depends on no label, so all methods that are fitted to these nodes share it.
-        return cls(*nodes.once(_counts_of, some.tobytes()))
+        counts, *others = nodes.once(_counts_of, *some)
+        return cls(*counts, *(cls(*each) for each in others))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the summary as numbers and arrays, for files.
@@ -122,6 +128,7 @@ class NodeSummary:
         return {
             "predicted": self.predicted,
             **{name: {"cuts": b.cuts, "counts": b.counts} for name, b in self.bins.items()},
+            **({} if self.all_nodes is None else {"all_nodes": self.all_nodes.to_plain()}),
         }
 
     @classmethod
@@ -146,20 +153,34 @@ class NodeSummary:
             If a value cannot be part of a summary.
 
         """
+        others = None
+        if isinstance(plain, Mapping) and "all_nodes" in plain:
+            plain = dict(plain)
+            others = cls.from_plain(plain.pop("all_nodes"), n_classes)
         names = [name for name in QUANTITIES if isinstance(plain, Mapping) and name in plain]
         table = {"predicted": Array("K", low=0, whole=True), **dict.fromkeys(names, BINS)}
         check_learned(table, plain, {"K": n_classes}, where="fitted_on")
         n_nodes = int(plain["predicted"].sum())
         if n_nodes == 0 or any(plain[name]["counts"].sum() > n_nodes for name in names):
             raise InputError("fitted_on has counts that contradict each other.")
-        return cls(n_nodes, plain["predicted"], {name: Bins(**plain[name]) for name in names})
+        bins = {name: Bins(**plain[name]) for name in names}
+        return cls(n_nodes, plain["predicted"], bins, others)
 
 
-def _counts_of(nodes: Nodes, some: bytes) -> tuple[int, IntArray, dict[str, Bins]]:
-    """Return what a summary of some nodes holds; their numbers are bytes, which can be a key."""
-    rows: IntArray = np.frombuffer(some, dtype=np.int64)
-    bins = {name: Bins.of(values) for name, values in quantities_of(nodes, rows).items()}
-    return int(rows.size), predicted_counts(nodes, rows), bins
+def _counts_of(nodes: Nodes, *sets: bytes) -> list[tuple[int, IntArray, dict[str, Bins]]]:
+    """Return what summaries of some sets of nodes hold; their numbers are bytes, to be a key.
+
+    The edges are looked at once.
+    """
+    each: list[IntArray] = [np.frombuffer(some, dtype=np.int64) for some in sets]
+    rows = np.unique(np.concatenate(each))
+    quantities = quantities_of(nodes, rows)
+    counts = []
+    for some in each:
+        at = np.searchsorted(rows, some)
+        bins = {name: Bins.of(values[at]) for name, values in quantities.items()}
+        counts.append((int(some.size), predicted_counts(nodes, some), bins))
+    return counts
 
 
 def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:

@@ -14,17 +14,35 @@ TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softm
 
 @dataclass(frozen=True)
 class Parameter:
-    """One fitted number; ``name`` with a trailing underscore is the learned attribute.
+    """One number that a :class:`ParametricTemperature` fits.
 
-    Numbers that must be positive are searched on a logarithmic scale.
+    A number whose lower bound is positive is searched on a logarithmic scale.
+
+    Parameters
+    ----------
+    name : str
+        With a trailing underscore it is the learned attribute.
+    lower, upper : float
+        Bounds of the fit.
+    meaning_of_lower, meaning_of_upper : str
+        What it says about the data when the fit ends there.
+    simpler_at_lower : bool, default=False
+        Whether the lower bound only makes the formula simpler, and is no sign of trouble.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import Parameter
+    >>> Parameter("slope", -20.0, 20.0, "the temperature falls as steeply as allowed").upper
+    20.0
+
     """
 
     name: str
     lower: float
     upper: float
-    meaning_of_lower: str  # what it says about the data when the fit ends there
+    meaning_of_lower: str
     meaning_of_upper: str = "the search stops here; the true optimum lies beyond"
-    simpler_at_lower: bool = False  # the formula without this number: no sign of trouble
+    simpler_at_lower: bool = False
 
     @property
     def constraint(self) -> Constraint:
@@ -34,11 +52,35 @@ class Parameter:
         return number(at_least=10 * self.lower, at_most=10 * self.upper)
 
     def is_harmless(self, value: float) -> bool:
-        """Return whether a value at a bound only means that a simpler formula is enough."""
+        """Return whether a value at a bound only means that a simpler formula is enough.
+
+        Parameters
+        ----------
+        value : float
+            What the fit ended with.
+
+        Returns
+        -------
+        bool
+            False if the bound is a sign of trouble.
+
+        """
         return self.simpler_at_lower and value < self.upper / 2
 
     def bound_hit(self, value: float) -> str | None:
-        """Return what it means that the fit ended at a bound, if it did."""
+        """Return what it means that the fit ended at a bound, if it did.
+
+        Parameters
+        ----------
+        value : float
+            What the fit ended with.
+
+        Returns
+        -------
+        str or None
+            The meaning; None inside the bounds.
+
+        """
         if value <= self.lower + 1e-5 * abs(self.lower):
             return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
         if value >= self.upper - 1e-5 * abs(self.upper):

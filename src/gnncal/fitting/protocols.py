@@ -9,36 +9,14 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import choice
-from gnncal.core.errors import InputError, warn
 from gnncal.fitting.adam import Objective, adam
 from gnncal.fitting.solvers import Solution
-from gnncal.nodes import Nodes
 
 Protocol = Literal["converged", "paper"]
 PROTOCOLS = choice("converged", "paper")  # what the parameter may be
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
-
-
-def check_protocol(protocol: str, nodes: Nodes) -> None:
-    """A known protocol, with the nodes that it needs."""
-    if protocol not in ("converged", "paper"):
-        raise InputError(f"protocol is {protocol!r}; expected 'converged' or 'paper'.")
-    if protocol == "paper" and nodes.train_nodes.size == 0:
-        raise InputError(
-            "the paper's protocol stops on the training nodes' loss; pass train_nodes."
-        )
-
-
-def warn_unless_converged(method: object, solution: Solution) -> None:
-    """Say that a fit which should have reached its minimum did not."""
-    if not solution.converged:
-        warn(
-            f"{type(method).__name__}: the fit stopped before convergence after "
-            f"{solution.n_iter} iterations; check the logits' scale, or use a method "
-            "with fewer parameters."
-        )
 
 
 def solve_like_the_paper(
@@ -48,10 +26,41 @@ def solve_like_the_paper(
     *,
     max_epochs: int | None = None,
     patience: int | None = None,
+    learning_rate: float = 1e-2,
 ) -> Solution:
-    """Adam on the calibration nodes, stopped and checkpointed on the training nodes' loss.
+    """Take Adam's steps on the calibration nodes, stopped by the training nodes' loss.
 
-    A publication with a loop of its own gives its numbers.
+    This is the loop of the HoTS paper; a publication with a loop of its own gives its numbers.
+
+    Parameters
+    ----------
+    objective : callable
+        Gives the loss of the calibration nodes and its gradient.
+    monitor : callable
+        Gives the loss of the training nodes, which decides what is kept and when to stop.
+    start : ndarray of shape (p,)
+        Where the parameters begin.
+    max_epochs : int, optional
+        Largest number of steps. Default: 1000.
+    patience : int, optional
+        Steps without a lower loss of the training nodes after which it stops. Default: 50.
+    learning_rate : float, default=0.01
+        Step size of Adam.
+
+    Returns
+    -------
+    Solution
+        The parameters with the lowest loss of the training nodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import solve_like_the_paper
+    >>> def squares(theta):
+    ...     return float(theta @ theta), 2 * theta
+    >>> solve_like_the_paper(squares, lambda theta: squares(theta)[0], np.ones(2)).converged
+    True
+
     """
     run = adam(
         objective,
@@ -59,6 +68,7 @@ def solve_like_the_paper(
         monitor=monitor,
         max_epochs=max_epochs or PAPER_EPOCHS,
         patience=patience or PAPER_PATIENCE,
+        learning_rate=learning_rate,
     )
     loss, gradient = objective(run.parameters)
     converged = float(np.abs(gradient).max()) < PAPER_GRADIENT  # where it stopped may be anywhere

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.fitting.adam import Objective
@@ -30,13 +29,35 @@ Directions = Callable[
 
 @dataclass(frozen=True)
 class Solution:
-    """Fitted parameters and how the solver ended."""
+    """Fitted parameters and how the solver ended.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (p,)
+        Where the loss is lowest.
+    loss : float
+        The loss there.
+    n_iter : int
+        How many steps were taken.
+    converged : bool
+        Whether this is a minimum.
+    hessian : ndarray of shape (p, p) or None
+        Second derivatives of the loss there, if the solver knows them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import Solution
+    >>> Solution(np.zeros(2), loss=0.0, n_iter=3, converged=True).n_iter
+    3
+
+    """
 
     parameters: FloatArray
     loss: float
     n_iter: int
     converged: bool
-    hessian: FloatArray | None = None  # of the loss at the end, where the solver knows it
+    hessian: FloatArray | None = None
 
 
 def newton(
@@ -48,16 +69,45 @@ def newton(
     n_kept: int | None = None,
     directions: Directions | None = None,
 ) -> list[Solution]:
-    """Newton's method for a handful of bounded parameters, from several starts at once.
+    """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
     loss is not convex; steps are shortened until the loss falls. One round evaluates every start
-    that still moves: for few nodes that costs hardly more than one of them. Of the ``starts``
-    (n_starts, p) only the ``n_kept`` with the lowest loss are followed. Deterministic. Hessians may
-    have another form if ``directions`` solves with it.
+    that still moves: for few nodes that costs hardly more than one of them. Deterministic.
 
     A loss has kinks where something stands at a limit and no longer moves with the parameters.
     There steps can become short for ever. A run ends when it gains next to nothing by them.
+
+    Parameters
+    ----------
+    derivatives : callable
+        Takes parameters (n_starts, p); gives losses (n_starts,), gradients (n_starts, p) and
+        Hessians (n_starts, p, p).
+    starts : ndarray of shape (n_starts, p)
+        Where to begin.
+    lower, upper : ndarray of shape (p,)
+        Bounds of the parameters.
+    n_kept : int, optional
+        How many starts to follow, those with the lowest loss. Default: all.
+    directions : callable, optional
+        Gives the steps where Hessians have a form of their own.
+
+    Returns
+    -------
+    list of Solution
+        The end of each start that was followed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import newton
+    >>> def squares(theta):
+    ...     hessians = np.tile(2 * np.eye(2), (len(theta), 1, 1))
+    ...     return (theta**2).sum(axis=1), 2 * theta, hessians
+    >>> (solution,) = newton(squares, np.ones((1, 2)), np.full(2, -5.0), np.full(2, 5.0))
+    >>> solution.parameters.round(6), solution.converged
+    (array([0., 0.]), True)
+
     """
     directions = dense_directions if directions is None else directions
     theta = np.clip(starts, lower, upper)
@@ -200,10 +250,37 @@ def lbfgs(
     loss_tolerance: float = 0.0,
     max_iterations: int = 10_000,
 ) -> Solution:
-    """L-BFGS for losses of many parameters, each within its bounds.
+    """Minimise a loss of many bounded parameters by L-BFGS.
 
-    It ends where the gradient vanishes, or a step gains less than ``loss_tolerance`` of the loss.
+    Parameters
+    ----------
+    objective : callable
+        Gives the loss and its gradient (p,).
+    start : ndarray of shape (p,)
+        Where to begin.
+    lower, upper : float or ndarray of shape (p,)
+        Bounds of the parameters.
+    loss_tolerance : float, default=0.0
+        It ends where a step gains a smaller share of the loss, or the gradient vanishes.
+    max_iterations : int, default=10000
+        Largest number of steps.
+
+    Returns
+    -------
+    Solution
+        The minimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import lbfgs
+    >>> solution = lbfgs(lambda theta: (float(theta @ theta), 2 * theta), np.ones(3), -5.0, 5.0)
+    >>> solution.parameters.round(6)
+    array([0., 0., 0.])
+
     """
+    from scipy.optimize import Bounds, minimize  # here because it takes long to import
+
     result = minimize(
         objective,
         start,

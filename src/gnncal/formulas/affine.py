@@ -1,4 +1,4 @@
-"""Maps of logits or probabilities that the affine family and ETS are made of."""
+"""Maps of logits or probabilities that the affine family is made of."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from typing import Any
 from gnncal.backends import backend_of
 from gnncal.formulas.probability import softmax
 
-LOWEST_LOGARITHM = log(1.1754943508222875e-38)
-SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
-
-
-def log_probabilities(z: Any) -> Any:
-    """Dirichlet calibration's x = ln softmax(z), finite."""
-    xp = backend_of(z)
-    return xp.log(xp.maximum(softmax(z), SMALLEST_NORMAL))
+LOWEST_LOGARITHM = log(1.1754943508222875e-38)  # of the smallest normal float32: -87.3
 
 
 def mixed_log_probabilities(z: Any, T: Any, uniform_weight: Any) -> Any:
@@ -40,24 +33,6 @@ def log_odds(z: Any) -> Any:
 def quadratic_score(s: Any, bias: Any, linear: Any, quadratic: Any) -> Any:
     """SVS and SMS with two classes: b + w_1 s + w_2 s^2, the logit of class 1."""
     return bias + linear * s + quadratic * s**2
-
-
-def mixture(z: Any, base_temperature: Any, weights: Any) -> Any:
-    """ETS: w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K, rows normalised."""
-    xp = backend_of(z)
-    mixed = weights[0] * softmax(z, base_temperature) + weights[1] * softmax(z)
-    mixed = xp.add_(mixed, weights[2] / xp.width(z))
-    return xp.divide_(mixed, xp.column(xp.total(mixed)))
-
-
-def vector(z: Any, weight: Any, bias: Any) -> Any:
-    """VS: softmax(w z + b); with a full matrix (K, K) in place of w, matrix scaling."""
-    return softmax(affine_scores(z, weight, bias))
-
-
-def dirichlet(z: Any, weight: Any, bias: Any) -> Any:
-    """Dirichlet calibration: softmax(W ln p + b)."""
-    return softmax(affine_scores(log_probabilities(z), weight, bias))
 
 
 def structured(z: Any, base_temperature: Any, uniform_weight: Any, weight: Any, bias: Any) -> Any:

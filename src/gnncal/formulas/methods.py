@@ -95,13 +95,6 @@ def hts_temperature(
     )
 
 
-def hts_log_temperature(nodes: Any, slope: Any, intercept: Any) -> Any:
-    """HTS as its authors define it."""
-    return temperatures.log_entropy_temperature(
-        temperatures.log_entropy(nodes.entropy), slope, intercept
-    )
-
-
 def hots_temperature(
     nodes: Any,
     base_temperature: Any,
@@ -111,21 +104,17 @@ def hots_temperature(
     minimum_certainty: Any,
     isolated_homophily: Any,
     *,
-    homophily: str | None,
+    uses_homophily: bool,
     side: Side,
     uses_entropy: bool,
     limits: tuple[float, float] | None,
 ) -> Any:
-    """HoTS and its ablations, with the neighbours' support or agreement as homophily."""
+    """HoTS and its ablations, with the neighbours' support as homophily."""
     xp, e, K = backend_of(nodes.logits), nodes.entropy, nodes.n_classes
     numerator = concentration(e, K, minimum_certainty) if uses_entropy else 1.0 + 0.0 * e
-    if homophily is None:
-        signal = 0.0 * e
-    else:
-        values = softmax(nodes.logits)
-        if homophily == "agreement":
-            values = xp.with_class(0.0 * values, nodes.predictions, 1.0)
-        share = nodes.neighbours.class_mean(values, nodes.predictions, side)
+    signal = 0.0 * e
+    if uses_homophily:
+        share = nodes.neighbours.class_mean(softmax(nodes.logits), nodes.predictions, side)
         is_alone = nodes.neighbours.counts(side) == 0
         h = xp.where(is_alone, isolated_homophily, share)
         signal = temperatures.log_signal(h, K, epsilon)
@@ -134,27 +123,29 @@ def hots_temperature(
     return T if limits is None else xp.minimum(xp.maximum(T, limits[0]), limits[1])
 
 
-def same_class_ratio(nodes: Any) -> Any:
-    """RBS: the mean probability (n,) that neighbours and self-loops give to the predicted class."""
-    xp, neighbours = backend_of(nodes.logits), nodes.neighbours
-    probs = softmax(nodes.logits)
-    own = xp.precise(xp.at_class(probs, nodes.predictions))
-    others = neighbours.class_mean(probs, nodes.predictions, "both") * neighbours.counts("both")
-    degree = neighbours.in_degree + neighbours.out_degree
-    sums = others + 2.0 * neighbours.self_loops * own
-    return xp.where(degree > 0, sums / xp.maximum(degree, 1), 1.0)
-
-
-def rbs_temperature(nodes: Any, bin_temperatures: Any) -> Any:
-    """RBS: the temperature of the bin in which the ratio lies."""
-    xp, ratio = backend_of(nodes.logits), same_class_ratio(nodes)
-    n_bins = len(bin_temperatures)
-    digits = temperatures.RATIO_DIGITS if xp.is_precise(ratio) else temperatures.FLOAT32_DIGITS
-    return xp.of_class(bin_temperatures, xp.whole(temperatures.ratio_bin(ratio, n_bins, digits)))
-
-
 def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of nodes that looks at their logits alone."""
+    """Return a function of nodes that looks at their logits alone, for a ``Portable``.
+
+    Parameters
+    ----------
+    function : callable
+        Gets logits (n_nodes, n_classes), then what was learned by name.
+
+    Returns
+    -------
+    callable
+        Gets nodes in place of the logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal import Nodes
+    >>> from gnncal.calibrators import of_logits
+    >>> of_logits(lambda z, factor: factor * z)(Nodes(np.eye(2)), factor=3.0)
+    array([[3., 0.],
+           [0., 3.]])
+
+    """
 
     def of_nodes(nodes: Any, **learned: Any) -> Any:
         return function(nodes.logits, **learned)

@@ -1,41 +1,38 @@
 """Estimates of local homophily: the share of a node's neighbours that have its class.
 
-An estimator is an object, ``HoTS(homophily=CrossFitted(n_folds=5, side="out"))``. The names in
-``ESTIMATORS`` are shorthands for estimators with default parameters. A new estimator is one file
-and one line here.
+An estimator is an object, ``HoTS(homophily=Support(side="out"))``. Names are shorthands for
+estimators with default parameters: those in ``ESTIMATORS``, and those that packages declare as
+entry points of the group ``gnncal.homophily``.
 """
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any
 
+from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.errors import InputError
-from gnncal.homophily.agreement import Agreement
-from gnncal.homophily.base import HomophilyEstimator
-from gnncal.homophily.cross_fitted import CrossFitted
+from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
+from gnncal.homophily.clamping import NeighbourMean
 from gnncal.homophily.given import Given
 from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.shared import Shared
 from gnncal.homophily.support import Support
 
-ESTIMATORS: dict[str, type[HomophilyEstimator]] = {
-    "support": Support,
-    "agreement": Agreement,
-    "cross-fitted": CrossFitted,
-    "predictor": Predictor,
-}
+GROUP = "gnncal.homophily"
+ESTIMATORS: dict[str, type[HomophilyEstimator]] = {"support": Support, "predictor": Predictor}
 
 __all__ = [
     "ESTIMATORS",
-    "Agreement",
-    "CrossFitted",
+    "CannotLearnError",
     "Given",
     "HomophilyEstimator",
+    "NeighbourMean",
     "Predictor",
-    "Shared",
     "Support",
+    "Weights",
     "make_estimator",
     "name_of",
+    "neighbour_class_share",
 ]
 
 
@@ -45,7 +42,7 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
     Parameters
     ----------
     homophily : HomophilyEstimator, str or array_like of shape (n_nodes,)
-        An estimator, the name of one in ``ESTIMATORS``, or the homophily itself.
+        An estimator, the name of one, or the homophily itself.
 
     Returns
     -------
@@ -68,13 +65,22 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
         return homophily
     if not isinstance(homophily, str):
         return Given(homophily)
-    if homophily not in ESTIMATORS:
-        names = ", ".join(ESTIMATORS)
+    kind = find_estimator(homophily)
+    if kind is None:
+        names = ", ".join([*ESTIMATORS, *entry_points(group=GROUP).names])
         raise InputError(
             f"homophily is {homophily!r}; expected one of {names}, an object of gnncal.homophily "
             "or an array."
         )
-    return ESTIMATORS[homophily]()
+    return kind()
+
+
+def find_estimator(name: str) -> type[HomophilyEstimator] | None:
+    """Return the class of an estimator by its name; only the package that has it is imported."""
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    found = next(iter(entry_points(group=GROUP, name=name)), None)
+    return None if found is None else found.load()
 
 
 def name_of(estimator: HomophilyEstimator) -> str:
@@ -88,16 +94,19 @@ def name_of(estimator: HomophilyEstimator) -> str:
     Returns
     -------
     str
-        Its name in ``ESTIMATORS``, ``"given"`` for an array, else the name of the class.
+        Its name, ``"given"`` for an array; the name of the class where nobody declares one.
 
     Examples
     --------
-    >>> from gnncal.homophily import CrossFitted, name_of
-    >>> name_of(CrossFitted(n_folds=3))
-    'cross-fitted'
+    >>> from gnncal.homophily import Support, name_of
+    >>> name_of(Support(side="out"))
+    'support'
 
     """
-    if isinstance(estimator, Shared):
-        return name_of(estimator.estimator)
-    names = {kind: name for name, kind in ESTIMATORS.items()} | {Given: "given"}
-    return names.get(type(estimator), type(estimator).__name__)
+    kind = type(estimator.saved_as)
+    for name, known in {**ESTIMATORS, "given": Given}.items():
+        if kind is known:
+            return name
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    declared = (each.name for each in entry_points(group=GROUP) if each.value == place)
+    return next(declared, kind.__name__)

@@ -75,6 +75,11 @@ class HomophilyEstimator(ABC):
             if field.name in self.constraints:
                 self.constraints[field.name].check(field.name, getattr(self, field.name))
 
+    @property
+    def saved_as(self) -> HomophilyEstimator:
+        """The estimator that files and records name; a wrapper gives the one inside."""
+        return self
+
     def __sklearn_clone__(self) -> Self:
         return self  # it cannot change, so a clone of its calibrator may hold it too
 

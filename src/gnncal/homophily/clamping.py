@@ -23,7 +23,21 @@ class NeighbourMean(HomophilyEstimator):
     """Base of estimators that average over neighbours, in one pass over the edges of each side.
 
     Labels that are known stand in place of predictions: those given, else the training labels of
-    the fitted graph with ``clamp_train_labels``.
+    the fitted graph with ``clamp_train_labels``. A subclass implements ``_mean``.
+
+    Parameters
+    ----------
+    side : {"in", "out", "both"}, default="in"
+        Whether senders, receivers or both are averaged over.
+    clamp_train_labels : bool, default=False
+        Use the training nodes' labels in place of their predictions.
+
+    Examples
+    --------
+    >>> from gnncal.homophily import NeighbourMean, Support
+    >>> issubclass(Support, NeighbourMean)
+    True
+
     """
 
     side: Side = "in"

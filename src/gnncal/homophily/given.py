@@ -25,13 +25,12 @@ class Given(HomophilyEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal import HoTS
-    >>> from gnncal.homophily import Given
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.linspace(0.4, 0.9, 400))
-    >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> calibrator = HoTS(homophily=Given(sample.homophily))
-    >>> calibrator.fit(logits, sample.labels, graph, nodes=range(200)).homophily_[-1].item()
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> known = np.full(len(task.labels), 0.9)
+    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Given(known))
+    >>> calibrator = calibrator.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> calibrator.homophily_[-1].item()
     0.9
 
     """

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
-from gnncal.core.propagation import propagated_features
+from gnncal.core.graph import Features, Graph
 from gnncal.homophily.base import CannotLearnError, Weights
 
+SAMPLED_ROWS = 500  # enough to see how much Â X fills in
 SPARSITY_BUDGET = 2.0  # keep sparse Â X only while it has at most this many times the entries of X
 
 
@@ -28,9 +30,7 @@ class Propagation:
         self.transposed = self.adjacency.T.tocsr()  # the backward pass reads it row by row
         features = graph.features.astype(np.float32)
         self.n_features = int(features.shape[1])
-        self.factors = propagated_features(
-            self.adjacency, features, sparsity_budget=SPARSITY_BUDGET
-        )
+        self.factors = _propagated(self.adjacency, features)
 
     def forward(self, weight: FloatArray) -> FloatArray:
         """Â X W, shape (n_nodes, hidden)."""
@@ -118,3 +118,17 @@ class _Loss:
             "output_bias": output.sum(keepdims=True),
         }
         return float(np.mean(error**2)), network.flat(gradient)
+
+
+def _propagated(matrix: sparse.csr_array, features: Features) -> tuple[Any, ...]:
+    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X.
+
+    Dense features are multiplied once. Sparse ones would fill in, so Â and X are kept apart, unless
+    some of the rows show that Â X stays sparse.
+    """
+    if sparse.issparse(features):
+        rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))
+        entries = (matrix[rows] @ features).nnz / len(rows)
+        if entries > SPARSITY_BUDGET * max(features.nnz / features.shape[0], 1.0):
+            return matrix, features
+    return (matrix @ features,)

@@ -20,10 +20,49 @@ from gnncal.nodes import Nodes
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedPredictor(HomophilyEstimator):
-    """Base of the estimators that train the paper's network, by Adam on the squared error.
+class Predictor(HomophilyEstimator):
+    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
 
-    :class:`Predictor` describes the parameters.
+    Calibration labels are among its targets, so calibration nodes are estimated better than test
+    nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
+
+    Parameters
+    ----------
+    side : {"in", "out", "both"}, default="out"
+        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
+        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
+    add_self_loops : bool, default=True
+        Give a loop to each node of the network's graph that has none.
+    checkpoint : {"matched", "after-step"}, default="matched"
+        Which weights are kept for the best loss: those that gave it, or those after the step, as
+        released.
+    random_state : int, default=0
+        Seed of the initial weights and of the folds.
+    hidden : int, default=32
+        Width of the network's hidden layer.
+    learning_rate : float, default=0.01
+        Step size of Adam.
+    weight_decay : float, default=0.0001
+        Multiple of the weights that is added to their gradient.
+    max_epochs : int, default=200
+        Largest number of epochs.
+    patience : int, default=30
+        Epochs without a lower loss after which training ends.
+
+    References
+    ----------
+    Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> calibrator = gnncal.HoTS(homophily=gnncal.homophily.Predictor(max_epochs=50))
+    >>> graph = gnncal.Graph(task.graph.edge_index, features=task.logits)
+    >>> calibrator = calibrator.fit(task.logits, task.labels, graph, nodes=task.nodes)
+    >>> round(float(calibrator.homophily_.mean()), 1)
+    1.0
+
     """
 
     side: Side = "out"
@@ -48,10 +87,38 @@ class TrainedPredictor(HomophilyEstimator):
         "patience": whole_number(at_least=1),
     }
 
+    learned: ClassVar = {
+        "input_weight": Array("features hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
+    }
+
     @property
     def seed(self) -> int:
         """The seed that ``random_state`` stands for in scikit-learn's manner."""
         return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
+
+    def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
+        """Return the share of a node's labelled neighbours that have its label, NaN without any.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        known_labels : ndarray of shape (n_nodes,)
+            Labels, -1 where unknown.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Shares in [0, 1]; NaN where the node or all of its neighbours are unlabelled.
+
+        """
+        is_known = known_labels >= 0
+        return neighbour_class_share(
+            graph, known_labels, known_labels, side=self.side, counted=is_known
+        )
 
     def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
         """Fit the network to the homophily among the labels that are known.
@@ -76,7 +143,7 @@ class TrainedPredictor(HomophilyEstimator):
             If no labelled node has a labelled neighbour.
 
         """
-        targets = masked_targets(graph, known_labels, side=self.side)
+        targets = self.targets(graph, known_labels)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
             raise CannotLearnError("no labelled node has a labelled neighbour")
@@ -149,63 +216,6 @@ class TrainedPredictor(HomophilyEstimator):
         network = Network(propagation, hidden)
         return network.forward(network.flat(weights))[0]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Predictor(TrainedPredictor):
-    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
-
-    Calibration labels are among its targets, so calibration nodes are estimated better than test
-    nodes. :class:`CrossFitted` avoids that.
-
-    Parameters
-    ----------
-    side : {"in", "out", "both"}, default="out"
-        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
-        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
-    add_self_loops : bool, default=True
-        Give a loop to each node of the network's graph that has none.
-    checkpoint : {"matched", "after-step"}, default="matched"
-        Which weights are kept for the best loss: those that gave it, or those after the step, as
-        released.
-    random_state : int, default=0
-        Seed of the initial weights and of the folds.
-    hidden : int, default=32
-        Width of the network's hidden layer.
-    learning_rate : float, default=0.01
-        Step size of Adam.
-    weight_decay : float, default=0.0001
-        Multiple of the weights that is added to their gradient.
-    max_epochs : int, default=200
-        Largest number of epochs.
-    patience : int, default=30
-        Epochs without a lower loss after which training ends.
-
-    References
-    ----------
-    Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal import HoTS
-    >>> from gnncal.homophily import Predictor
-    >>> from gnncal.lab.simulation import CSBM
-    >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
-    >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> calibrator = HoTS(homophily=Predictor(max_epochs=50))
-    >>> calibrator = calibrator.fit(logits, sample.labels, graph, nodes=range(200))
-    >>> round(float(calibrator.homophily_.mean()), 1)  # the true one is 0.8
-    0.8
-
-    """
-
-    learned: ClassVar = {
-        "input_weight": Array("features hidden"),
-        "input_bias": Array("hidden"),
-        "output_weight": Array("hidden"),
-        "output_bias": Array("1"),
-    }
-
     def learn(self, nodes: Nodes) -> Weights:
         """Train on every observed label."""
         graph = nodes.required_graph
@@ -215,9 +225,3 @@ class Predictor(TrainedPredictor):
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""
         return self.run(weights, self.propagation(nodes.required_graph))
-
-
-def masked_targets(graph: Graph, known_labels: IntArray, *, side: Side) -> FloatArray:
-    """Return the share of a node's labelled neighbours that have its label, NaN without any."""
-    is_known = known_labels >= 0
-    return neighbour_class_share(graph, known_labels, known_labels, side=side, counted=is_known)

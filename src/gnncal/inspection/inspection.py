@@ -33,16 +33,11 @@ from gnncal.inspection.selection import (
 )
 from gnncal.inspection.subject import Subject
 from gnncal.inspection.temperature import TemperatureProfile, temperature_profile
-from gnncal.inspection.verdict import (
-    UNCALIBRATED,
-    Evidence,
-    Verdict,
-    evidence_of,
-    judge_method,
-)
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.verdict import UNCALIBRATED, Verdict
+from gnncal.pipeline import verdict_of
 
 Progress = Callable[[str], None]
 
@@ -210,7 +205,7 @@ def _judge(
         run.calibrator,
         after,
         gain,
-        judge_method(name, _evidence(subject, before, after, gain, run.price)),
+        verdict_of(name, before, after, gain, run.price, subject.class_names),
         outcomes.once(bins_of),
         tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
         measure_selection(subject, run.held_out_probs, run.held_out),
@@ -230,19 +225,6 @@ def _compare(
         progress("looking at the new nodes")
     fits, judged = (run.calibrator, run.without), (found.selective, found.one_class)
     return measure_new_nodes(subject, *fits, run.held_out_probs, *judged)
-
-
-def _evidence(
-    subject: Subject, before: Evaluation, after: Evaluation, gain: Comparison, price: Price | None
-) -> Evidence:
-    """Collect what a verdict rests on; a price is said with a free method of the report."""
-    if price is None:
-        return evidence_of(before, after, gain)
-    free = [name for name, each in subject.methods.items() if not each.preserves_predictions]
-    instead = price.instead if price.instead in free else next(iter(free), price.instead)
-    sentence = f"{price.sentence(subject.class_names)} Use {instead}."
-    favours = price.given is not None
-    return evidence_of(before, after, gain, price=sentence, favours_a_class=favours)
 
 
 def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:

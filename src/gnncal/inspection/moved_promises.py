@@ -68,8 +68,9 @@ def measure_new_nodes(
     if one_class is not None:
         p = [probs[:, subject.positive].astype(np.float64) for probs in (before, after)]
         promises += _of_the_class(one_class, *p)
-    is_standing = checked.verdict == "same"
-    sentence = _sentence(checked, has_promises=bool(promises))
+    # A guarantee is about nodes like the calibration nodes, whatever the rest of their graph is.
+    is_standing = checked.verdict == "same" and checked.compared_with == "calibration nodes"
+    sentence = _sentence(checked, has_promises=bool(promises), is_standing=is_standing)
     sizes = len(before), len(after)
     return NewNodeFindings(checked, *sizes, tuple(promises), is_standing, sentence)
 
@@ -102,11 +103,11 @@ def _reach(threshold: float, *sides: FloatArray) -> tuple[int, int]:
     return before, after
 
 
-def _sentence(checked: Check, *, has_promises: bool) -> str:
+def _sentence(checked: Check, *, has_promises: bool, is_standing: bool) -> str:
     if not has_promises:
         listed = ", ".join(f"{100 * target:g}" for target in TARGETS)
         return f"None of the targets {listed} % is certified, so nothing was promised."
-    if checked.verdict == "same":
+    if is_standing:
         return (
             "The promises still stand, as far as can be seen without labels: they are about nodes "
             "drawn like the calibration nodes, and nothing speaks against that here. If the new "
@@ -114,7 +115,7 @@ def _sentence(checked: Check, *, has_promises: bool) -> str:
         )
     return (
         "The promises do not stand for the new nodes: they are about nodes drawn like the "
-        f"calibration nodes, and these have moved. Label about {checked.n_labels} nodes chosen at "
+        f"calibration nodes, and these are not. Label about {checked.n_labels} nodes chosen at "
         "random, update the calibrator, and certify the thresholds again on labelled nodes that "
         "the update has not seen. If the new nodes joined the same graph just as the calibration "
         "nodes did, it is enough for the promises to refresh the thresholds."

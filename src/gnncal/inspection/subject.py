@@ -28,7 +28,7 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
 from gnncal.core.pyg import class_names_of
 from gnncal.inspection.new_nodes import NewNodes, check_new_nodes
-from gnncal.inspection.verdict import UNCALIBRATED
+from gnncal.metrics.verdict import UNCALIBRATED
 from gnncal.nodes import Nodes, as_nodes
 from gnncal.pipeline import JUDGE_ELSEWHERE
 

@@ -43,7 +43,7 @@ class Cells(Tabular):
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.metrics import Cells
+    >>> from gnncal.metrics.binning import Cells
     >>> cells = Cells(np.array([10]), np.array([0.9]), np.array([0.6]))
     >>> cells.gap.round(2), cells.correct
     (array([0.3]), array([6]))
@@ -58,6 +58,11 @@ class Cells(Tabular):
     def gap(self) -> FloatArray:
         """Confidence minus accuracy: positive where the model is overconfident."""
         return self.confidence - self.accuracy
+
+    @property
+    def error(self) -> float:
+        """Mean of |confidence - accuracy| over the nodes."""
+        return error_of(self)
 
     @property
     def correct(self) -> IntArray:

@@ -11,7 +11,6 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
-    N_BINS,
     Cells,
     Norm,
     Strategy,
@@ -97,89 +96,8 @@ def ece_of(outcomes: Outcomes) -> float:
 
 
 def mce_of(outcomes: Outcomes) -> float:
-    """:func:`maximum_calibration_error` of checked outcomes."""
+    """MCE (Naeini et al., AAAI 2015): the largest gap of any bin."""
     return error_of(outcomes.once(bins_of), "max")
-
-
-def maximum_calibration_error(
-    labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
-) -> float:
-    """MCE: the largest gap between confidence and accuracy of any bin.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    n_bins : int, default=15
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many nodes.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    References
-    ----------
-    Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning"
-    (AAAI 2015).
-
-    Examples
-    --------
-    >>> from gnncal.metrics import maximum_calibration_error
-    >>> probs = [[0.9, 0.1]] * 4 + [[0.6, 0.4]]
-    >>> round(maximum_calibration_error([0, 0, 0, 1, 1], probs), 2)  # the bin of 0.6 has accuracy 0
-    0.6
-
-    """
-    return expected_calibration_error(labels, probs, n_bins=n_bins, strategy=strategy, norm="max")
-
-
-def classwise_calibration_error(
-    labels: Any,
-    probs: Any,
-    *,
-    n_bins: int = DEFAULT_BINS,
-    strategy: Strategy = "uniform",
-    norm: Norm = "l1",
-) -> float:
-    """Return the calibration error of each class's probability against its frequency, class mean.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    n_bins : int, default=15
-        Number of bins of each class's probability.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many nodes.
-    norm : {"l1", "l2", "max"}, default="l1"
-        How the gaps of the bins are put together.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    References
-    ----------
-    Kull et al., "Beyond temperature scaling: obtaining well-calibrated multiclass probabilities
-    with Dirichlet calibration" (NeurIPS 2019).
-
-    Examples
-    --------
-    >>> from gnncal.metrics import classwise_calibration_error
-    >>> round(classwise_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)
-    0.15
-
-    """
-    N_BINS.check("n_bins", n_bins)
-    return classwise_error_of(Outcomes(labels, probs), n_bins, strategy, norm)
 
 
 def classwise_error_of(
@@ -188,7 +106,7 @@ def classwise_error_of(
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
 ) -> float:
-    """:func:`classwise_calibration_error` of checked outcomes."""
+    """Mean over classes of the error of their probability (Kull et al., NeurIPS 2019)."""
     errors = []
     edges = bin_edges(outcomes.confidence, n_bins, strategy)
     for c, column in enumerate(outcomes.probs.T):

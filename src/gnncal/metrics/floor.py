@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_probs
 from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, Strategy, bin_edges, bin_index
-from gnncal.metrics.groups import DEGREE_BLOCKS, blocks_of, check_groups, degree_blocks
+from gnncal.metrics.groups import blocks_of, check_groups
 from gnncal.metrics.outcomes import Outcomes
 
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
@@ -104,7 +104,7 @@ def floor_of(outcomes: Outcomes) -> NoiseFloor:
 
 
 def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
-    """:func:`degree_floor` of checked outcomes."""
+    """Return the degree-stratified ECE that perfect calibration would show."""
     blocks = check_groups(outcomes.once(blocks_of), len(outcomes.labels))[1]
     return floor_of_cells(outcomes.confidence, blocks)
 
@@ -135,33 +135,6 @@ def calibrated_range(
         part = confidence[cell == i]
         ends[i] = np.clip(np.divide(Hits.of(part).interval(level), len(part)), 0.0, 1.0)
     return ends[:, 0], ends[:, 1]
-
-
-def degree_floor(probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> NoiseFloor:
-    """Return the degree-stratified ECE that perfect calibration would show.
-
-    Parameters
-    ----------
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    in_degree : array_like of shape (n_nodes,)
-        In-degree of each node.
-    n_blocks : int, default=10
-        Number of blocks of nodes of similar degree.
-
-    Returns
-    -------
-    NoiseFloor
-        Mean and standard deviation of the error.
-
-    Examples
-    --------
-    >>> from gnncal.metrics import degree_floor
-    >>> round(degree_floor([[0.5, 0.5]] * 4, [5, 1, 9, 2], n_blocks=1).mean, 4)
-    0.1875
-
-    """
-    return calibration_floor(probs, groups=degree_blocks(in_degree, n_blocks=n_blocks))
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,36 +82,6 @@ def cells_of(outcomes: Outcomes, groups: Any) -> GroupCells:
     return GroupCells(cells.count, cells.confidence, cells.accuracy, values)
 
 
-def grouped_calibration_error(labels: Any, probs: Any, groups: Any) -> float:
-    r"""Return the mean gap between confidence and accuracy over groups of nodes.
-
-    .. math:: \sum_g \tfrac{n_g}{n} \, |\mathrm{conf}_g - \mathrm{acc}_g|
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    groups : array_like of shape (n_nodes,)
-        A value for each node; equal values form a group.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    Examples
-    --------
-    >>> from gnncal.metrics import grouped_calibration_error
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
-    >>> round(grouped_calibration_error([0, 1, 1], probs, ["old", "new", "new"]), 2)
-    0.2
-
-    """
-    return error_of(calibration_by_group(labels, probs, groups))
-
-
 def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     """Sort nodes into blocks of similar in-degree.
 
@@ -134,7 +104,7 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
 
     Examples
     --------
-    >>> from gnncal.metrics import degree_blocks
+    >>> from gnncal.metrics.groups import degree_blocks
     >>> degree_blocks([5, 1, 9, 2], n_blocks=2)
     array([1, 0, 1, 0])
 
@@ -157,45 +127,8 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     return rank // -(-degree.size // n_blocks)
 
 
-def degree_ece(labels: Any, probs: Any, in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> float:
-    """Return the calibration error over blocks of nodes of similar in-degree.
-
-    It is what the release of GETS reports as ECE.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    in_degree : array_like of shape (n_nodes,)
-        In-degree of each node.
-    n_blocks : int, default=10
-        Number of blocks.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    References
-    ----------
-    Zhuang et al., "GETS: ensemble temperature scaling for calibration in graph neural networks"
-    (ICLR 2025).
-
-    Examples
-    --------
-    >>> from gnncal.metrics import degree_ece
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
-    >>> round(degree_ece([0, 1, 1, 1], probs, [5, 1, 9, 2], n_blocks=2), 2)
-    0.2
-
-    """
-    return grouped_calibration_error(labels, probs, degree_blocks(in_degree, n_blocks=n_blocks))
-
-
 def degree_ece_of(outcomes: Outcomes) -> float:
-    """:func:`degree_ece` of checked outcomes."""
+    """Error over blocks of similar in-degree, which the release of GETS reports as ECE."""
     return error_of(cells_of(outcomes, outcomes.once(blocks_of)))
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.proportions import clopper_pearson
 from gnncal.metrics.ranking import Ranking
@@ -148,81 +147,15 @@ def ranking_of(outcomes: Outcomes) -> Ranking:
     return Ranking.of(outcomes.confidence, 1.0 - outcomes.correct)
 
 
-def aurc(labels: Any, probs: Any) -> float:
-    """Return the area under the risk-coverage curve: the mean risk over all coverages.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-
-    Returns
-    -------
-    float
-        The area, between 0 and 1; lower is better.
-
-    References
-    ----------
-    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers"
-    (ICLR 2019).
-
-    Examples
-    --------
-    >>> from gnncal.metrics import aurc
-    >>> round(aurc([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]), 2)  # mean of 0, 1/2, 1/3
-    0.28
-
-    """
-    return aurc_of(Outcomes(labels, probs))
-
-
 def aurc_of(outcomes: Outcomes) -> float:
-    """:func:`aurc` of checked outcomes."""
+    """Area under the risk-coverage curve (Geifman et al., ICLR 2019): the mean risk."""
     return float(_curve(outcomes.once(ranking_of)).risk.mean())
-
-
-def selective_accuracy(labels: Any, probs: Any, coverages: Sequence[float]) -> FloatArray:
-    """Return the accuracy among the most confident nodes, for each coverage.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    coverages : sequence of float
-        Shares of the nodes, in (0, 1]; ceil(coverage * n) nodes are kept.
-
-    Returns
-    -------
-    ndarray of shape (n_coverages,)
-        Accuracy at each coverage.
-
-    Raises
-    ------
-    InputError
-        If a coverage is not in (0, 1].
-
-    Examples
-    --------
-    >>> from gnncal.metrics import selective_accuracy
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> selective_accuracy([0, 0, 0, 1], probs, [0.5, 1.0])
-    array([1.  , 0.75])
-
-    """
-    wanted = np.asarray(coverages, dtype=np.float64)
-    if wanted.size == 0 or not ((wanted > 0) & (wanted <= 1)).all():
-        raise InputError(f"coverages is {coverages!r}; expected shares in (0, 1].")
-    return selective_accuracy_of(Outcomes(labels, probs), wanted)
 
 
 def selective_accuracy_of(
     outcomes: Outcomes, coverages: Sequence[float] | FloatArray
 ) -> FloatArray:
-    """:func:`selective_accuracy` of checked outcomes."""
+    """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage."""
     wanted = np.asarray(coverages, dtype=np.float64)
     risk = _curve(outcomes.once(ranking_of)).risk
     kept = np.ceil(wanted * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8

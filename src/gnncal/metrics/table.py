@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.errors import InputError
 from gnncal.metrics.calibration import classwise_error_of, ece_of, mce_of, smooth_error_of
 from gnncal.metrics.error_detection import error_aupr_of, error_auroc_of
 from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of
@@ -73,6 +74,8 @@ class Metric:
     >>> from gnncal.metrics import METRICS, Metric
     >>> isinstance(METRICS["ece"], Metric), METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
     (True, 'ECE %', '3.12')
+    >>> round(METRICS["nll"]([0, 1], [[0.9, 0.1], [0.8, 0.2]]), 2)
+    0.86
 
     A metric of your own, beside gnncal's:
 
@@ -130,9 +133,9 @@ class Metric:
             return "-"
         return f"{self.scale * value:.{self.decimals}f}"
 
-    def measure(
+    def __call__(
         self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
-    ) -> float | None:
+    ) -> float:
         """Return the metric of some probabilities.
 
         Parameters
@@ -148,11 +151,21 @@ class Metric:
 
         Returns
         -------
-        float or None
-            The value; None if the metric needs what is not given, or these nodes do not define it.
+        float
+            The value; NaN if these nodes do not define it.
+
+        Raises
+        ------
+        InputError
+            If an array cannot be used, or the metric needs what is not given.
 
         """
-        return self.of(Outcomes(labels, probs, in_degree, positive=positive))
+        outcomes = Outcomes(labels, probs, in_degree, positive=positive)
+        if not self.has_all_of(outcomes):
+            missing = "positive" if self.needs_positive else "in_degree"
+            raise InputError(f"{self.name} needs {missing}; pass {missing}=...")
+        value = self.of(outcomes)
+        return float("nan") if value is None else value
 
     def of(self, outcomes: Outcomes) -> float | None:
         """Return the metric of outcomes.
@@ -282,43 +295,12 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def measure(
-    labels: Any, probs: Any, *, in_degree: Any = None, positive: int | None = None
-) -> dict[str, float]:
+def measures_of(outcomes: Outcomes) -> dict[str, float]:
     """Return every metric and every noise floor by name, as plain numbers.
 
     A floor is named like its metric with ``_floor`` appended, and its standard deviation with
     ``_floor_spread``.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    in_degree : array_like of shape (n_nodes,), optional
-        In-degree of each node. Without it, metrics by degree are left out.
-    positive : int, optional
-        Number of the class in view. Without it, metrics of one class are left out.
-
-    Returns
-    -------
-    dict of str to float
-        Values by name, of the metrics that these nodes define.
-
-    Examples
-    --------
-    >>> from gnncal.metrics import measure
-    >>> values = measure([0, 0, 0, 1], [[0.9, 0.1]] * 4)
-    >>> values["accuracy"], round(values["ece"], 2), round(values["ece_floor"], 2)
-    (0.75, 0.15, 0.13)
-
     """
-    return measures_of(Outcomes(labels, probs, in_degree, positive=positive))
-
-
-def measures_of(outcomes: Outcomes) -> dict[str, float]:
-    """:func:`measure` of checked outcomes."""
     measured: dict[str, float] = {}
     for name, metric in METRICS.items():
         value = metric.of(outcomes)

@@ -120,9 +120,8 @@ def estimate_calibration_error(
         Probabilities; rows sum to one.
     kind : {"confidence", "classwise", "groups", "smooth"}, default="confidence"
         ``"confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
-        classes, ``"groups"`` :func:`grouped_calibration_error` (``degree_blocks(in_degree)`` gives
-        the degree-stratified one), ``"smooth"`` :func:`smooth_calibration_error`, which has neither
-        bins nor norm.
+        classes, ``"groups"`` the mean gap over ``groups``, ``"smooth"``
+        :func:`smooth_calibration_error`, which has neither bins nor norm.
     groups : array_like of shape (n_nodes,), optional
         A value for each node, for ``kind="groups"``.
     n_bins : int, default=15

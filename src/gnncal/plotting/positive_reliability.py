@@ -10,8 +10,8 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.constraints import number
 from gnncal.core.errors import require
-from gnncal.metrics import DEFAULT_BINS, METRICS, NoiseFloor, ReliabilityBins
-from gnncal.metrics.binning import N_BINS, error_of
+from gnncal.metrics import METRICS, NoiseFloor
+from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, ReliabilityBins, error_of
 from gnncal.metrics.evaluation import check_view, shown_class
 from gnncal.metrics.floor import calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes

@@ -11,15 +11,13 @@ import numpy as np
 from gnncal.core.errors import require
 from gnncal.files.atomic import SIGN, write_atomically
 from gnncal.metrics import (
-    DEFAULT_BINS,
     METRICS,
     NoiseFloor,
-    ReliabilityBins,
     calibration_floor,
     expected_calibration_error,
     reliability_bins,
 )
-from gnncal.metrics.binning import Strategy
+from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, Strategy
 from gnncal.plotting.display import Display
 from gnncal.plotting.style import BAR, GAP, GREY, INK, legend_below, open_frame
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from gnncal.metrics import METRICS, RiskCoverage, risk_coverage_curve
+from gnncal.metrics import METRICS, risk_coverage_curve
+from gnncal.metrics.risk_coverage import RiskCoverage
 from gnncal.plotting.display import Display
 from gnncal.plotting.style import GREY, LINES, Line, legend_below, open_frame
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from gnncal.metrics.evaluation import Difference, Evaluation
+if TYPE_CHECKING:
+    from gnncal.metrics.evaluation import Difference, Evaluation
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gnncal.core.arrays import FloatArray
+from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
+from gnncal.core.constraints import number as number_within
 from gnncal.core.errors import InputError, shown
+from gnncal.core.learned import TEXT
 from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
-from gnncal.core.typed import ROUNDING, Amount, Count, Share, read_as, read_json
 from gnncal.metrics.binning import Cells, ReliabilityBins
 from gnncal.metrics.evaluation import Difference
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
@@ -23,7 +25,10 @@ FORMAT = 1
 FILE = "metrics.json"
 LARGEST_FILE = 1 << 26  # bytes; the names of a million classes fit
 MOST_CELLS = 1000  # bins or blocks
+ROUNDING = 1e-6  # by which a share that is a sum of many numbers may leave its range
+LARGEST_NUMBER = 1e30  # nothing that is measured gets near it, and products of two are finite
 SHOWN = ("accuracy", "ece", "degree_ece", "nll", "brier")
+CellsT = TypeVar("CellsT", bound=Cells)
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,14 +96,14 @@ class Measured:
 
     """
 
-    n_nodes: Count
-    accuracy: Share
-    ece: Share
-    ece_floor: Amount
-    ece_floor_spread: Amount
-    degree_ece: Share
-    degree_ece_floor: Amount
-    degree_ece_floor_spread: Amount
+    n_nodes: int
+    accuracy: float
+    ece: float
+    ece_floor: float
+    ece_floor_spread: float
+    degree_ece: float
+    degree_ece_floor: float
+    degree_ece_floor_spread: float
     nll: float
     brier: float
     reliability: ReliabilityBins
@@ -153,11 +158,11 @@ class ScaleSummary(Tabular):
 
     method: str
     engine: str
-    n_nodes: Count
-    n_edges: Count
-    n_classes: Count
-    n_calibration_nodes: Count
-    n_test_nodes: Count
+    n_nodes: int
+    n_edges: int
+    n_classes: int
+    n_calibration_nodes: int
+    n_test_nodes: int
     is_undirected: bool | None
     class_names: list[str] | None
     before: Measured | None
@@ -166,8 +171,8 @@ class ScaleSummary(Tabular):
     learned: Mapping[str, Any]
     skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
-    seconds: Mapping[str, Amount]
-    prediction_change_rate: Share
+    seconds: Mapping[str, float]
+    prediction_change_rate: float
 
     def write(self, folder: Path) -> None:
         """Write ``metrics.json`` into a folder.
@@ -215,6 +220,50 @@ class ScaleSummary(Tabular):
         return Table(f"{self.n_test_nodes:,} test nodes", ("metric", "before", "after"), rows)
 
 
+def _list_of(entry: Constraint) -> Constraint:
+    return Constraint(
+        f"a list, each entry {entry.expected}",
+        lambda value: isinstance(value, list) and all(map(entry.holds, value)),
+    )
+
+
+def _object_of(entry: Constraint) -> Constraint:
+    return Constraint(
+        f"an object, each entry {entry.expected}",
+        lambda value: isinstance(value, dict) and all(map(entry.holds, value.values())),
+    )
+
+
+COUNT = whole_number(at_least=0, at_most=2**63 - 1)
+AMOUNT = number_within(at_least=0, at_most=LARGEST_NUMBER)
+SHARE = number_within(at_least=-ROUNDING, at_most=1 + ROUNDING)
+NUMBER = number_within(at_least=-LARGEST_NUMBER, at_most=LARGEST_NUMBER) | NONE
+OBJECT = Constraint("an object", lambda value: isinstance(value, dict))
+# What each entry of the file may be.
+RUN = {
+    **dict.fromkeys(("method", "engine"), TEXT),
+    **dict.fromkeys(("n_nodes", "n_edges", "n_classes"), COUNT),
+    **dict.fromkeys(("n_calibration_nodes", "n_test_nodes"), COUNT),
+    "is_undirected": FLAG | NONE,
+    "class_names": _list_of(TEXT) | NONE,
+    **dict.fromkeys(("before", "after"), OBJECT | NONE),
+    **dict.fromkeys(("differences", "learned"), OBJECT),
+    "skipped": _list_of(OBJECT),
+    "notes": _list_of(TEXT),
+    "seconds": _object_of(AMOUNT),
+    "prediction_change_rate": SHARE,
+}
+SIDE = {
+    "n_nodes": COUNT,
+    **dict.fromkeys(("accuracy", "ece", "degree_ece"), SHARE),
+    **dict.fromkeys(("ece_floor", "ece_floor_spread"), AMOUNT),
+    **dict.fromkeys(("degree_ece_floor", "degree_ece_floor_spread"), AMOUNT),
+    **dict.fromkeys(("nll", "brier"), AMOUNT | NONE),  # null where a loss is infinite
+    **dict.fromkeys(("reliability", "degree_blocks"), OBJECT),
+}
+DIFFERENCE = dict.fromkeys(("mean", "low", "high"), NUMBER)
+
+
 def is_summary(path: str | Path) -> bool:
     """Tell whether a path is a result folder of ``gnncal scale``, or its ``metrics.json``."""
     place = Path(path)
@@ -255,17 +304,70 @@ def read_summary(folder: str | Path) -> ScaleSummary:
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a folder of gnncal scale.")
     try:
-        values = read_json(path, at_most=LARGEST_FILE)
-        if not isinstance(values, dict) or "format" not in values:
-            raise InputError("it does not say which format it has.")
-        if type(version := values["format"]) is not int or version != FORMAT:
-            raise InputError(f"its format is {shown(version)}, not {FORMAT}; use another gnncal.")
-        summary = read_as(ScaleSummary, values)
+        summary = _summary_of(_read_json(path))
         _check_consistency(summary)
     except InputError as error:
         raise InputError(f"{path} is not a summary of gnncal scale: {error}") from None
     differences = {name: _unbounded(difference) for name, difference in summary.differences.items()}
     return replace(summary, differences=differences)
+
+
+def _read_json(path: Path) -> Any:
+    """Return what the file holds, if it is JSON that a page can show."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"it has more than {LARGEST_FILE:,} bytes.")
+    try:
+        values = json.loads(content)
+        # Refuses NaN and nesting beyond measure; half a surrogate pair cannot be encoded.
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        raise InputError("it is not JSON (too deep).") from None
+    except ValueError as error:
+        raise InputError(f"it is not JSON ({shown(str(error))}).") from None
+    return values
+
+
+def _summary_of(values: Any) -> ScaleSummary:
+    """Return the summary of these values, each of which is checked."""
+    if not isinstance(values, dict) or "format" not in values:
+        raise InputError("it does not say which format it has.")
+    if type(version := values["format"]) is not int or version != FORMAT:
+        raise InputError(f"its format is {shown(version)}, not {FORMAT}; use another gnncal.")
+    run = _checked(RUN, values, "")
+    for name in ("before", "after"):
+        if run[name] is not None:
+            side = _checked(SIDE, run[name], f"{name}.")
+            for part, kind in (("reliability", ReliabilityBins), ("degree_blocks", DegreeBlocks)):
+                side[part] = _cells_of(kind, side[part], f"{name}.{part}.")
+            run[name] = Measured(**side)
+    run["differences"] = {
+        name: Difference(**_checked(DIFFERENCE, each, f"differences.{name}."))
+        for name, each in run["differences"].items()
+    }
+    return ScaleSummary(**run)
+
+
+def _checked(table: Mapping[str, Constraint], values: Any, where: str) -> dict[str, Any]:
+    """Return the entries of a table, numbers that are null as NaN; others are ignored."""
+    OBJECT.check(where.removesuffix("."), values)
+    for name, constraint in table.items():
+        if name not in values:
+            raise InputError(f"{where}{name} is missing.")
+        constraint.check(f"{where}{name}", values[name])
+    numbers = {n for n, each in table.items() if each is NUMBER or n in ("nll", "brier")}
+    found = {n: values[n] for n in table}
+    return found | {n: np.nan if found[n] is None else float(found[n]) for n in numbers}
+
+
+def _cells_of(kind: type[CellsT], values: Any, where: str) -> CellsT:
+    """Return bins or blocks, each of whose columns is a list in the file."""
+    columns = [field.name for field in fields(kind)]
+    table = {name: _list_of(COUNT if name == "count" else NUMBER) for name in columns}
+    found = _checked(table, values, where)
+    dtypes: dict[str, Any] = dict.fromkeys(columns, float) | {"count": np.int64}
+    return kind(**{name: np.array(found[name], dtype=dtypes[name]) for name in columns})
 
 
 def _check_consistency(summary: ScaleSummary) -> None:
@@ -285,8 +387,6 @@ def _check_consistency(summary: ScaleSummary) -> None:
                 f"{name} has {side.n_nodes} nodes and {side.reliability.count.sum()} in its bins; "
                 f"expected the {summary.n_test_nodes} test nodes, at least one."
             )
-        if side.nll < 0 or side.brier < 0:
-            raise InputError(f"{name} has a negative loss, nll {side.nll}, brier {side.brier}.")
     for part in ("reliability", "degree_blocks"):
         if len(getattr(before, part).count) != len(getattr(after, part).count):
             raise InputError(f"before.{part} and after.{part} have different lengths.")

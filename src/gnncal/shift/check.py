@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from gnncal.fitting.node_summary import (
 from gnncal.nodes import Nodes
 
 Verdict = Literal["same", "moved", "far"]
+Reference = Literal["calibration nodes", "graph of the fit"]
+BY_SEVERITY: tuple[Verdict, ...] = get_args(Verdict)
 PREDICTED = "predicted classes"
+NOTHING_TO_DO = " There is nothing to do."
 N_DRAWS = 2000  # of what chance shows
 CHANCE = 0.99  # level for each of five quantities: together chance shows a move in one of twenty
 SMALLEST_MOVE = 0.02  # a share of the nodes that is left alone however surely it is seen
@@ -39,7 +42,7 @@ LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
 
 @dataclass(frozen=True)
 class Move:
-    """How one quantity differs between the calibration nodes and the new ones.
+    """How one quantity differs between the nodes of the fit and the new ones.
 
     Attributes
     ----------
@@ -51,8 +54,8 @@ class Move:
     chance : float
         The distance that chance exceeds in one of a hundred cases, with so many nodes.
     higher : float
-        How often a new node has a higher value than a calibration node, ties counted as half; 0.5
-        if nothing moved, NaN for classes.
+        How often a new node has a higher value than one of the fit, ties counted as half; 0.5 if
+        nothing moved, NaN for classes.
     is_moved : bool
         Whether the distance is beyond chance, and not tiny.
 
@@ -89,11 +92,14 @@ class Check(Tabular):
     distance : float
         Mean distance over all quantities, beyond what chance shows on average.
     n_labels : int
-        Number of nodes to label, chosen at random; 0 if nothing moved.
+        Number of nodes to label, chosen at random; 0 if there is nothing to do.
     n_fitted_on, n_new : int
         Number of nodes on each side.
     moves : tuple of Move
         Each quantity.
+    compared_with : {"calibration nodes", "graph of the fit"}
+        What the new nodes are compared with: the calibration nodes; or, if they are unlike these
+        but like all nodes of the graph of the fit outside training, or nearer to them, with those.
 
     """
 
@@ -104,6 +110,7 @@ class Check(Tabular):
     n_fitted_on: int
     n_new: int
     moves: tuple[Move, ...]
+    compared_with: Reference = "calibration nodes"
 
     def __repr__(self) -> str:
         return f"{self.sentence}\n\n{super().__repr__()}"
@@ -129,9 +136,12 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     """Compare nodes with those that a calibrator was fitted on, without any label.
 
     A fitted calibrator remembers how confidence, entropy, support, degree and the predicted classes
-    of its calibration nodes were spread (``fitted_on_``). This compares them with the same numbers
-    of other nodes. It sees that nodes moved; what the move costs only labels can tell. A change
-    that leaves the predictions as they are cannot be seen at all. docs/watch.md has measurements.
+    were spread (``fitted_on_``), of its calibration nodes and of all nodes of its graph outside
+    training. This compares them with the same numbers of other nodes: with the calibration nodes
+    first, and where these differ with the whole graph, because labelled nodes may never have been
+    like the rest. ``compared_with`` says which it was. It sees that nodes moved; what the move
+    costs only labels can tell. A change that leaves the predictions as they are cannot be seen at
+    all. docs/watch.md has measurements.
 
     Parameters
     ----------
@@ -172,7 +182,13 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     rows = check_nodes(np.arange(record.n_nodes) if nodes is None else nodes, record.n_nodes)
     n_classes = len(calibrator.classes_)
     check_comparable(record, rows, n_classes=n_classes, n_fitted_on=summary.n_nodes)
-    return _compared(summary, record, rows)
+    found = _compared(summary, record, rows, "calibration nodes")
+    if found.verdict == "same" or summary.all_nodes is None:
+        return found
+    whole = _compared(summary.all_nodes, record, rows, "graph of the fit")
+    if BY_SEVERITY.index(whole.verdict) >= BY_SEVERITY.index(found.verdict):
+        return found
+    return _with_unlike_calibration_nodes(whole, found, record.n_classes)
 
 
 def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
@@ -189,7 +205,28 @@ def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_
             )
 
 
-def _compared(summary: NodeSummary, record: Nodes, rows: IntArray) -> Check:
+def _with_unlike_calibration_nodes(whole: Check, found: Check, n_classes: int) -> Check:
+    """Return a comparison with the graph of the fit that also says what its labels cannot."""
+    n_labels = max(whole.n_labels, n_labels_if("moved", n_classes))
+    words = _words([move for move in found.moves if move.is_moved])
+    said = whole.sentence.replace(NOTHING_TO_DO, "")
+    sentence = (
+        f"{said} The {found.n_fitted_on:,} calibration nodes are unlike them ({words}), as where "
+        "people label the suspicious nodes first; whether the calibrator is right about "
+        f"the others, only labels can tell: label about {n_labels} nodes chosen at random."
+    )
+    return replace(whole, sentence=sentence, n_labels=n_labels)
+
+
+def n_labels_if(verdict: Verdict, n_classes: int) -> int:
+    """Return how many nodes to label, by the answer."""
+    if verdict == "same":
+        return 0
+    fewest = FEWEST_LABELS if verdict == "moved" else LABELS_IF_FAR
+    return max(fewest, LABELS_FOR_EACH_CLASS * n_classes)
+
+
+def _compared(summary: NodeSummary, record: Nodes, rows: IntArray, reference: Reference) -> Check:
     pairs = {PREDICTED: (summary.predicted, predicted_counts(record, rows))}
     for name, values in quantities_of(record, rows).items():
         if name in summary.bins and summary.bins[name].counts.any() and not np.isnan(values).all():
@@ -202,15 +239,13 @@ def _compared(summary: NodeSummary, record: Nodes, rows: IntArray) -> Check:
     moved = [move for move in moves if move.is_moved]
     is_drift = all(move.name not in CORE and move.distance < DRIFT for move in moved)
     verdict: Verdict = "same" if is_drift else "far" if distance >= FAR else "moved"
-    n_labels = {
-        "same": 0,
-        "moved": max(FEWEST_LABELS, LABELS_FOR_EACH_CLASS * record.n_classes),
-        "far": max(LABELS_IF_FAR, LABELS_FOR_EACH_CLASS * record.n_classes),
-    }[verdict]
+    n_labels = n_labels_if(verdict, record.n_classes)
     sizes = (summary.n_nodes, int(rows.size))
     without = [name for name in OF_NEIGHBOURS if name in summary.bins and name not in pairs]
-    sentence = _sentence(verdict, moved, n_labels, sizes, without)
-    return Check(verdict, sentence, distance, n_labels, *sizes, moves)
+    of_the_fit = reference if reference == "calibration nodes" else f"nodes of the {reference}"
+    counted = f"{sizes[0]:,} {of_the_fit} and {sizes[1]:,} new ones"
+    sentence = _sentence(verdict, moved, n_labels, counted, without)
+    return Check(verdict, sentence, distance, n_labels, *sizes, moves, reference)
 
 
 def _move(
@@ -233,6 +268,10 @@ def _move(
     return Move(name, distance, limit, higher, is_moved), usual
 
 
+def _words(moved: list[Move]) -> str:
+    return ", ".join(move.words for move in sorted(moved, key=lambda m: -m.distance))
+
+
 def _distance(p: FloatArray, q: FloatArray) -> FloatArray:
     return 0.5 * np.abs(p - q).sum(axis=-1)
 
@@ -241,20 +280,16 @@ def _sentence(
     verdict: Verdict,
     moved: list[Move],
     n_labels: int,
-    sizes: tuple[int, int],
+    counted: str,
     without: list[str],
 ) -> str:
-    counted = f"{sizes[0]:,} calibration nodes and {sizes[1]:,} new ones"
     missing = f" Without a graph, {' and '.join(without)} were not compared." if without else ""
-    words = ", ".join(move.words for move in sorted(moved, key=lambda m: -m.distance))
+    words = _words(moved)
     if verdict == "same":
-        found = (
-            f"but for a small drift ({words}) nothing moved beyond chance among {counted}"
-            if moved
-            else f"nothing moved beyond what chance shows with {counted}"
-        )
+        drift = f"but for a small drift ({words}) " if moved else ""
+        found = f"{drift}nothing moved beyond chance (compared {counted})"
         return (
-            f"The same kind of nodes: {found}. There is nothing to do. A change that leaves the "
+            f"The same kind of nodes: {found}.{NOTHING_TO_DO} A change that leaves the "
             f"predictions as they are cannot be seen without labels.{missing}"
         )
     cost = (

@@ -52,7 +52,7 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
 
     If a line cannot be used, nothing is taken in.
     """
-    begun = START_OF_LOG if position is None else position
+    begun: Mapping[str, Any] = START_OF_LOG if position is None else position
     check_learned(POSITION, begun, {}, where="the position in the log")
     lines, reached = _new_lines(path, begun)
     is_json = path.suffix in (".jsonl", ".ndjson")

@@ -1,8 +1,8 @@
-"""``check_calibrator``, ``check_score``, ``check_metric``: every law on one of them."""
+"""``check_calibrator``: every law on one calibrator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,10 +11,8 @@ from gnncal.calibrators.catalogue import every_calibrator
 from gnncal.calibrators.plugins import known_while_tested, why_unusable
 from gnncal.core.errors import InputError, shown
 from gnncal.core.names import suggestion
-from gnncal.decisions.scores import ConformalScore
-from gnncal.metrics.table import Metric
-from gnncal.testing.law import N_EXAMPLES, Law
-from gnncal.testing.laws import LAWS, METRIC_LAWS, SCORE_LAWS
+from gnncal.testing.law import N_EXAMPLES
+from gnncal.testing.laws import LAWS
 
 
 def check_calibrator(
@@ -47,12 +45,6 @@ def check_calibrator(
     --------
     >>> import gnncal
     >>> gnncal.testing.check_calibrator(gnncal.TemperatureScaling())
-    >>> gnncal.testing.check_calibrator(
-    ...     gnncal.VectorScaling,
-    ...     expected_failures={
-    ...         "a constant added to a row of logits changes nothing": "its weights scale it",
-    ...     },
-    ... )
 
     """
     kind: Any = calibrator if isinstance(calibrator, type) else type(calibrator)
@@ -62,104 +54,24 @@ def check_calibrator(
     checked: Any = calibrator() if isinstance(calibrator, type) else calibrator
     is_known = kind in every_calibrator().values()
     with nullcontext() if is_known else known_while_tested(kind):
-        _check(kind.__name__, checked, LAWS, "LAWS", expected_failures, n_examples)
-
-
-def check_score(
-    score: ConformalScore | type[ConformalScore],
-    *,
-    expected_failures: Mapping[str, str] | None = None,
-    n_examples: int = N_EXAMPLES,
-) -> None:
-    """Check that a conformal score keeps the laws that gnncal's own scores keep.
-
-    It returns nothing if all is well. One of the laws is the coverage of its sets, by simulation.
-
-    Parameters
-    ----------
-    score : ConformalScore or type
-        The score, or its class, which is then made with its defaults.
-    expected_failures : dict of str to str, or None
-        Laws that cannot hold for this score, each with the reason. They are not checked.
-    n_examples : int
-        Random tasks for each law; more find rarer mistakes.
-
-    Raises
-    ------
-    AssertionError
-        If a law is broken. The message names every broken law with the reason.
-    InputError
-        If this is no score, or there is no such law.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> gnncal.testing.check_score(gnncal.decisions.RAPS(k_reg=2))
-
-    """
-    checked: Any = score() if isinstance(score, type) else score
-    if not isinstance(checked, ConformalScore):
-        raise InputError(
-            f"{shown(checked)} is no score; derive its class from gnncal.decisions.ConformalScore."
-        )
-    name = type(checked).__name__
-    _check(name, checked, SCORE_LAWS, "SCORE_LAWS", expected_failures, n_examples)
-
-
-def check_metric(
-    metric: Metric,
-    *,
-    expected_failures: Mapping[str, str] | None = None,
-    n_examples: int = N_EXAMPLES,
-) -> None:
-    """Check that a metric keeps the laws that gnncal's own metrics keep.
-
-    It returns nothing if all is well.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    expected_failures : dict of str to str, or None
-        Laws that cannot hold for this metric, each with the reason. They are not checked.
-    n_examples : int
-        Random tasks for each law; more find rarer mistakes.
-
-    Raises
-    ------
-    AssertionError
-        If a law is broken. The message names every broken law with the reason.
-    InputError
-        If this is no metric, or there is no such law.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> gnncal.testing.check_metric(gnncal.metrics.METRICS["brier"])
-
-    """
-    if not isinstance(metric, Metric):
-        raise InputError(f"{shown(metric)} is no metric; pass a gnncal.metrics.Metric.")
-    _check(metric.name, metric, METRIC_LAWS, "METRIC_LAWS", expected_failures, n_examples)
+        _check(kind.__name__, checked, expected_failures, n_examples)
 
 
 def _check(
     name: str,
-    subject: Any,
-    laws: Sequence[Law],
-    where: str,
+    calibrator: Calibrator,
     expected_failures: Mapping[str, str] | None,
     n_examples: int,
 ) -> None:
-    """Raise one error that names every law that the subject breaks."""
+    """Raise one error that names every law that the calibrator breaks."""
     excused = dict(expected_failures or {})
-    _check_names(excused, laws, where)
+    _check_names(excused)
     broken: list[str] = []
-    for law in laws:
-        if law.name in excused or not law.applies(subject):
+    for law in LAWS:
+        if law.name in excused or not law.applies(calibrator):
             continue
         try:
-            law.check(subject, n_examples=n_examples)
+            law.check(calibrator, n_examples=n_examples)
         except AssertionError as error:
             broken.append(str(error))
     if broken:
@@ -167,12 +79,12 @@ def _check(
         raise AssertionError("\n- ".join([f"{name} breaks {count}:", *broken]))
 
 
-def _check_names(excused: Mapping[str, str], laws: Sequence[Law], where: str) -> None:
-    known = [law.name for law in laws]
+def _check_names(excused: Mapping[str, str]) -> None:
+    known = [law.name for law in LAWS]
     for name, reason in excused.items():
         if name not in known:
             raise InputError(
-                f"there is no law {shown(name)}{suggestion(name, known)}; gnncal.testing.{where} "
+                f"there is no law {shown(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
                 "lists them."
             )
         if not isinstance(reason, str) or not reason.strip():

@@ -1,4 +1,4 @@
-"""A law: a sentence that must be true of a calibrator, a conformal score or a metric."""
+"""A law: a sentence that must be true of a calibrator."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _always(subject: Any) -> bool:
 
 @dataclass(frozen=True)
 class Law:
-    """A sentence that must be true of a calibrator, a conformal score or a metric.
+    """A sentence that must be true of a calibrator.
 
     Attributes
     ----------
     function : callable
-        Raises an AssertionError where the law is broken. It gets the subject, a calibrator that is
-        not fitted, a score or a metric, and a :class:`Task` if the law speaks of a family of tasks.
+        Raises an AssertionError where the law is broken. It gets a calibrator that is not fitted,
+        and a :class:`Task` if the law speaks of a family of tasks.
     family : Family or None
         The random tasks that the law speaks of; None if it brings its own numbers.
     applies : callable
-        Tells whether the law speaks of a subject at all.
+        Tells whether the law speaks of a calibrator at all.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class Law:
         return self.name
 
     def check(self, subject: Any, *, n_examples: int = N_EXAMPLES) -> None:
-        """Check that a calibrator, a score or a metric keeps the law.
+        """Check that a calibrator keeps the law.
 
         Parameters
         ----------
-        subject : Calibrator, ConformalScore or Metric
-            What the law speaks of. A calibrator is cloned, so it need not be fitted.
+        subject : Calibrator
+            What the law speaks of. It is cloned, so it need not be fitted.
         n_examples : int
             Number of random tasks.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,9 @@ from gnncal.backends.class_share import neighbour_class_share
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.graph import Graph, Side
 from gnncal.core.grouping import EDGES_PER_BLOCK
+from gnncal.core.neighbour_means import matrix_sums
+
+Matrix = Callable[[], sparse.csr_array]
 
 
 class GroupedEdges:
@@ -60,27 +64,37 @@ class GroupedEdges:
 
 
 class ConstantProduct(torch.autograd.Function):
-    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
+    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order.
+
+    ``matrix`` and ``transpose`` give it and its transpose as compressed rows when they are needed.
+    """
 
     @staticmethod
-    def forward(ctx: Any, dense: Tensor, matrix: Any) -> Tensor:
+    def forward(ctx: Any, dense: Tensor, matrix: Matrix, transpose: Matrix) -> Tensor:
         """Return ``matrix @ dense``."""
-        ctx.matrix = matrix
-        return torch.from_numpy(matrix @ dense.detach().numpy())
+        ctx.matrix, ctx.transpose = matrix, transpose
+        return torch.from_numpy(matrix_sums(matrix(), dense.detach().numpy()))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """Multiply by the transpose, which is such a product again."""
-        return ConstantProduct.apply(gradients[0], ctx.matrix.T), None
+        return ConstantProduct.apply(gradients[0], ctx.transpose, ctx.matrix), None, None
+
+
+def sums_by_product(values: Tensor, there: Matrix, back: Matrix, side: Side) -> Tensor:
+    """Multiply by the adjacency, by its transpose, or by both."""
+    if side != "both":
+        ways = (there, back) if side == "in" else (back, there)
+        return ConstantProduct.apply(values, *ways)
+    return ConstantProduct.apply(values, there, back) + ConstantProduct.apply(values, back, there)
 
 
 def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
     """Sum of each column over the neighbours of a node; zero where there are none."""
-    matrix = graph.adjacency(values.detach().numpy().dtype)
-    oriented = {"in": (matrix,), "out": (matrix.T,), "both": (matrix, matrix.T)}[side]
-    sums = ConstantProduct.apply(values, oriented[0])
-    for other in oriented[1:]:
-        sums = sums + ConstantProduct.apply(values, other)
+    dtype = values.detach().numpy().dtype
+    sums = sums_by_product(
+        values, lambda: graph.adjacency(dtype), lambda: graph.reversed.adjacency(dtype), side
+    )
     if not graph.self_loops.any():
         return sums
     sums = sums - torch.from_numpy(_loops(graph, side)).to(values.dtype)[:, None] * values
@@ -118,16 +132,15 @@ class ClassMean(torch.autograd.Function):
 def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
     """Return the class mean with one number for each edge in memory: quick where edges are few."""
     sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
-    sums = np.zeros(len(values), dtype=values.dtype)
+    sums = np.zeros(len(values))
     for each in sides[side]:
         receiving = graph if each == "in" else graph.reversed
         entries = receiving.indices.astype(np.int64) * values.shape[1]
         entries += np.repeat(classes, receiving.in_degree)
         received = values.reshape(-1).take(entries)
-        shape = (len(values),) * 2
-        sums += sparse.csr_array((received, receiving.indices, receiving.indptr), shape=shape).sum(
-            axis=1
-        )
+        heard = np.flatnonzero(receiving.in_degree)
+        starts = receiving.indptr[heard]
+        sums[heard] += np.add.reduceat(received, starts, dtype=np.float64)
     sums -= _loops(graph, side) * values[np.arange(len(values)), classes]
     sums /= _at_least_one(graph, side)
     sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left of self-loops

@@ -94,7 +94,7 @@ def edges_between(edges: Any, node_type: str | None) -> Any:
     if not own:
         raise InputError(
             f"no edges lead from {node_type!r} to {node_type!r}, so nodes have no neighbours of "
-            "their own type; add them with AddMetaPaths, or fit a method without a graph: 'hts'."
+            "their own type; add them with AddMetaPaths, or fit a method without a graph: 'svs'."
         )
     return own[0] if len(own) == 1 else torch.cat([edge_index_of(each) for each in own], dim=1)
 

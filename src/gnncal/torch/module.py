@@ -174,8 +174,7 @@ class CalibratorModule(nn.Module):
             Name of the calibrator, number of classes and hops.
 
         """
-        counted = self._portable.settings.get("homophily")
-        more = "" if counted is None else f", homophily={counted!r}, side={self.side!r}"
+        more = f", side={self.side!r}" if self._portable.settings.get("uses_homophily") else ""
         return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}{more}"
 
     def _checked(self, logits: Tensor, edge_index: Any) -> TensorNodes:

@@ -19,9 +19,10 @@ from gnncal.backends.neighbours import Neighbours
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph, Side
 from gnncal.torch.edges import check_nodes, edge_index_of, set_apart
-from gnncal.torch.grouped import ConstantProduct, GroupedEdges
+from gnncal.torch.grouped import GroupedEdges, sums_by_product
 
 EDGES_PER_BLOCK = 1 << 20  # bounds the memory for gathered rows
+COLUMNS_PER_BLOCK = 16  # bounds the memory for sums in float64
 
 
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
@@ -120,25 +121,33 @@ class EdgeList:
 
     def _sums_by_product(self, values: Tensor, side: Side) -> Tensor:
         """Multiply by the adjacency on a CPU: several times faster than gathering rows."""
-        matrix = self._adjacency
-        if side != "both":
-            return ConstantProduct.apply(values, matrix if side == "in" else matrix.T)
-        return ConstantProduct.apply(values, matrix) + ConstantProduct.apply(values, matrix.T)
+        return sums_by_product(values, lambda: self._adjacency, lambda: self._transpose, side)
 
     def _sums_by_row(self, values: Tensor, side: Side) -> Tensor:
-        sums = torch.zeros_like(values)
-        for senders, receivers in self._directions(side):
-            for block in self._blocks():
-                heard = values.index_select(0, senders[block])
-                sums = sums.index_add(0, receivers[block], heard)
-        return sums
+        """Add rows, some columns at a time: sums in float64 take more memory than their values."""
+        parts = []
+        for some in values.split(COLUMNS_PER_BLOCK, dim=1):
+            sums = self._zeros()[:, None].repeat(1, some.shape[1])
+            for senders, receivers in self._directions(side):
+                for block in self._blocks():
+                    heard = some.index_select(0, senders[block]).to(sums.dtype)
+                    sums = sums.index_add(0, receivers[block], heard)
+            parts.append(sums.to(self.dtype))
+        return torch.cat(parts, dim=1)
 
     @cached_property
     def _adjacency(self) -> sparse.csr_array:
         """A, for which ``A @ x`` sums over the senders of each node."""
-        ones = torch.ones(len(self.senders), dtype=self.dtype).numpy()
+        return self._matrix(self.receivers, self.senders)
+
+    @cached_property
+    def _transpose(self) -> sparse.csr_array:
+        return self._matrix(self.senders, self.receivers)
+
+    def _matrix(self, rows: Tensor, columns: Tensor) -> sparse.csr_array:
+        ones = torch.ones(len(rows), dtype=self.dtype).numpy()
         small = self.n_nodes <= np.iinfo(np.int32).max
-        ends = [end.numpy().astype(np.int32 if small else np.int64) for end in self._ends]
+        ends = [end.numpy().astype(np.int32 if small else np.int64) for end in (rows, columns)]
         return sparse.csr_array((ones, tuple(ends)), shape=(self.n_nodes, self.n_nodes))
 
     @cached_property

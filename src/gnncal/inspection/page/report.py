@@ -62,8 +62,7 @@ class Report:
         return place
 
     def __repr__(self) -> str:
-        verdict = self.inspection.verdict
-        return f"Report: {verdict.label}. {verdict.text}"
+        return f"Report: {self.inspection.verdict.sentence}"
 
     def _repr_html_(self) -> str:
         return (

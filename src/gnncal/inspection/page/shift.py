@@ -55,9 +55,10 @@ def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[st
     """Return what the report's section on new nodes reads; ``name`` is the class in view."""
     if findings is None:
         return {"new_nodes": None}
-    grade, label = GRADES[findings.check.verdict], "The promises do not stand"
+    is_far = findings.check.verdict == "far"
+    grade, label = "bad" if is_far else "warn", "The promises do not stand"
     if findings.is_standing:
-        label = "The promises stand"
+        grade, label = "good", "The promises stand"
     if not findings.promises:
         grade, label = "warn", "Nothing was promised"
     return {

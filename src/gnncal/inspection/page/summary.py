@@ -7,7 +7,7 @@ from typing import Any
 from gnncal.core.errors import InputError
 from gnncal.core.plain import plain
 from gnncal.inspection.page.contents import named
-from gnncal.inspection.verdict import Evidence, Verdict, judge_method
+from gnncal.metrics.verdict import Evidence, Verdict, judge_method
 from gnncal.rendering.page import render_page
 from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
 

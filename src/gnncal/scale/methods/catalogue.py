@@ -1,4 +1,4 @@
-"""Every method over tables, by the name of its calibrator."""
+"""The method over tables that belongs to a calibrator."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from typing import Any
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.catalogue import name_of
+from gnncal.calibrators.entropy import EntropyScaling
+from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.structural import Structural
+from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.errors import InputError
 from gnncal.scale.methods.base import ScaleMethod
 from gnncal.scale.methods.entropy import ScaleEntropy, ScaleEntropyOnly, ScaleTemperature
 from gnncal.scale.methods.hots import ScaleHoTS
-from gnncal.scale.methods.ratio_binned import ScaleRatioBinned
 from gnncal.scale.methods.structural import ScaleStructural
 
-METHODS: dict[str, type[ScaleMethod[Any]]] = {
-    "ts": ScaleTemperature,
-    "hts": ScaleEntropy,
-    "entropy-only": ScaleEntropyOnly,
-    "hots": ScaleHoTS,
-    "structural": ScaleStructural,
-    "structural-free": ScaleStructural,
-    "structural-temperature": ScaleStructural,
-    "structural-vector": ScaleStructural,
-    "rbs": ScaleRatioBinned,
+METHODS: dict[type[Calibrator], type[ScaleMethod[Any]]] = {
+    TemperatureScaling: ScaleTemperature,
+    EntropyScaling: ScaleEntropy,
+    HoTS: ScaleHoTS,
+    Structural: ScaleStructural,
 }
 
 
 def method_for(calibrator: Calibrator) -> ScaleMethod[Any]:
     """Return the method over tables that belongs to a calibrator."""
-    name = name_of(calibrator)
-    if name not in METHODS:
-        raise InputError(f"{name} works in memory only; at scale use one of {', '.join(METHODS)}.")
-    return METHODS[name](calibrator)
+    if isinstance(calibrator, HoTS) and calibrator.without == "homophily":
+        return ScaleEntropyOnly(calibrator)
+    is_ablation = isinstance(calibrator, HoTS) and calibrator.without is not None
+    if type(calibrator) not in METHODS or is_ablation:
+        raise InputError(
+            f"{name_of(calibrator)} works in memory only; at scale use ts, hts, hots, structural "
+            "or structural-free."
+        )
+    return METHODS[type(calibrator)](calibrator)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.core.graph import Graph
-from gnncal.metrics import negative_log_likelihood
+from gnncal.metrics.table import METRICS
 from gnncal.probability import softmax
 from gnncal.testing.law import law
 from gnncal.testing.tasks import Family, Task
@@ -31,7 +31,7 @@ def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
     fitted = task.fit(clone(calibrator))
     report = fitted.fit_report_
     probs = fitted.predict_proba(task.logits, task.graph)[task.nodes]
-    loss = negative_log_likelihood(task.labels[task.nodes], probs)
+    loss = METRICS["nll"](task.labels[task.nodes], probs)
     assert abs(report.loss_after - loss) <= 1e-6, f"it reports {report.loss_after}, it is {loss}"
     counted = sum(report.nodes_per_class)
     assert counted == len(task.nodes), f"it counts {counted} nodes of {len(task.nodes)}"
@@ -58,9 +58,9 @@ def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
     nodes, train, test = np.arange(3000), np.arange(3000, 3500), np.arange(3500, n)
     fitted = clone(calibrator).fit(logits, labels, graph, nodes=nodes, train_nodes=train)
     probs = fitted.predict_proba(logits, graph)[test]
-    best = negative_log_likelihood(labels[test], truth[test])
-    raw = negative_log_likelihood(labels[test], softmax(logits[test]))
-    loss = negative_log_likelihood(labels[test], probs)
+    best = METRICS["nll"](labels[test], truth[test])
+    raw = METRICS["nll"](labels[test], softmax(logits[test]))
+    loss = METRICS["nll"](labels[test], probs)
     missed = (loss - best) / (raw - best)
     assert missed < 0.02, f"{missed:.1%} of the possible gain in log loss is missed"
 

@@ -1,6 +1,0 @@
-"""Graphs whose true probabilities are known, and the paper's theory checked on them."""
-
-from gnncal.lab.simulation.bayes import BayesRule
-from gnncal.lab.simulation.csbm import CSBM, GraphSample, PopulationSample
-
-__all__ = ["CSBM", "BayesRule", "GraphSample", "PopulationSample"]

@@ -1,0 +1,125 @@
+"""One cell: fit a calibrator on frozen logits, and measure everything that a table needs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.files.bundle import Bundle
+from gnncal.homophily import HomophilyEstimator
+from gnncal.homophily.predictor import Predictor
+from gnncal.metrics.binning import bins_of
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.risk_coverage import selective_accuracy_of
+from gnncal.metrics.table import measures_of
+from gnncal.nodes import Nodes
+from gnncal_lab.bench.plan import Cell, constructor_parameters, make_calibrator
+from gnncal_lab.bench.records import COVERAGES, Record
+from gnncal_lab.homophily import Shared
+
+POOLED_BINS = 10  # of reliability diagrams over all seeds
+Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their parameters
+
+
+def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) -> Record:
+    """Fit, predict, measure; an exception becomes the record of a failure.
+
+    Homophily predictors come from ``predictors``, which keeps what is trained here for the next
+    cell of the task. The CPU time of a fit includes the training, whichever cell it was done for.
+    """
+    started, cpu_started = perf_counter(), process_time()
+    parameters: dict[str, Any] = {}
+    learned: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
+    fit_cpu_seconds, failure = 0.0, None
+    try:
+        calibrator = make_calibrator(cell)
+        parameters = constructor_parameters(calibrator)
+        trained_before = _use_shared_predictor(calibrator, predictors)
+        nodes = fit_bundle(calibrator, bundle)
+        fit_cpu_seconds = process_time() - cpu_started + trained_before
+        probs = calibrator.predict_proba(nodes)
+        learned = _fitted_numbers(calibrator)
+        measured = measure(probs, bundle)
+    except Exception as error:  # one method must not end the run of all
+        failure = f"{type(error).__name__}: {error}"
+    return Record(
+        *cell,
+        parameters=parameters,
+        run=run,
+        fit_cpu_seconds=fit_cpu_seconds,
+        cell_seconds=perf_counter() - started,
+        error=failure,
+        learned=learned,
+        metrics=measured,
+    )
+
+
+def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> float:
+    """Use the predictor that the task shares; return the CPU seconds that it took before."""
+    estimator = getattr(calibrator, "homophily", None)
+    if not isinstance(estimator, Predictor):
+        return 0.0
+    shared = predictors.setdefault(estimator, Shared(estimator))
+    calibrator.set_params(homophily=shared)
+    return shared.cpu_seconds
+
+
+def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
+    """Fit on the validation nodes without warnings, because the records show the result.
+
+    Return the nodes as a prediction sees them. Each fit has a record of its own, so that its time
+    does not depend on what others have computed before.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes = Nodes(bundle.logits, bundle.graph)
+        calibrator.fit(nodes, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)
+    return nodes
+
+
+def ordered_test_nodes(bundle: Bundle) -> IntArray:
+    """Test nodes in the order of their ids, by which ties in degree and homophily are broken."""
+    return np.sort(bundle.test_nodes)
+
+
+def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
+    """Return the metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers.
+
+    What is not a finite number is left out; readers take it as NaN.
+    """
+    test = ordered_test_nodes(bundle)
+    outcomes = Outcomes(bundle.labels[test], probs[test], bundle.graph.in_degree[test])
+    measured = measures_of(outcomes)
+    bins = bins_of(outcomes, POOLED_BINS)
+    changes = int((outcomes.predictions != bundle.logits[test].argmax(axis=1)).sum())
+    return {
+        "n_nodes": len(test),
+        **{name: value for name, value in measured.items() if math.isfinite(value)},
+        "selective_accuracy": selective_accuracy_of(outcomes, COVERAGES).tolist(),
+        "prediction_changes": changes,
+        "reliability": {
+            "count": bins.count.tolist(),
+            "confidence": _sums(bins.count, bins.confidence),
+            "correct": [round(value) for value in _sums(bins.count, bins.accuracy)],
+        },
+    }
+
+
+def _sums(count: Any, mean: FloatArray) -> list[float]:
+    """Return the sums of bins, which unlike means can be added over seeds."""
+    return np.where(count > 0, count * np.nan_to_num(mean), 0.0).round(6).tolist()
+
+
+def _fitted_numbers(calibrator: Calibrator) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in calibrator._learned_values().items()
+        if not isinstance(value, str) and math.isfinite(value)
+    }

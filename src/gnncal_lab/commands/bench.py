@@ -1,0 +1,427 @@
+"""``gnncal bench``: run the paper's experiments, and make its tables and figures."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from gnncal.cli.terminal import console_beside, err, note, out, page_target, print_json
+from gnncal.core.errors import InputError, shown
+from gnncal.core.names import plain_name, suggestion
+from gnncal.files.folders import check_folder
+
+if TYPE_CHECKING:
+    from gnncal_lab.bench.logits import BundledLogits
+    from gnncal_lab.bench.plan import Task
+    from gnncal_lab.bench.results import Selection
+    from gnncal_lab.bench.runner import Outcome, Watch
+
+MOST_SEEDS = 1000  # in one command; a plan lists all of its cells
+
+app = typer.Typer(
+    no_args_is_help=True, help="Run the paper's experiments; make tables and figures."
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the records.")]
+Seeds = Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")]
+Jobs = Annotated[int, typer.Option(help="Number of processes.")]
+Bundles = Annotated[
+    Path | None, typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits.")
+]
+Selected = Annotated[
+    str, typer.Option(help="Names, separated by commas; default: all that have records.")
+]
+Root = Annotated[Path | None, typer.Option(help="Folder of the datasets.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+def run(
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
+    datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "all",
+    backbones: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, separated by commas, or all; default: gcn,gat, or those of --bundles."
+        ),
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(help="Names or groups (all, paper, few), separated by commas.")
+    ] = "all",
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="How many seeds, or a range such as 3:10; default: 10, or those of --bundles."
+        ),
+    ] = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option(help="paper or converged; default: both.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Number of processes; default: 1, or all workers of the engine."),
+    ] = None,
+    engine: Annotated[str | None, typer.Option(help="dask or ray, to use a cluster.")] = None,
+    root: Root = None,
+    bundles: Bundles = None,
+    again: Annotated[bool, typer.Option(help="Compute recorded cells again.")] = False,
+    json: Json = False,
+) -> None:
+    """Calibrate each dataset, backbone and seed with each method; continue where a run stopped."""
+    from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
+    from gnncal_lab.bench.plan import PROTOCOLS, Plan, choose_methods
+    from gnncal_lab.bench.runner import run_plan
+
+    check_folder(folder)  # lines are only added, so the bundles may lie inside
+    bundled = None if bundles is None else BundledLogits(bundles)
+    provider: LogitProvider = bundled or TrainedLogits(folder / "logits", root)
+    found = None if bundled is None else _bundled_tasks(bundled)
+    unknown = sorted(set(protocol or []) - set(PROTOCOLS))
+    if unknown:
+        raise InputError(f"--protocol is {unknown[0]!r}; expected {' or '.join(PROTOCOLS)}.")
+    plan = Plan(
+        datasets=_datasets(datasets, found),
+        backbones=_backbones(backbones, found),
+        seeds=_seeds(seeds, found),
+        methods=choose_methods(_some_names("--methods", methods)),
+        protocols=[p for p in PROTOCOLS if p in (protocol or PROTOCOLS)],
+        tasks=found if (datasets, backbones, seeds) == ("all", None, None) else None,
+    )
+    with _progress() as watch:
+        outcome = run_plan(
+            plan,
+            provider,
+            folder,
+            jobs=jobs,
+            engine=engine,  # type: ignore[arg-type]
+            again=again,
+            command=_command(),
+            watch=watch,
+        )
+    if json:
+        print_json(outcome)
+    else:
+        out.print(
+            f"{outcome.computed} cells computed, {outcome.recorded_before} recorded before, "
+            f"{outcome.failed} failed; records in {folder}",
+            soft_wrap=True,
+        )
+    _exit_if_failed(outcome, "cells")
+
+
+def tables(
+    folder: Folder,
+    reference: Annotated[
+        str, typer.Option(help="The method that the others are tested against.")
+    ] = "hots",
+    datasets: Selected = "",
+    backbones: Selected = "",
+    methods: Annotated[
+        str, typer.Option(help="Names or groups, as in run; default: all that have records.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="A range such as 5:10; default: all.")] = "",
+    destination: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the tables; default: DIR/tables.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write every table of the paper from the records of DIR."""
+    from gnncal_lab.bench.tables.collection import all_tables
+    from gnncal_lab.pages.bench.tables import write_tables
+
+    place = folder / "tables" if destination is None else destination
+    if folder.is_dir() or destination is not None:  # else there are no records, which is said below
+        check_folder(place, inputs=[folder])
+    wanted = _selection(datasets, backbones, methods, seeds)
+    found = list(all_tables(folder, plain_name(reference), wanted))
+    files = write_tables(found, place)
+    if json:
+        print_json({"folder": str(place), "files": files})
+        return
+    out.print(f"{len(found)} tables in {place}; its README.md has all of them", soft_wrap=True)
+    overviews = [name for name in files if name.startswith("overview") and name.endswith(".md")]
+    if overviews:
+        out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
+
+
+def diagnose(
+    folder: Folder,
+    backbone: Annotated[str, typer.Option(help="The classifier to diagnose.")] = "gcn",
+    root: Root = None,
+    bundles: Bundles = None,
+    json: Json = False,
+) -> None:
+    """Measure how graph structure relates to right predictions, for all datasets in DIR."""
+    from gnncal_lab.bench.diagnosis import diagnose as run_diagnosis
+    from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
+    from gnncal_lab.bench.records import read_records
+
+    provider: LogitProvider = (
+        BundledLogits(bundles) if bundles else TrainedLogits(folder / "logits", root)
+    )
+    seeds: dict[str, set[int]] = {}
+    for cell, record in read_records(folder).items():
+        if cell.backbone == backbone and record.error is None:
+            seeds.setdefault(cell.dataset, set()).add(cell.seed)
+    if not seeds:
+        raise InputError(f"{folder} has no records of {backbone}; make some with bench run.")
+    with err.status("diagnosing") as status:
+        done = run_diagnosis(
+            folder,
+            provider,
+            backbone,
+            {dataset: sorted(numbers) for dataset, numbers in seeds.items()},
+            command=_command(),
+            watch=lambda dataset: status.update(f"diagnosing {dataset}"),
+        )
+    if json:
+        print_json({"diagnosed": done, "datasets": list(seeds)})
+        return
+    out.print(
+        f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} before; records in {folder}"
+    )
+
+
+def perturb(
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the records.")],
+    datasets: Annotated[
+        str, typer.Option(help="Names, separated by commas; default: the paper's five.")
+    ] = "",
+    backbone: Annotated[str, typer.Option(help="The classifier.")] = "gcn",
+    seeds: Seeds = "5",
+    jobs: Jobs = 1,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Add and remove edges, run the frozen classifier again, and refit TS and HoTS."""
+    from gnncal_lab.bench.perturbation import DATASETS, run_perturbation
+    from gnncal_lab.bench.plan import Task
+
+    check_folder(folder)
+    names = _datasets(datasets, None) if datasets else list(DATASETS)
+    tasks = [Task(name, backbone, seed) for name in names for seed in _seeds(seeds)]
+    with err.status("perturbing") as status:
+        outcome = run_perturbation(
+            folder,
+            tasks,
+            root=root,
+            jobs=jobs,
+            command=_command(),
+            watch=lambda done, total: status.update(f"perturbing, {done} of {total}"),
+        )
+    if json:
+        print_json(outcome)
+    else:
+        out.print(
+            f"{outcome.computed} classifiers perturbed, {outcome.recorded_before} before; "
+            f"records in {folder}"
+        )
+    _exit_if_failed(outcome, "classifiers")
+
+
+def figures(folder: Folder, json: Json = False) -> None:
+    """Draw the paper's figures from the records and the diagnosis in DIR, into DIR/figures."""
+    from gnncal_lab.pages.bench.figures import save_figures
+
+    files = save_figures(folder)
+    if json:
+        print_json({"folder": str(folder / "figures"), "files": files})
+        return
+    out.print(f"written to {folder / 'figures'}: {', '.join(files)}", soft_wrap=True)
+
+
+def report(
+    folder: Folder,
+    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path(
+        "leaderboard.html"
+    ),
+    datasets: Selected = "",
+    backbones: Selected = "",
+    methods: Annotated[
+        str, typer.Option(help="Names or groups, as in run; default: all that have records.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="A range such as 5:10; default: all.")] = "",
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Calibration benchmark",
+    json: Json = False,
+) -> None:
+    """Write one interactive page of the records in DIR: leaderboard, ranks, the paper's values.
+
+    The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
+    browser; ranks and their critical difference follow.
+    """
+    from gnncal.files.atomic import write_atomically
+    from gnncal_lab.bench.leaderboard import make_leaderboard
+    from gnncal_lab.pages.leaderboard.contents import render_leaderboard
+
+    target = page_target(page)
+    board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
+    html = render_leaderboard(board, title=title, command=_command())
+    write_atomically(target, html.encode(errors="xmlcharrefreplace"))
+    n_records = sum(len(cell.seeds) for cell in board.cells)
+    if json:
+        print_json({"page": str(page), "methods": board.methods, "records": n_records})
+        return
+    console_beside(page).print(
+        f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}; "
+        f"written to {page}",
+        soft_wrap=True,
+    )
+
+
+for verb in (run, tables, figures, report, diagnose, perturb):
+    app.command()(verb)
+
+
+def _exit_if_failed(outcome: Outcome, what: str) -> None:
+    if outcome.failed:
+        failed = f"{outcome.failed} of {outcome.computed} {what} failed"
+        note(f"{failed}, the first of them {outcome.first_failure}")
+        raise typer.Exit(1)
+
+
+def _command() -> str:
+    """Return the command as one would type it in a shell."""
+    return shlex.join(["gnncal", *sys.argv[1:]])
+
+
+def _selection(datasets: str, backbones: str, methods: str, seeds: str) -> Selection:
+    """Return which records to look at; an empty text means all."""
+    from gnncal_lab.bench.plan import choose_methods
+    from gnncal_lab.bench.results import Selection
+
+    return Selection(
+        tuple(_names(datasets)),
+        tuple(_names(backbones)),
+        tuple(choose_methods(_names(methods))),
+        tuple(_seeds(seeds)) if seeds else (),
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _some_names(option: str, text: str) -> list[str]:
+    names = list(dict.fromkeys(_names(text)))
+    if not names:
+        raise InputError(f"{option} is {text!r}; expected names separated by commas, or all.")
+    return names
+
+
+def _datasets(text: str, bundled: list[Task] | None) -> list[str]:
+    from gnncal_lab.datasets.graphs import list_datasets, official_name
+
+    names = _some_names("--datasets", text)
+    if bundled is not None:
+        return sorted({task.dataset for task in bundled}) if text == "all" else names
+    return list_datasets() if text == "all" else list(dict.fromkeys(map(official_name, names)))
+
+
+def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
+    from gnncal_lab.classifiers import list_classifiers
+    from gnncal_lab.classifiers.treatments import TREATED
+
+    if bundled is not None and text in (None, "all"):
+        return sorted({task.backbone for task in bundled})
+    if text == "all":
+        return list_classifiers()
+    names = _some_names("--backbones", "gcn,gat" if text is None else text)
+    if bundled is not None:
+        return names
+    known = [*list_classifiers(), *TREATED]
+    names = list(map(plain_name, names))
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no backbone {name!r}{suggestion(name, known)}; choose among "
+                f"{', '.join(known)}."
+            )
+    return names
+
+
+def _bundled_tasks(bundled: BundledLogits) -> list[Task]:
+    tasks = bundled.tasks()
+    if not tasks:
+        raise InputError(
+            f"{bundled.folder} has no files DATASET-BACKBONE-SEED.npz; name yours like "
+            "mygraph-gcn-0.npz."
+        )
+    return tasks
+
+
+def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
+    if text is None and bundled is not None:
+        return sorted({task.seed for task in bundled})
+    text = "10" if text is None else text
+    first, _, last = text.rpartition(":")
+    try:
+        seeds = range(int(first or 0), int(last))
+    except ValueError:
+        seeds = range(0)
+    if not seeds or seeds[0] < 0:
+        raise InputError(f"--seeds is {shown(text)}; expected a number such as 10 or a range 3:10.")
+    if seeds[-1] - seeds[0] >= MOST_SEEDS or seeds[-1] >= 2**32:
+        raise InputError(
+            f"--seeds is {shown(text)}; expected at most {MOST_SEEDS:,} seeds below 2**32; run "
+            "one range after the other if there must be more."
+        )
+    return list(seeds)
+
+
+@contextmanager
+def _progress() -> Iterator[Watch]:
+    """Show a bar on a terminal, or elsewhere a line whenever the work changes."""
+    if not err.is_terminal:
+        yield _stage_printer()
+        return
+    columns: list[Any] = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    ]
+    with Progress(*columns, console=err, transient=True) as bar:
+        line = bar.add_task("starting", total=None, left="")
+
+        def watch(progress: Any) -> None:
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            bar.update(
+                line,
+                total=progress.total,
+                completed=progress.done,
+                description=progress.doing,
+                left=_duration(progress.seconds_left) + failed,
+            )
+
+        yield watch
+
+
+def _stage_printer() -> Watch:
+    last = ""
+
+    def watch(progress: Any) -> None:
+        nonlocal last
+        if progress.doing != last:
+            last = progress.doing
+            done = f"{progress.done} of {progress.total} cells"
+            left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)}"
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            print(f"{progress.doing}, {done}{left}{failed}", file=sys.stderr, flush=True)
+
+    return watch
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "measuring"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min left"
+    return f"about {seconds / 3600:.1f} h left"

@@ -1,0 +1,99 @@
+"""``gnncal csbm``: check the paper's theory on graphs whose true probabilities are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gnncal.cli.terminal import (
+    note,
+    out,
+    print_json,
+    print_written,
+    staged_folder,
+    to_json,
+    with_bar,
+)
+from gnncal.core.errors import MissingExtraError, require
+from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gnncal_lab.pages.csbm.experiment import Experiment
+
+PAGE = "csbm.html"
+
+
+def csbm(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}; or all.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for records and figures.")] = Path(
+        "csbm-output"
+    ),
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of repetitions; default: that of the experiment.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: a first look in seconds.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+) -> None:
+    """Run an experiment on the contextual stochastic block model and draw what it shows.
+
+    Begin with sweep (the temperature falls with homophily), necessity (what it costs to ignore
+    homophily) and hots (what a method recovers that knows it). docs/theory.md explains them all.
+
+    Writes NAME.json and NAME.png. "all" runs every experiment and also writes csbm.html, one page
+    that explains each statement and has all figures.
+    """
+    from gnncal import __version__
+    from gnncal_lab.pages.csbm.page import csbm_page
+
+    experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
+    if name == "all":  # minutes of computing should not end in a missing package
+        require("matplotlib", extra="report", purpose="the page of all experiments")
+    names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
+    if name == "all":
+        names.append(PAGE)
+    with staged_folder(folder, writes=names) as staging:
+        results = [
+            (experiment, experiment.run(small=quick, n_seeds=seeds))
+            for experiment in with_bar(experiments, "running")
+        ]
+        for experiment, record in results:
+            (staging / f"{experiment.name}.json").write_text(to_json(record) + "\n")
+            try:
+                image = experiment.figure(record, image_format="png")
+                (staging / f"{experiment.name}.png").write_bytes(image)
+            except MissingExtraError as error:
+                note(f"no figure: {error}")
+        if name == "all":
+            command = " ".join(
+                ["gnncal csbm all", *([f"--seeds {seeds}"] if seeds else []), *["--quick"] * quick]
+            )
+            full_size = not quick and seeds is None
+            page = csbm_page(results, version=__version__, command=command, full_size=full_size)
+            (staging / PAGE).write_bytes(page.encode())
+        files = sorted(file.name for file in staging.iterdir())
+    if json:
+        records = {experiment.name: record for experiment, record in results}
+        print_json(records if name == "all" else records[name])
+        return
+    for result in results:
+        out.print(_table(*result))
+    print_written(folder, files)
+
+
+def _table(experiment: Experiment, record: Any) -> Table:
+    from gnncal.rendering.tables import plain_table
+
+    table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
+    for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):
+        table.add_column(column)
+    for line in experiment.findings(record):
+        table.add_row(line.quantity, line.ours, line.reference)
+    return table

@@ -1,0 +1,1 @@
+"""What the fits of these methods are made of."""

@@ -1,0 +1,1 @@
+"""Calibrators to compare with: other publications' methods and the ablations of ours."""

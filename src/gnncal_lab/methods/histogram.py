@@ -1,0 +1,112 @@
+"""Histogram binning (Zadrozny, Elkan 2001), one-vs-rest with equally full bins."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
+    Array,
+    Constraint,
+    FloatArray,
+    OwnLogitsCalibrator,
+    softmax,
+    whole_number,
+)
+
+
+class HistogramBinning(OwnLogitsCalibrator):
+    r"""Replace each class's probability by how often that class occurs in its bin.
+
+    .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
+
+    The edges are quantiles of p_c on the calibration nodes, each the lowest p of its bin. An
+    empty bin keeps p, and so does a row in which every frequency is zero. The method can
+    return exactly 0 and 1.
+
+    Parameters
+    ----------
+    n_bins : int, default=20
+        Number of bins of each class's probability.
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_classes, n_bins - 1)
+        Inner edges of the bins.
+    frequencies_ : ndarray of shape (n_classes, n_bins)
+        Frequency of the class in each bin, NaN where a bin is empty.
+    fit_report_ : FitReport
+        Loss before and after, and whether the labels determine the fit.
+
+    Notes
+    -----
+    Use it where there are thousands of calibration nodes and a table of frequencies is wanted. It
+    can give probabilities of 0 and 1, which makes its log loss large.
+
+    20 equally full bins for each class by default, the settings of the RBS release. A fit takes
+    O(nK log n).
+
+    References
+    ----------
+    Zadrozny, Elkan, "Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers" (ICML 2001).
+
+    Examples
+    --------
+    A model says 0.9 for class 0, and 6 of 10 nodes have it:
+
+    >>> import numpy as np
+    >>> from gnncal import logits_from_probabilities
+    >>> from gnncal_lab import HistogramBinning
+    >>> logits = logits_from_probabilities(np.tile([0.9, 0.1], (10, 1)))
+    >>> labels = [0] * 6 + [1] * 4
+    >>> HistogramBinning(n_bins=1).fit(logits, labels).predict_proba(logits)[0]
+    array([0.6, 0.4])
+
+    """
+
+    preserves_predictions = False
+    erases_missing_classes = True
+    fitting = "closed form"
+    constraints: ClassVar[dict[str, Constraint]] = {"n_bins": whole_number(at_least=1)}
+    learned: ClassVar = {
+        "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
+        "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),
+    }
+    edges_: FloatArray
+    frequencies_: FloatArray
+
+    def __init__(self, *, n_bins: int = 20) -> None:
+        self.n_bins = n_bins
+
+    def _fit(self, nodes: Nodes) -> None:
+        probs = softmax(nodes.calibration_logits).astype(np.float64)
+        shares = np.arange(1, self.n_bins) / self.n_bins
+        # Edges that are data: an interpolated one may round to either side of a node.
+        edges = np.quantile(probs, shares, axis=0, method="higher")
+        self.edges_ = np.ascontiguousarray(edges.T)
+        self.frequencies_ = np.stack(
+            [self._frequencies(c, p, nodes.labels == c) for c, p in enumerate(probs.T)]
+        )
+        loss = nodes.mean_log_loss(self._probabilities(nodes.calibration_logits))
+        n = nodes.labels.size
+        few = n < 2 * self.n_bins
+        reason = f"{n} calibration nodes in {self.n_bins} bins are fewer than two each"
+        self.fit_report_ = FitReport.of(nodes, loss, undetermined=(reason,) if few else ())
+
+    def _frequencies(self, c: int, probs: FloatArray, is_label: FloatArray) -> FloatArray:
+        bins = np.digitize(probs, self.edges_[c])
+        counts = np.bincount(bins, minlength=self.n_bins)
+        hits = np.bincount(bins, weights=is_label, minlength=self.n_bins)
+        return np.divide(hits, counts, out=np.full(self.n_bins, np.nan), where=counts > 0)
+
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs = softmax(logits)
+        mapped = np.empty_like(probs)
+        for c, p in enumerate(probs.T):
+            frequencies = self.frequencies_[c, np.digitize(p, self.edges_[c])]
+            mapped[:, c] = np.where(np.isnan(frequencies), p, frequencies)
+        total = mapped.sum(axis=1, keepdims=True)
+        return np.divide(mapped, total, out=probs, where=total > 0)

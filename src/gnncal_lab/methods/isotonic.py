@@ -1,0 +1,87 @@
+"""Isotonic regression of each class against the rest (Zadrozny, Elkan 2002)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from gnncal import FitReport, Nodes
+from gnncal.calibrators import (
+    Array,
+    FloatArray,
+    OneEachClass,
+    OwnLogitsCalibrator,
+    softmax,
+)
+
+STEPS = Array("2 *", low=0, high=1, rising="first row")
+TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
+
+
+class IsotonicCalibration(OwnLogitsCalibrator):
+    r"""Apply a monotone step curve to each class's probability, then normalise each row.
+
+    .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
+
+    g_c is the isotonic regression of 1[y = c] on p_c, linear between its steps and constant
+    outside them. Normalising different curves can change which class is largest.
+
+    Attributes
+    ----------
+    steps_ : tuple of ndarray of shape (2, n_steps)
+        For each class, p_c in the first row and g_c(p_c) in the second.
+    fit_report_ : FitReport
+        Loss before and after, and whether the labels determine the fit.
+
+    Notes
+    -----
+    Use it where there are many calibration nodes and the shape of the error is not known. With few
+    of them its steps overfit, and it can give a class nearly no probability.
+
+    This is the one-vs-rest form. Where every g_c is 0 the row keeps p. A fit takes O(nK log n).
+
+    References
+    ----------
+    Zadrozny, Elkan, "Transforming classifier scores into accurate multiclass probability estimates"
+    (KDD 2002).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal_lab import IsotonicCalibration
+    >>> from gnncal_lab.simulation import CSBM
+    >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
+    >>> logits = 4 * sample.graph.features[:, :3]
+    >>> report = IsotonicCalibration().fit(logits, sample.labels, nodes=range(300)).fit_report_
+    >>> round(report.loss_before, 2), round(report.loss_after, 2)
+    (0.37, 0.26)
+
+    """
+
+    preserves_predictions = False
+    erases_missing_classes = True
+    fitting = "closed form"
+    learned: ClassVar = {"steps_": OneEachClass(STEPS)}
+    steps_: tuple[FloatArray, ...]
+
+    def _fit(self, nodes: Nodes) -> None:
+        probs = softmax(nodes.calibration_logits)
+        self.steps_ = tuple(_steps(p, nodes.labels == c) for c, p in enumerate(probs.T))
+        calibrated = self._probabilities(nodes.calibration_logits)
+        self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
+
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        probs = softmax(logits)
+        for c, steps in enumerate(self.steps_):
+            probs[:, c] = np.interp(probs[:, c], *steps) + TIE_BREAKER * probs[:, c]
+        probs /= probs.sum(axis=1, keepdims=True)
+        return probs
+
+
+def _steps(probs: FloatArray, is_label: FloatArray) -> FloatArray:
+    """Return the corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    regression.fit(probs.astype(np.float64), is_label.astype(np.float64))
+    return np.stack([regression.X_thresholds_, regression.y_thresholds_])

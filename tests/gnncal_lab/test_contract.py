@@ -1,0 +1,122 @@
+"""The laboratory comes in through the door that everybody has, and needs no other."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import gnncal
+import gnncal_lab
+from gnncal.__main__ import app
+from gnncal.calibrators.catalogue import CALIBRATORS, PRESETS, class_of, name_of, provider_of
+from gnncal.homophily import make_estimator
+from gnncal.homophily import name_of as name_of_estimator
+from gnncal.homophily.plain import from_plain, to_plain
+from gnncal.testing import small_task
+
+SOURCE = Path(gnncal_lab.__file__).parent
+METHODS = [
+    *(SOURCE / "methods").rglob("*.py"),
+    *(SOURCE / "fitting").rglob("*.py"),
+    *(SOURCE / "homophily").rglob("*.py"),
+    SOURCE / "reliability.py",
+    SOURCE / "verbs.py",
+]
+COMPARED = (
+    "cagcn gats gets wats simi-mailbox order-invariant ets spline histogram matrix dirichlet vs"
+)
+COMPARED += " beta platt rbs isotonic hts-log"
+
+
+def imported(file):
+    """What a file imports of gnncal, as module and name."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "gnncal":
+            yield from ((node.module, alias.name) for alias in node.names)
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("gnncal.") for alias in node.names)
+
+
+@pytest.mark.parametrize("file", METHODS, ids=lambda file: file.relative_to(SOURCE).as_posix())
+def test_methods_and_estimators_need_nothing_private(file):
+    private = [
+        (module, name)
+        for module, name in imported(file)
+        if module.count(".") > 1 or name not in import_module(module).__all__
+    ]
+    assert private == []
+
+
+def test_the_product_has_its_own_methods_and_the_laboratory_the_others():
+    own = {"uncalibrated", "ts", "hts", "svs", "sms", "irm", "hots", "structural", "auto"}
+    assert set(CALIBRATORS) == own
+    assert set(PRESETS) == {"structural-free", "structural-temperature"}
+    for name in COMPARED.split():
+        assert class_of(name).__module__.startswith("gnncal_lab.")
+        assert provider_of(name) == "gnncal"
+    ablations = {"entropy-only", "homophily-only", "hots-alpha1", "structural-vector"}
+    known = {*own, *PRESETS, *COMPARED.split(), *ablations}
+    assert known <= set(gnncal.list_calibrators())
+
+
+def test_a_preset_of_another_package_is_found_by_name_and_names_what_it_makes():
+    calibrator = gnncal.get_calibrator("structural_vector")
+    assert (calibrator.without, calibrator.keep_predictions) == ("neighbours", False)
+    assert name_of(calibrator) == "structural-vector"
+    assert name_of(gnncal.HoTS(without="homophily")) == "entropy-only"
+    assert name_of(gnncal.HoTS()) == "hots"
+    with pytest.raises(gnncal.InputError, match="structural-vector is Structural with without="):
+        gnncal.get_calibrator("structural-vector", without="remainder")
+
+
+@pytest.mark.parametrize("name", ["vs", "entropy-only", "hots"])
+def test_saved_files_of_the_laboratorys_methods_load(name, tmp_path):
+    task = small_task()
+    params = {"homophily": "agreement"} if name == "hots" else {}
+    fitted = task.fit(gnncal.get_calibrator(name, **params))
+    fitted.save(tmp_path / "c.safetensors")
+    loaded = gnncal.load(tmp_path / "c.safetensors")
+    assert type(loaded) is type(fitted)
+    expected = fitted.predict_proba(task.logits, task.graph)
+    assert (loaded.predict_proba(task.logits, task.graph) == expected).all()
+
+
+@pytest.mark.parametrize("name", ["agreement", "cross-fitted"])
+def test_estimators_of_the_laboratory_have_names(name):
+    estimator = make_estimator(name)
+    assert name_of_estimator(estimator) == name
+    assert from_plain(to_plain(estimator)) == estimator
+
+
+def test_importing_and_calibrating_never_import_the_laboratory():
+    script = (
+        "import sys, gnncal; t = gnncal.example(); "
+        "gnncal.calibrate(t.logits, t.labels, t.graph, **t.splits); "
+        "assert not any(name.startswith('gnncal_lab') for name in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_the_help_imports_no_more_of_the_laboratory_than_its_list_of_verbs():
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom gnncal.__main__ import app\n"
+        "assert 'csbm' in CliRunner().invoke(app, ['--help']).stdout\n"
+        "print(sorted(name for name in sys.modules if name.startswith('gnncal_lab')), "
+        "'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "['gnncal_lab', 'gnncal_lab.verbs'] False", done.stderr
+
+
+def test_the_laboratorys_verbs_are_listed_after_the_products():
+    listed = CliRunner().invoke(app, ["--help"]).stdout
+    places = [listed.index(f"│ {verb} ") for verb in ("calibrate", "demo", "bench", "csbm")]
+    assert places == sorted(places)
+    assert "Usage: gnncal bench run" in CliRunner().invoke(app, ["bench", "run", "--help"]).stdout
+    declared = {each.name for each in entry_points(group="gnncal.commands")}
+    assert {"bench", "block-model", "csbm"} <= declared
