@@ -36,7 +36,7 @@ class BatchSettings:
     weighted: bool = True  # classes weigh alike in total
 
 
-class NeighbourSampler(BaseSampler):  # type: ignore[misc]
+class NeighbourSampler(BaseSampler):
     """Draws up to ``fanout`` senders of every node, layer after layer."""
 
     def __init__(self, graph: Graph, fanout: int, n_layers: int, seed: int) -> None:
@@ -45,7 +45,7 @@ class NeighbourSampler(BaseSampler):  # type: ignore[misc]
         self.fanout, self.n_layers = fanout, n_layers
         self.generator = np.random.default_rng(seed)
 
-    def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> SamplerOutput:
+    def sample_from_nodes(self, index: NodeSamplerInput, **options: Any) -> SamplerOutput:
         """Return the seeds first, then what was drawn, with edges from drawn to drawing nodes."""
         found = frontier = index.node.numpy()
         edges = []
