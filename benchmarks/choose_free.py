@@ -49,6 +49,7 @@ WEIGHTED = f"{IN_BATCHES}-weighted"
 PACKAGE = ScoresPrior().scales
 SCALES = (PACKAGE, (0.1,), (0.5,), (1.0,), (0.03, 1.0), (0.1, 0.3, 1.0), (0.03, 0.2, 1.0))
 FLOORS = ("none", "1/(n + 1)", "uniform", "Beta(1, √n)", "Beta(1, n)")  # priors of its weight
+PACKAGE_FLOOR = ("Beta(1, √n)", "shares")
 BACKGROUNDS = ("shares", "uniform background")
 Found = list[tuple[str, int, float]]
 
@@ -56,10 +57,10 @@ Found = list[tuple[str, int, float]]
 def candidates() -> Iterator[tuple[str, tuple[float, ...], str, str]]:
     """Name, scales, floor and background of everything that is tried."""
     for scales in SCALES:
-        yield _name(scales, "uniform", "shares"), scales, "uniform", "shares"
+        yield _name(scales, *PACKAGE_FLOOR), scales, *PACKAGE_FLOOR
     for floor in FLOORS:
         for background in BACKGROUNDS:
-            if (floor, background) != ("uniform", "shares"):
+            if (floor, background) != PACKAGE_FLOOR:
                 yield _name(PACKAGE, floor, background), PACKAGE, floor, background
 
 
@@ -145,7 +146,7 @@ def of_practice(models: Models, task: Task) -> tuple[Found, dict[str, dict[str, 
 def choice(found: dict[Task, Found], families: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     """What the other families would choose for each family, and what that costs there."""
     names, kinds, table = by_family(found, families)
-    rank, own = rankdata(table, axis=0), names.index(_name(PACKAGE, "uniform", "shares"))
+    rank, own = rankdata(table, axis=0), names.index(_name(PACKAGE, *PACKAGE_FLOOR))
     above = 1000 * (table - table[own])
     left_out = {}
     for j, family in enumerate(kinds):

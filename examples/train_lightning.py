@@ -19,10 +19,10 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN
+from torchmetrics import MetricCollection
 
 from example_graph import load_data
-from gnncal.torch import CalibratedModel
-from gnncal.torch.metrics import calibration_metrics
+from gnncal.torch import CalibratedModel, Metric
 
 
 class NodeClassifier(lightning.LightningModule):
@@ -56,7 +56,8 @@ class CalibrateAtEnd(lightning.Callback):
         with torch.no_grad():
             raw = module.gnn(data.x, data.edge_index).softmax(dim=1)
         for prefix, probs in (("before_", raw), ("after_", calibrated.predict(data))):
-            metrics = calibration_metrics(prefix=prefix)
+            names = ("ece", "ece_floor", "nll", "brier")
+            metrics = MetricCollection({name: Metric(name) for name in names}, prefix=prefix)
             metrics.update(probs[data.test_mask], data.y[data.test_mask])
             trainer.logger.log_metrics({name: float(v) for name, v in metrics.compute().items()})
         calibrated.save(self.folder)

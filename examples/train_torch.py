@@ -15,10 +15,10 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN
+from torchmetrics import MetricCollection
 
 from example_graph import load_data
-from gnncal.torch import CalibratedModel
-from gnncal.torch.metrics import calibration_metrics
+from gnncal.torch import CalibratedModel, Metric
 
 
 def train(data: Data, *, epochs: int = 100, seed: int = 0) -> GCN:
@@ -37,7 +37,9 @@ def train(data: Data, *, epochs: int = 100, seed: int = 0) -> GCN:
 
 def judge(probs: torch.Tensor, data: Data) -> dict[str, float]:
     """Return every metric of the probabilities on the test nodes."""
-    metrics = calibration_metrics()
+    metrics = MetricCollection(
+        {name: Metric(name) for name in ("ece", "ece_floor", "nll", "brier")}
+    )
     metrics.update(probs[data.test_mask], data.y[data.test_mask])
     return {name: float(value) for name, value in metrics.compute().items()}
 

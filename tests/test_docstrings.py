@@ -29,7 +29,6 @@ PACKAGES = (
     "gnncal_lab",
     *(f"gnncal.{name}" for name in gnncal.__all__ if find_spec(f"gnncal.{name}")),
     *(f"gnncal_lab.{name}" for name in gnncal_lab.__all__ if find_spec(f"gnncal_lab.{name}")),
-    "gnncal.torch.metrics",
 )
 # Checks of numpydoc that do not apply. House style opens a docstring on the first line and ends
 # it with a blank one, needs no "See Also", and lets the summary say enough.

@@ -54,7 +54,7 @@ def test_calibrating_loads_nothing_that_takes_long(script):
 
 
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
-    script = "import gnncal; gnncal_lab.datasets.load, gnncal_lab.classifiers.training_settings"
+    script = "import gnncal_lab; gnncal_lab.datasets.load, gnncal_lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()
 
 

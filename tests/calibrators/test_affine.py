@@ -219,3 +219,12 @@ def test_three_hundred_classes_take_a_bounded_number_of_steps():
     calibrator = gnncal_lab.DirichletCalibration().fit(logits, labels)
     assert calibrator.converged_
     assert calibrator.n_iter_ <= 200
+
+
+@pytest.mark.parametrize("name", ["vs", "matrix"])
+@pytest.mark.parametrize("size", [1e160, 1e300, 1.7e308])
+def test_logits_too_large_for_a_linear_map_are_refused(name, size):
+    generator = np.random.default_rng(0)
+    logits = size * generator.uniform(-1, 1, size=(60, 3))
+    with pytest.raises(gnncal.InputError, match="too large for a linear map; divide them all"):
+        gnncal.get_calibrator(name).fit(logits, generator.integers(3, size=60))

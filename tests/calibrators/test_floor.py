@@ -90,11 +90,12 @@ def test_a_floor_raises_small_probabilities_and_keeps_order_and_sums(n_classes, 
 
 
 def test_no_class_is_without_a_share():
-    np.testing.assert_allclose(class_shares(np.array([0, 0, 1]), 3), [3 / 6, 2 / 6, 1 / 6])
+    """√4 = 2 nodes more of each."""
+    np.testing.assert_allclose(class_shares(np.array([0, 0, 0, 1]), 3), [0.5, 0.3, 0.2])
 
 
 @settings(max_examples=30)
-@given(st.integers(2, 60), st.floats(0.0, 1.0), st.integers(2, 5), st.integers(0, 2**32 - 1))
+@given(st.integers(2, 3000), st.floats(0.0, 1.0), st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_a_floor_bounds_every_probability_by_the_number_of_labels(n, rate, n_classes, seed):
     """1 - 1/(10 n) is the most that anything can have, even if nearly all labels are alike."""
     generator = np.random.default_rng(seed)
@@ -127,7 +128,7 @@ def test_no_probability_of_the_family_is_more_certain_than_the_labels_allow(
     fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=nodes)
     probs = fitted.predict_proba(1000 * logits, graph)
     assert probs.max() <= 1 - 1 / (10 * len(nodes))
-    assert fitted.floor_.sum() >= 1 / (len(nodes) + 2)
+    assert fitted.floor_.sum() >= 1 / (300 + 300**0.5 + 1)
     if fitted.preserves_predictions:
         np.testing.assert_array_equal(probs.argmax(axis=1), logits.argmax(axis=1))
     fitted.save(tmp_path / "c.safetensors")

@@ -167,3 +167,12 @@ def test_weights_of_other_nodes_are_not_looked_at():
         for each in (weights, strange)
     )
     assert first.base_temperature_ == second.base_temperature_
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e308])
+def test_a_weight_of_no_use_is_refused_before_any_work(weight):
+    weights = np.full(2 * N, 1.0)
+    weights[3] = weight
+    logits, labels, _ = rows(3)
+    with pytest.raises(gnncal.InputError, match="at node 3, and says how many nodes it counts as"):
+        gnncal.TemperatureScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)

@@ -334,7 +334,7 @@ def test_labels_of_the_fit_do_not_count_twice(fitted, here, tmp_path):
         with pytest.warns(gnncal.GnncalWarning, match="100 of the 150 labelled nodes are left out"):
             some = calibrator.update(logits, labels, graph, nodes=range(300, 450))
         alone = calibrator.update(logits.astype(np.float32), labels, graph, nodes=range(400, 450))
-        assert some.history_.updates[0].n_labels == 50
+        assert some.history_[0].n_labels == 50
         assert some.temperature_[0] == pytest.approx(alone.temperature_[0], rel=1e-6)
         with pytest.raises(gnncal.InputError, match="learned from all 50"):
             some.update(logits, labels, graph, nodes=range(400, 450))
@@ -342,7 +342,7 @@ def test_labels_of_the_fit_do_not_count_twice(fitted, here, tmp_path):
 
 def test_the_same_numbers_on_another_graph_are_other_nodes(fitted, there):
     logits, labels, graph = there
-    assert fitted["ts"].update(logits, labels, graph, nodes=LABELLED).history_.updates[0].n_labels
+    assert fitted["ts"].update(logits, labels, graph, nodes=LABELLED).history_[0].n_labels
 
 
 @pytest.mark.parametrize(
@@ -356,9 +356,9 @@ def test_nodes_are_known_by_their_ids_whatever_the_model_says_of_them_today(here
     today = Nodes(2 * logits[order], node_ids=ids[order])
     with pytest.warns(gnncal.GnncalWarning, match="400 of the 800 labelled nodes are left out"):
         updated = calibrator.update(today, labels[order])
-    assert updated.history_.updates[0].n_labels == 400
+    assert updated.history_[0].n_labels == 400
     numbered = Nodes(2 * logits, node_ids=np.arange(800))  # numbers of rows are no ids
-    assert calibrator.update(numbered, labels).history_.updates[0].n_labels == 800
+    assert calibrator.update(numbered, labels).history_[0].n_labels == 800
 
 
 def test_an_update_dated_before_the_last_is_refused(fitted):

@@ -44,7 +44,7 @@ def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_se
 def test_some_rows_have_the_sets_that_all_rows_have():
     generator = np.random.default_rng(1)
     probs, labels = draw(generator, 300, tied=False)
-    conformal = ConformalClassifier().fit(probs, labels, nodes=np.arange(100))
+    conformal = ConformalClassifier(random_state=0).fit(probs, labels, nodes=np.arange(100))
     whole = conformal.predict_set(probs)
     some = generator.permutation(300)[:40]
     np.testing.assert_array_equal(conformal.predict_set(probs[some], ids=some), whole[some])
@@ -57,7 +57,7 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
     probs, labels = draw(generator, 200, tied=False)
     ids = np.array([make(i) for i in range(200)])
     order = generator.permutation(200)
-    conformal = ConformalClassifier()
+    conformal = ConformalClassifier(random_state=0)
     first = conformal.fit(probs, labels, nodes=np.arange(100), ids=ids).predict_set(probs, ids=ids)
     threshold = conformal.threshold_
     conformal.fit(probs[order], labels[order], nodes=np.argsort(order)[:100], ids=ids[order])
@@ -70,11 +70,11 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
 
 def test_rows_without_ids_that_were_not_fitted_get_new_numbers_in_each_call():
     probs = np.tile([0.5, 0.5], (400, 1))
-    conformal = ConformalClassifier(coverage=0.7, nonempty=False)
+    conformal = ConformalClassifier(coverage=0.7, nonempty=False, random_state=0)
     conformal.fit(probs, np.arange(400) % 2)
     new = probs[:300]
     assert (conformal.predict_set(new) != conformal.predict_set(new)).any()
-    still = ConformalClassifier(coverage=0.5, score=APS(randomised=False)).fit(
+    still = ConformalClassifier(coverage=0.5, score=APS(randomised=False), random_state=0).fit(
         probs, probs[:, 0] > 1
     )
     np.testing.assert_array_equal(still.predict_set(new), still.predict_set(new))
@@ -89,7 +89,7 @@ def test_calibration_rows_and_ids_share_no_number():
             seen.append(uniform)
             return super().scores(probs, uniform, graph)
 
-    conformal = ConformalClassifier(score=Watching()).fit(probs, np.arange(100) % 2)
+    conformal = ConformalClassifier(score=Watching(), random_state=0).fit(probs, np.arange(100) % 2)
     conformal.predict_set(probs, ids=range(100))
     assert not np.isin(*seen).any()
 
@@ -125,7 +125,7 @@ def test_numbers_are_uniform_and_those_of_neighbours_and_of_seeds_have_nothing_i
 )
 def test_ids_that_name_no_node_or_one_node_twice_are_refused(ids, match):
     probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
-    conformal = ConformalClassifier(coverage=0.5).fit(probs, [0, 0, 1])
+    conformal = ConformalClassifier(coverage=0.5, random_state=0).fit(probs, [0, 0, 1])
     with pytest.raises(InputError, match=match):
         conformal.predict_set(probs, ids=ids)
     with pytest.raises(InputError, match=match):
@@ -135,7 +135,7 @@ def test_ids_that_name_no_node_or_one_node_twice_are_refused(ids, match):
 def test_the_graph_of_a_fit_with_ids_is_not_predicted_without():
     probs, labels = draw(np.random.default_rng(0), 50, tied=False)
     graph = Graph(np.random.default_rng(0).integers(50, size=(2, 200)), 50)
-    conformal = ConformalClassifier(score="daps")
+    conformal = ConformalClassifier(score="daps", random_state=0)
     conformal.fit(probs, labels, graph, nodes=range(20), ids=range(100, 150))
     with pytest.raises(InputError, match="ids is missing: fit was given ids"):
         conformal.predict_set(probs, graph)

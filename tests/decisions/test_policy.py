@@ -299,3 +299,8 @@ def test_probabilities_of_exactly_zero_or_one_are_worth_what_their_labels_say():
     precision = policy.outlook_.budget.precision
     assert precision.low < 0.7 < precision.high
     assert precision.high - precision.low < 0.25
+
+
+def test_a_cost_that_overflows_is_refused():
+    with pytest.raises(gnncal.InputError, match="the cost missed is"):
+        Costs(missed=1e200, false_alarm=1.0).cheapest([0.5])

@@ -43,11 +43,11 @@ def test_refreshed_sets_cover_what_they_promise_where_old_thresholds_drift(name)
 @pytest.mark.parametrize("by_class", [False, True])
 def test_refreshing_is_fitting_again_on_the_same_nodes(score, by_class):
     probs, labels, graph = pool()
-    old = ConformalClassifier(0.8, score=score, by_class=by_class)
+    old = ConformalClassifier(0.8, score=score, by_class=by_class, random_state=0)
     old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD)
     before = np.copy(old.threshold_)
     refreshed = old.refresh(probs, graph)
-    fitted = ConformalClassifier(0.8, score=score, by_class=by_class)
+    fitted = ConformalClassifier(0.8, score=score, by_class=by_class, random_state=0)
     fitted.fit(probs, labels, graph, nodes=HELD)
     np.testing.assert_array_equal(refreshed.threshold_, fitted.threshold_)
     np.testing.assert_array_equal(
@@ -61,7 +61,7 @@ def test_refreshing_is_fitting_again_on_the_same_nodes(score, by_class):
 def test_with_ids_rows_may_come_in_any_order():
     probs, labels, graph = pool()
     names = np.array([f"node {i}" for i in range(200)])
-    old = ConformalClassifier(0.8, score="daps")
+    old = ConformalClassifier(0.8, score="daps", random_state=0)
     old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD, ids=names[:150])
     order = np.random.default_rng(0).permutation(200)
     moved = Graph(np.argsort(order)[graph.edge_index], 200)
@@ -74,11 +74,13 @@ def test_with_ids_rows_may_come_in_any_order():
 
 def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
     probs, labels, _ = pool()
-    old = ConformalClassifier(0.8).fit(probs, labels, nodes=HELD, ids=range(200))
+    old = ConformalClassifier(0.8, random_state=0).fit(probs, labels, nodes=HELD, ids=range(200))
     stay = np.arange(20, 200)
     with pytest.warns(GnncalWarning, match="20 of 80 calibration nodes have left"):
         refreshed = old.refresh(probs[stay], ids=stay)
-    fitted = ConformalClassifier(0.8).fit(probs, labels, nodes=range(20, 80), ids=range(200))
+    fitted = ConformalClassifier(0.8, random_state=0).fit(
+        probs, labels, nodes=range(20, 80), ids=range(200)
+    )
     assert refreshed.threshold_ == fitted.threshold_
     assert refreshed.report_.n_calibration == 60
     with pytest.raises(InputError, match="none of the 80 calibration nodes"):
@@ -87,7 +89,9 @@ def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
 
 def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
     probs, labels, _ = pool()
-    alone = ConformalClassifier(0.8, score=APS(randomised=False)).fit(probs[:80], labels[:80])
+    alone = ConformalClassifier(0.8, score=APS(randomised=False), random_state=0).fit(
+        probs[:80], labels[:80]
+    )
     assert alone.refresh(probs).threshold_ == alone.threshold_
     assert alone.refresh(probs[:80]).threshold_ == alone.threshold_
     with pytest.raises(InputError, match="nobody knows which ids they have"):
@@ -96,7 +100,9 @@ def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
 
 def test_a_class_that_has_lost_too_many_nodes_is_said_again():
     probs, labels, _ = pool()
-    old = ConformalClassifier(0.8, by_class=True).fit(probs, labels, nodes=HELD, ids=range(200))
+    old = ConformalClassifier(0.8, by_class=True, random_state=0).fit(
+        probs, labels, nodes=HELD, ids=range(200)
+    )
     stay = np.flatnonzero((labels != 2) | (np.arange(200) >= 80))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -107,7 +113,7 @@ def test_a_class_that_has_lost_too_many_nodes_is_said_again():
 
 def test_what_cannot_be_refreshed_is_refused_with_one_sentence():
     probs, labels, graph = pool()
-    daps = ConformalClassifier(0.8, score="daps")
+    daps = ConformalClassifier(0.8, score="daps", random_state=0)
     with pytest.raises(Exception, match="not fitted"):
         daps.refresh(probs, graph)
     daps.fit(probs, labels, graph, nodes=HELD)

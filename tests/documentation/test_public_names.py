@@ -13,7 +13,7 @@ from site_pages.reference import public_modules
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [*ROOT.glob("templates/**/*.py"), *ROOT.glob("examples/**/*.py")]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *ROOT.glob("docs/*.md")]
-PUBLIC = {module.__name__ for module in public_modules()} | {"gnncal.torch.metrics"}
+PUBLIC = {module.__name__ for module in public_modules()}
 # The experiments are run by `gnncal csbm`; the page names the one that it explains.
 NOT_PUBLIC = {"docs/theory.md": {"gnncal_lab.simulation.experiments.sweep"}}
 

@@ -63,7 +63,7 @@ def test_onnxruntime_gives_the_calibrators_numbers_on_another_graph(method, onnx
     assert names == list(written.inputs) == ["logits", "edge_index"][: len(inputs)]
     (found,) = session.run(["probabilities"], dict(zip(names, inputs, strict=True)))
     np.testing.assert_allclose(found, expected_of(method, inputs), atol=1e-5, rtol=0)
-    assert json.loads(session.get_modelmeta().custom_metadata_map["gnncal"]) == {"note": 1}
+    assert json.loads(session.get_modelmeta().custom_metadata_map["gnncal"])["note"] == 1
 
 
 @pytest.mark.parametrize("method", ["hts-log", "ets", "platt", "rbs", "structural"])
@@ -213,3 +213,19 @@ def test_the_command_reads_the_format_from_the_ending(tmp_path):
     assert unsaid.exit_code == 2
     assert "--to onnx" in unsaid.stderr
     assert not (tmp_path / "b.pt2").exists()
+
+
+def test_a_file_from_python_says_what_the_command_line_says(tmp_path, onnx_file):
+    import onnx
+
+    calibrator = fitted("ts")
+    calibrator.save(tmp_path / "ts.safetensors")
+    arguments = ["export", str(tmp_path / "ts.safetensors"), "--out", str(tmp_path / "ts.onnx")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    said = [
+        json.loads({p.key: p.value for p in onnx.load(path).metadata_props}["gnncal"])
+        for path in (onnx_file("ts")[0], tmp_path / "ts.onnx")
+    ]
+    assert said[0] == {**said[1], "note": 1}
+    assert said[1]["calibrator"] == "ts"
+    assert said[1]["n_classes"] == 3

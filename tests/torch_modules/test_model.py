@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Data, HeteroData  # noqa: E402
-from torch_geometric.nn import GCN, SAGEConv, to_hetero  # noqa: E402
+from torch_geometric.nn import GCN, GraphSAGE, SAGEConv, to_hetero  # noqa: E402
 from torch_geometric.transforms import ToSparseTensor  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph  # noqa: E402
 
@@ -226,6 +226,32 @@ def test_a_one_hop_neighbourhood_reproduces_hots_and_an_isolated_seed_does_not()
     alone = module(z[:1], torch.zeros(2, 0, dtype=torch.long))[0]
     np.testing.assert_allclose(module(z, neighbourhood)[0], exact, atol=1e-12)
     assert abs(alone[0] - exact[0]) > 0.15
+
+
+@pytest.mark.parametrize("method", ["ts", "structural"])
+def test_a_batch_of_graphsage_needs_no_degrees_of_senders(data, method):
+    torch.manual_seed(0)
+    calibrated = CalibratedModel.fit(GraphSAGE(N_CLASSES, 16, 2, N_CLASSES), data, method=method)
+    seeds, n_hops = torch.tensor([5, 17, 60]), 2 + calibrated.calibrator.hops
+    batch = batch_of(data, seeds, n_hops)
+    calibrated.check_batch(batch, data)
+    np.testing.assert_allclose(
+        calibrated.predict(batch), calibrated.predict(data)[seeds], atol=1e-6
+    )
+    with pytest.raises(gnncal.InputError, match=rf"num_neighbors=\[-1\] \* {n_hops}"):
+        calibrated.check_batch(batch_of(data, seeds, n_hops - 1), data)
+
+
+def test_predict_calls_the_forward_that_fit_was_given(model, data, tmp_path):
+    def forward(model, data):
+        return 3 * model(data.x, data.edge_index)
+
+    calibrated = CalibratedModel.fit(model, data, method="ts", forward=forward)
+    expected = calibrated.fitted.predict_proba(3 * logits_of(model, data).numpy())
+    np.testing.assert_allclose(calibrated.predict(data), expected, atol=1e-6)
+    calibrated.save(tmp_path)
+    again = CalibratedModel.load(tmp_path, copy.deepcopy(model), forward=forward)
+    np.testing.assert_allclose(again.predict(data), expected, atol=1e-6)
 
 
 def test_a_batch_of_neighbor_loader_is_exact(model, data):

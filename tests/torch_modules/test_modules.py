@@ -1,6 +1,7 @@
 """A module gives the probabilities of its calibrator, whatever the graph and the logits."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -217,3 +218,21 @@ def test_a_transposed_adjacency_says_what_its_edges_say(layout):
     adj_t = torch.sparse_coo_tensor(edges.flip(0), ones, size)
     adj_t = adj_t if layout == "coo" else adj_t.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
     assert torch.allclose(module(logits, adj_t), module(logits, edges))
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=str)
+def test_a_module_can_be_pickled(name, parameters):
+    task = small_task()
+    module = fitted(task, name, parameters).to_torch()
+    again = pickle.loads(pickle.dumps(module))
+    inputs = tensors(task)
+    torch.testing.assert_close(again(*inputs), module(*inputs), rtol=0, atol=0)
+
+
+def test_tracing_refuses_to_keep_the_edges_of_a_graph():
+    task = small_task()
+    module = fitted(task, "structural").to_torch()
+    with pytest.raises(gnncal.InputError, match=r"torch\.jit\.trace would keep the edges"):
+        torch.jit.trace(module, tensors(task))
+    traced = torch.jit.trace(fitted(task, "ts").to_torch(), tensors(task)[:1])
+    assert traced(tensors(task)[0]).shape == task.logits.shape

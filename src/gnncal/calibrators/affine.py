@@ -10,6 +10,7 @@ import numpy as np
 from gnncal.calibrators.base import FitReport, Fitting
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.core.errors import InputError
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.adam import Objective
 from gnncal.fitting.labelled import AffineLabelled, Labelled
@@ -22,6 +23,7 @@ from gnncal.nodes import Nodes
 MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
 PART = "scores"
 MOST_PARAMETERS = 420  # whose covariance is remembered: a full matrix of 20 classes
+LARGEST_LOGIT = 1e100  # its square, and sums of many, fit a float64
 
 
 class AffineCalibrator(OwnLogitsCalibrator):
@@ -82,6 +84,16 @@ class AffineCalibrator(OwnLogitsCalibrator):
     converged_: bool
     n_iter_: int
 
+    @staticmethod
+    def _check_size(x: FloatArray) -> None:
+        """Raise an InputError if scores (n, K) are too large to be squared and summed."""
+        largest = float(np.abs(x).max(initial=0.0))
+        if largest > LARGEST_LOGIT:
+            raise InputError(
+                f"logits are as large as {largest:.3g}, too large for a linear map; divide them "
+                "all by one number, or fit a method that only compares them, such as 'ts'."
+            )
+
     def _fit_affine(
         self,
         x: FloatArray,
@@ -94,6 +106,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
         A full matrix has one penalty on its diagonal and one beside it.
         """
+        self._check_size(x)
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
             diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
             loss = RowSpaceLoss(

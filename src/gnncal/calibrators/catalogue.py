@@ -7,6 +7,7 @@ them all.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -197,9 +198,13 @@ def preset_of(name: str) -> Mapping[str, Any]:
 def name_of(calibrator: Calibrator) -> str:
     """Return the catalogue's name of a calibrator; of several the one that sets most."""
     params, kind = calibrator.get_params(deep=False), type(calibrator)
+    defaults = inspect.signature(kind).parameters
+    # With default parameters it is no preset, and no package need be imported to tell.
+    is_plain = all(value is defaults[name].default for name, value in params.items())
+    declared = {} if is_plain else declared_presets(OWN_NAMES)
     presets = {
         name: preset
-        for name, preset in {**PRESETS, **declared_presets(OWN_NAMES)}.items()
+        for name, preset in {**PRESETS, **declared}.items()
         if preset.kind is kind and all(params[key] == value for key, value in preset.params.items())
     }
     if presets:

@@ -483,8 +483,8 @@ def portable_estimator(calibrator: HoTS) -> Support:
     if not isinstance(estimator, Support):
         raise InputError(
             f"HoTS with homophily={calibrator.homophily_method_!r} cannot become a torch module, "
-            "because that is made of the neighbours' probabilities alone; call its predict_proba, "
-            "or fit with homophily='support'."
+            "because it needs more than logits and edges; call its predict_proba, or fit with "
+            "homophily='support'."
         )
     if estimator.clamp_train_labels:
         raise InputError(

@@ -14,7 +14,7 @@ from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
-from gnncal.fitting.floor import NO_DOUBT, class_shares, floor_of
+from gnncal.fitting.floor import class_shares, floor_of
 from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
@@ -113,8 +113,8 @@ class Structural(HasTemperature, Calibrator):
     No probability is more certain than the labels allow. The last step mixes in a background with
     the weight :math:`\varepsilon`: :math:`p' = (1 - \varepsilon) p + \varepsilon u`. u is uniform
     if predictions are kept, and the class shares of the calibration nodes otherwise;
-    :math:`\varepsilon` is the posterior mean of its weight, at least 1/(n + 2) with n calibration
-    nodes and more where their labels ask for it (:mod:`gnncal.fitting.floor`).
+    :math:`\varepsilon` is the posterior mean of its weight, at least 1/(n + √n + 1) with n
+    calibration nodes and more where their labels ask for it (:mod:`gnncal.fitting.floor`).
 
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
     nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the graph is
@@ -301,7 +301,7 @@ class Structural(HasTemperature, Calibrator):
         self._set_floor(part, nodes, uniform if self.keep_predictions else shares)
 
     def _set_floor(self, part: DescribedRows, nodes: Nodes, background: FloatArray) -> None:
-        weight, doubt = float(self.floor_.sum()), NO_DOUBT
+        weight, doubt = float(self.floor_.sum()), None
         if weight > 0.0:
             doubt, background = 1.0 / weight - 1.0, self.floor_ / weight
         self.floor_ = np.zeros(nodes.n_classes)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from gnncal import __version__
 from gnncal.cli.params import CalibratorFile
 from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
@@ -36,7 +35,6 @@ def export(
     output is the probabilities. Any number of nodes and edges will do.
     """
     require("torch", extra="neural", purpose="gnncal export")
-    from gnncal.calibrators.catalogue import name_of
     from gnncal.files.saved_calibrators import load
     from gnncal.torch import export as write
     from gnncal.torch.export import SUFFIXES, format_of
@@ -51,15 +49,11 @@ def export(
         raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
     format = format_of(target, to)
     fitted = load(calibrator)
-    metadata = {
-        "gnncal": __version__,
-        "calibrator": name_of(fitted),
-        "n_classes": len(fitted.classes_),
-        "class_names": getattr(fitted, "class_names_", None),
-    }
+    module = fitted.to_torch()
+    metadata = module.metadata
     check_file(target, inputs=[calibrator])
     with err.status(f"exporting {calibrator.name}"):
-        written = write(fitted.to_torch(), target, format=format, metadata=metadata)
+        written = write(module, target, format=format)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return

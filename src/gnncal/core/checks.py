@@ -185,6 +185,9 @@ def _sorted_once(nodes: IntArray, n_nodes: int) -> IntArray:
     return np.flatnonzero(is_named)
 
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e9  # beyond, sums of squares lose all digits
+
+
 def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
     """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
     array = as_numpy(sample_weight)
@@ -202,6 +205,13 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
     if not (weights > 0).any():
         raise InputError(
             "sample_weight is zero at every calibration node; give at least one a weight above 0."
+        )
+    odd = np.flatnonzero((weights > LARGEST_WEIGHT) | ((weights > 0) & (weights < SMALLEST_WEIGHT)))
+    if odd.size:
+        bad = int(nodes[odd[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}, and says how many nodes it counts as; "
+            f"expected 0, or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: divide all by their mean."
         )
     return weights
 

@@ -102,10 +102,12 @@ class ConformalClassifier(Saved):
     nonempty : bool, default=True
         Put the predicted class into sets that would be empty, which only adds coverage. A good
         model with a modest ``coverage`` has many empty sets otherwise.
-    random_state : int, default=0
+    random_state : int, optional
         Seed of one random number for each node. The number belongs to the node's id, or to its
-        row where the nodes of one graph are given without ids. ``APS(randomised=False)`` and
-        ``"lac"`` use no such numbers.
+        row where the nodes of one graph are given without ids. Default: each ``fit`` draws a seed,
+        because a seed that is the same in every fit gives the first nodes of every fit the same
+        numbers, with which a few nodes cover more or less than they should.
+        ``APS(randomised=False)`` and ``"lac"`` use no such numbers.
 
     Attributes
     ----------
@@ -116,6 +118,8 @@ class ConformalClassifier(Saved):
         Number of rows of ``fit`` if there were more than the calibration nodes.
     has_ids_ : bool
         Whether ``fit`` was given ids.
+    seed_ : int
+        The seed in use: ``random_state``, or the one that ``fit`` has drawn.
     report_ : ConformalReport or ClassConformalReport
         What was found, with limits between which the coverage of a single fit lies.
 
@@ -136,7 +140,8 @@ class ConformalClassifier(Saved):
     >>> fit_nodes, held_out = hold_out(task.nodes, labels=task.labels)
     >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes)
     >>> probs, test = result.probabilities, task.test_nodes
-    >>> conformal = ConformalClassifier(coverage=0.95).fit(probs, task.labels, nodes=held_out)
+    >>> conformal = ConformalClassifier(0.95, random_state=0)
+    >>> conformal = conformal.fit(probs, task.labels, nodes=held_out)
     >>> sets = conformal.predict_set(probs[test], ids=test)
     >>> holds_label = sets[range(len(test)), task.labels[test]]
     >>> round(float(holds_label.mean()), 2), round(float(sets.sum(axis=1).mean()), 2)
@@ -151,7 +156,7 @@ class ConformalClassifier(Saved):
         "score": choice(*SCORES) | IS_SCORE,
         "by_class": FLAG,
         "nonempty": FLAG,
-        "random_state": whole_number(at_least=0),
+        "random_state": whole_number(at_least=0) | NONE,
     }
 
     saved_facts: ClassVar[LearnedTable] = {
@@ -159,12 +164,14 @@ class ConformalClassifier(Saved):
         "n_calibration": whole_number(at_least=1),
         "n_graph_nodes": whole_number(at_least=2) | NONE,
         "has_ids": FLAG,
+        "seed": whole_number(at_least=0),
         **CALIBRATION_FACTS,
     }
 
     threshold_: float | FloatArray
     n_graph_nodes_: int | None
     has_ids_: bool
+    seed_: int
     report_: ConformalReport | ClassConformalReport
     _calibration: CalibrationNodes
 
@@ -175,7 +182,7 @@ class ConformalClassifier(Saved):
         score: str | ConformalScore = "aps",
         by_class: bool = False,
         nonempty: bool = True,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.coverage = coverage
         self.score = score
@@ -224,6 +231,7 @@ class ConformalClassifier(Saved):
 
         """
         self.check_params()
+        self._draw_seed()
         score = self._score()
         checked, chosen, used = check_calibration(probs, labels, nodes)
         known = self._check_graph(score, graph, len(checked), "fit(probs, labels, graph, ...)")
@@ -241,6 +249,7 @@ class ConformalClassifier(Saved):
 
         It is ``fit`` and then ``predict_set``, where there are more rows than ``nodes``.
         """
+        self._draw_seed()
         keys = node_keys(None, len(probs))
         nodes_of_fit = CalibrationNodes(keys[nodes], labels[nodes], len(probs), False)
         scores = self._scores_of_fit(probs, keys, graph, nodes_of_fit)
@@ -291,7 +300,7 @@ class ConformalClassifier(Saved):
         >>> labels = np.array([generator.choice(3, p=row) for row in probs])
         >>> edges = generator.integers(300, size=(2, 900))
         >>> old = edges[:, (edges < 200).all(axis=0)]  # nodes 200 to 299 are not there yet
-        >>> conformal = ConformalClassifier(0.9, score="daps")
+        >>> conformal = ConformalClassifier(0.9, score="daps", random_state=0)
         >>> conformal = conformal.fit(probs[:200], labels[:200], Graph(old, 200), nodes=range(100))
         >>> today = conformal.refresh(probs, Graph(edges, 300))
         >>> round(conformal.threshold_, 3), round(today.threshold_, 3)
@@ -352,6 +361,10 @@ class ConformalClassifier(Saved):
         super().check_params()
         self._score().check()
 
+    def _draw_seed(self) -> None:
+        drawn = int(np.random.default_rng().integers(1 << 62))
+        self.seed_ = drawn if self.random_state is None else self.random_state
+
     def _sets(self, scores: FloatArray, probs: FloatArray) -> BoolArray:
         """Return the classes whose scores lie below the threshold."""
         sets = scores <= self.threshold_
@@ -365,9 +378,9 @@ class ConformalClassifier(Saved):
     ) -> FloatArray:
         """Score every node; ``keys`` (n_nodes,) name them."""
         if calibration.has_ids or calibration.has_others:  # rows are nodes, to be asked for later
-            uniform = numbers_by_key(keys, self.random_state)
+            uniform = numbers_by_key(keys, self.seed_)
         else:
-            uniform = numbers_of_calibration_rows(len(probs), self.random_state)
+            uniform = numbers_of_calibration_rows(len(probs), self.seed_)
         score = self._score()
         return check_scores(score, score.scores(probs, uniform, graph), probs.shape)
 
@@ -405,6 +418,7 @@ class ConformalClassifier(Saved):
             "n_calibration": self.report_.n_calibration,
             "n_graph_nodes": self.n_graph_nodes_,
             "has_ids": self.has_ids_,
+            "seed": self.seed_,
             **self._calibration.facts(),
         }
 
@@ -417,6 +431,7 @@ class ConformalClassifier(Saved):
         self.threshold_ = self._check_threshold(facts["threshold"], n)
         self.n_graph_nodes_ = n_graph_nodes
         self.has_ids_ = facts["has_ids"]
+        self.seed_ = facts["seed"]
         self.report_ = self._report(n)
 
     def _check_threshold(self, threshold: Any, n: int) -> float | FloatArray:
@@ -451,7 +466,7 @@ class ConformalClassifier(Saved):
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
         if ids is not None:
-            return numbers_by_key(node_keys(ids, n_nodes), self.random_state)
+            return numbers_by_key(node_keys(ids, n_nodes), self.seed_)
         if n_nodes != self.n_graph_nodes_:
             return new_numbers(n_nodes)
         if self.has_ids_:
@@ -459,7 +474,7 @@ class ConformalClassifier(Saved):
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
                 "predict_set(probs, ids=...) with the ids of these rows."
             )
-        return numbers_by_key(node_keys(None, n_nodes), self.random_state)
+        return numbers_by_key(node_keys(None, n_nodes), self.seed_)
 
     def _report(self, n: int) -> ConformalReport | ClassConformalReport:
         if isinstance(self.threshold_, float):

@@ -12,6 +12,8 @@ from gnncal.core.errors import InputError, shown
 from gnncal.decisions.actions import ACT, ACTIONS, CLEAR, REVIEW
 from gnncal.decisions.recalibration import Cells, Recalibration
 
+LARGEST_COST = 1e100  # its square still fits a float64
+
 
 @dataclass(frozen=True, eq=False)
 class Costs:
@@ -258,4 +260,9 @@ def _checked(name: str, value: Any, n_nodes: int) -> Any:
         )
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError(f"the cost {name} has values that are negative or not finite.")
+    if (array > LARGEST_COST).any():
+        raise InputError(
+            f"the cost {name} is {array.max():g}, above {LARGEST_COST:g}; give all costs in a "
+            "larger unit."
+        )
     return array.astype(np.float64) if array.ndim else float(array)

@@ -2,8 +2,8 @@ r"""How certain a probability may be: the weight of a background that prediction
 
 .. math:: p' = (1 - \varepsilon) p + \varepsilon q
 
-A uniform prior of :math:`\varepsilon` gives a posterior on the labelled nodes whose mean is taken.
-It is at least 1/(n + 2), Laplace's rule of succession, and more where labels contradict p.
+The weight has the prior Beta(1, √n) on n labelled nodes, and its posterior mean is taken: at least
+1/(n + √n + 1), and more where labels contradict p. ``benchmarks/choose_free.py`` chose the prior.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 
 from gnncal.core.arrays import FloatArray, IntArray
 
-NO_DOUBT = 1.0  # of Beta(1, doubt), the prior of epsilon: the uniform one
 NEGLIGIBLE = 40.0  # the density falls by e^-40 at the ends of the interval that is integrated
 N_HALVINGS = 50
 PLACES, WEIGHTS = np.polynomial.legendre.leggauss(100)
@@ -22,8 +21,9 @@ SMALLEST, LARGEST = 1e-300, 1.0 - 1e-9  # what p and epsilon may be
 
 
 def class_shares(labels: IntArray, n_classes: int, weights: FloatArray | None = None) -> FloatArray:
-    """Return the share of each class; one more node of each makes sure that none has none."""
-    counts = np.bincount(labels, weights, minlength=n_classes) + 1.0
+    """Return the share of each class; √n more nodes of each keep all of them above zero."""
+    counts = np.bincount(labels, weights, minlength=n_classes).astype(np.float64)
+    counts += np.sqrt(counts.sum())
     return counts / counts.sum()
 
 
@@ -32,15 +32,20 @@ def floor_of(
     labels: IntArray,
     background: FloatArray,
     weights: FloatArray | None = None,
-    doubt: float = NO_DOUBT,
+    doubt: float | None = None,
 ) -> FloatArray:
-    """Return what each class gets at least, (n_classes,): epsilon times the background."""
+    """Return what each class gets at least, (n_classes,): epsilon times the background.
+
+    ``doubt`` is that of the prior Beta(1, doubt); default: √n.
+    """
+    if doubt is None:
+        doubt = float(np.sqrt(len(labels) if weights is None else weights.sum()))
     at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
     return mixing_weight(at_label, background[labels], weights, doubt) * background
 
 
 def mixing_weight(
-    p: FloatArray, q: FloatArray, weights: FloatArray | None = None, doubt: float = NO_DOUBT
+    p: FloatArray, q: FloatArray, weights: FloatArray | None = None, doubt: float = 1.0
 ) -> float:
     """Return the posterior mean of epsilon, from what p and q (n,) give to the labels.
 

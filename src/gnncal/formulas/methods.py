@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gnncal.backends import backend_of
@@ -146,11 +147,11 @@ def of_logits(function: Callable[..., Any]) -> Callable[..., Any]:
            [0., 3.]])
 
     """
+    return partial(_on_logits, function)
 
-    def of_nodes(nodes: Any, **learned: Any) -> Any:
-        return function(nodes.logits, **learned)
 
-    return of_nodes
+def _on_logits(function: Callable[..., Any], nodes: Any, /, **learned: Any) -> Any:
+    return function(nodes.logits, **learned)
 
 
 def structural_temperature(nodes: Any, **law: Any) -> Any:

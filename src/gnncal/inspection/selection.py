@@ -115,4 +115,5 @@ def _sets(
 ) -> BoolArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
-        return ConformalClassifier(SET_COVERAGE, score=score)._fit_sets(probs, labels, graph, nodes)
+        sets = ConformalClassifier(SET_COVERAGE, score=score, random_state=0)
+        return sets._fit_sets(probs, labels, graph, nodes)

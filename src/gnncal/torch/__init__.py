@@ -4,6 +4,8 @@
 ``CalibratedModel.fit(model, data)`` is the model itself with calibrated outputs.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gnncal.core.errors import require
 
 require("torch", extra="neural", purpose="gnncal.torch")  # before anything here imports it
@@ -12,4 +14,15 @@ from gnncal.torch.export import export  # noqa: E402
 from gnncal.torch.model import CalibratedModel  # noqa: E402
 from gnncal.torch.module import CalibratorModule, to_module  # noqa: E402
 
-__all__ = ["CalibratedModel", "CalibratorModule", "export", "to_module"]
+if TYPE_CHECKING:
+    from gnncal.torch.metric import Metric
+
+__all__ = ["CalibratedModel", "CalibratorModule", "Metric", "export", "to_module"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Metric":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gnncal.torch.metric import Metric  # needs torchmetrics
+
+    return Metric

@@ -79,7 +79,7 @@ def export(
         ``"torch"`` is a program that ``torch.export.load`` reads. Default: what the ending of the
         file says, ``.onnx`` or ``.pt2``.
     metadata : dict, optional
-        Plain values that are kept in the file.
+        Plain values that are kept in the file, beside the module's own.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def export(
     chosen = format_of(place, format)
     write = _write_onnx if chosen == "onnx" else _write_torch
     example = Example.of(module, n_nodes=24, n_edges=60)
-    difference = write(module, example, place, json.dumps(metadata or {}))
+    difference = write(module, example, place, json.dumps({**module.metadata, **(metadata or {})}))
     return Export(place, chosen, tuple(example.names), difference)
 
 

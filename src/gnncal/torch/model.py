@@ -31,6 +31,9 @@ from gnncal.torch.inputs import (
 from gnncal.torch.module import CalibratorModule, to_module
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
+WITHOUT_DEGREES = frozenset(  # layers that look at their senders alone, not at their degrees
+    ["SAGEConv", "GATConv", "GATv2Conv", "GINConv", "GINEConv", "GraphConv", "TransformerConv"]
+)
 Forward = Callable[[nn.Module, Any], Any]  # the model and the data in, logits out
 
 
@@ -46,6 +49,9 @@ class CalibratedModel(nn.Module):
         A fitted calibrator that has a module; it is part of the ``state_dict``.
     node_type : str, optional
         Which nodes of a heterogeneous graph are calibrated.
+    forward : callable, optional
+        ``forward(model, data)`` gives the logits, for :meth:`predict`, if the model needs more than
+        features and edges.
 
     Attributes
     ----------
@@ -71,7 +77,12 @@ class CalibratedModel(nn.Module):
     """
 
     def __init__(
-        self, model: nn.Module, calibrator: Calibrator, *, node_type: str | None = None
+        self,
+        model: nn.Module,
+        calibrator: Calibrator,
+        *,
+        node_type: str | None = None,
+        forward: Forward | None = None,
     ) -> None:
         super().__init__()
         _check_model(model)
@@ -86,7 +97,7 @@ class CalibratedModel(nn.Module):
             )
         self.model = model
         self.calibrator: CalibratorModule = to_module(calibrator)
-        self.fitted, self.node_type = calibrator, node_type
+        self.fitted, self.node_type, self._forward = calibrator, node_type, forward
         self.advice: str | None = None
 
     @classmethod
@@ -126,7 +137,7 @@ class CalibratedModel(nn.Module):
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
             ``forward(model, data)`` gives the logits, if the model needs more than features and
-            edges.
+            edges. :meth:`predict` calls it too.
         **params : Any
             Parameters of the calibrator, if ``method`` is a name.
 
@@ -158,7 +169,7 @@ class CalibratedModel(nn.Module):
             record, labelled.labels, nodes=labelled.val_mask, train_nodes=labelled.train_mask
         )
         calibrator.fit(known)
-        calibrated = cls(model, calibrator, node_type=node_type)
+        calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
         price = price_of_keeping(calibrator, known, calibrator.predict_proba(record))
         if price is not None:
             calibrated.advice = price.advice()
@@ -185,10 +196,13 @@ class CalibratedModel(nn.Module):
             Probabilities; rows sum to one.
 
         """
-        logits = _of_type(self.model(x, edge_index, *args, **kwargs), self.node_type)
+        return self._calibrated(self.model(x, edge_index, *args, **kwargs), edge_index)
+
+    def _calibrated(self, output: Any, edges: Any) -> Tensor:
+        logits = _of_type(output, self.node_type)
         if self.calibrator.hops == 0:
             return self.calibrator(logits)
-        return self.calibrator(logits, edges_between(edge_index, self.node_type))
+        return self.calibrator(logits, edges_between(edges, self.node_type))
 
     def predict(self, data: Any) -> Tensor:
         """Return the probabilities for a ``Data``, in evaluation mode and without gradients.
@@ -205,7 +219,11 @@ class CalibratedModel(nn.Module):
 
         """
         with evaluating(self), torch.no_grad():
-            probs = self(*ModelInputs.of(data))
+            inputs = ModelInputs.of(data)
+            if self._forward is None:
+                probs = self(*inputs)
+            else:
+                probs = self._calibrated(self._forward(self.model, data), inputs.edges)
         store = data if self.node_type is None else data[self.node_type]
         n_seeds = getattr(store, "batch_size", None)
         return probs if n_seeds is None else probs[:n_seeds]
@@ -220,8 +238,8 @@ class CalibratedModel(nn.Module):
         data : torch_geometric.data.Data
             The whole graph that it comes from.
         model_hops : int, optional
-            How many hops the model looks. Default: its number of message passing layers plus one,
-            because layers such as ``GCNConv`` divide by the degrees of the senders.
+            How many hops the model looks. Default: its number of message passing layers, and one
+            more if any of them may divide by the degrees of the senders, as ``GCNConv`` does.
 
         Raises
         ------
@@ -249,7 +267,14 @@ class CalibratedModel(nn.Module):
         self.fitted.save(Path(folder) / CALIBRATOR_FILE)
 
     @classmethod
-    def load(cls, folder: str | Path, model: nn.Module, *, node_type: str | None = None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        model: nn.Module,
+        *,
+        node_type: str | None = None,
+        forward: Forward | None = None,
+    ) -> Self:
         """Read what :meth:`save` wrote.
 
         Parameters
@@ -260,6 +285,8 @@ class CalibratedModel(nn.Module):
             A model of the same form; its weights are replaced.
         node_type : str, optional
             Which nodes of a heterogeneous graph are calibrated.
+        forward : callable, optional
+            What ``fit`` was given; a function is not saved.
 
         Returns
         -------
@@ -278,7 +305,7 @@ class CalibratedModel(nn.Module):
         _check_model(model)
         weights = _fitting_weights(Path(folder) / MODEL_FILE, model)
         calibrator = load_calibrator(Path(folder) / CALIBRATOR_FILE)
-        calibrated = cls(model, calibrator, node_type=node_type)
+        calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
         model.load_state_dict(weights)  # last, so that a refusal changes nothing
         return calibrated
 
@@ -356,10 +383,8 @@ def _of_type(output: Any, node_type: str | None) -> Tensor:
 def _hops_of(model: nn.Module, model_hops: int | None) -> int:
     if model_hops is not None:
         return model_hops
-    n_layers = sum(
-        any(kind.__name__ == "MessagePassing" for kind in type(part).__mro__)
-        for part in model.modules()
-    )
-    if n_layers == 0:
+    names = [{kind.__name__ for kind in type(part).__mro__} for part in model.modules()]
+    layers = [each for each in names if "MessagePassing" in each]
+    if not layers:
         raise InputError("the model has no MessagePassing layer to count; pass model_hops.")
-    return n_layers + 1
+    return len(layers) + (not all(each & WITHOUT_DEGREES for each in layers))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor, nn
 
 from gnncal.backends.neighbours import Neighbours
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.catalogue import name_of
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Side
@@ -65,6 +68,8 @@ class CalibratorModule(nn.Module):
         Neighbours of how many hops the probabilities of a node depend on.
     side : {"in", "out", "both"}
         Which neighbours count: those that send to a node, those it sends to, or both.
+    metadata : dict
+        What an exported file says about itself: version, name, number and names of the classes.
     checks_values : bool
         Whether a call refuses logits that are not finite and edges to nodes that are not there.
         True unless you set it to False; on a GPU the check waits for the device. Exported files
@@ -91,6 +96,7 @@ class CalibratorModule(nn.Module):
         self.n_classes, self.name, self._portable = n_classes, name, portable
         self.hops: int = portable.hops
         self.side: Side = portable.side
+        self.metadata: dict[str, Any] = {"calibrator": name, "n_classes": n_classes}
         for key, value in portable.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(key, tensor)
@@ -182,6 +188,11 @@ class CalibratorModule(nn.Module):
         check_form(logits, self.n_classes)
         if self.hops and edge_index is None:
             raise InputError(f"{self.name} looks at neighbours; pass module(logits, edge_index).")
+        if self.hops and torch.jit.is_tracing():
+            raise InputError(
+                f"torch.jit.trace would keep the edges of this graph in the traced {self.name} and "
+                "be wrong on any other; use gnncal.torch.export, or torch.export."
+            )
         # Half precision cannot hold a temperature to three digits.
         logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
         has_values = not (torch.compiler.is_compiling() or logits.is_meta)
@@ -223,9 +234,17 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     CalibratorModule(TemperatureScaling, n_classes=2, hops=0)
 
     """
-    return CalibratorModule(
-        len(calibrator.classes_), calibrator._portable(), type(calibrator).__name__
-    )
+    name = type(calibrator).__name__
+    module = CalibratorModule(len(calibrator.classes_), calibrator._portable(), name)
+    with suppress(InputError):  # one's own class may have no name in the catalogue
+        name = name_of(calibrator)
+    module.metadata = {
+        "gnncal": version("gnncal"),
+        "calibrator": name,
+        "n_classes": len(calibrator.classes_),
+        "class_names": getattr(calibrator, "class_names_", None),
+    }
+    return module
 
 
 def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:

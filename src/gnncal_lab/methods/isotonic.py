@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
 from gnncal import FitReport, Nodes
 from gnncal.calibrators import (
@@ -82,6 +81,8 @@ class IsotonicCalibration(OwnLogitsCalibrator):
 
 def _steps(probs: FloatArray, is_label: FloatArray) -> FloatArray:
     """Return the corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
+    from sklearn.isotonic import IsotonicRegression  # here because it takes long to import
+
     regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     regression.fit(probs.astype(np.float64), is_label.astype(np.float64))
     return np.stack([regression.X_thresholds_, regression.y_thresholds_])

@@ -91,6 +91,7 @@ class VectorScaling(AffineCalibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         logits, shape = nodes.calibration_logits, (nodes.n_classes,)
+        self._check_size(logits)
         none, weights = np.zeros(shape), nodes.weights
         loss = self._objective(logits, nodes.labels, none, 0.0, weights)
         if self.protocol == "paper":
