@@ -148,10 +148,11 @@ def tables(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         gain = row[f"{SHOWN} minus the best without a graph"]
         precision, top = gain["average_precision"], gain["precision_among_top"]
+        low, high = (100 * top[end] for end in ("low", "high"))
         lines.append(
             f"| {row['graph']}, {row['backbone']} | {precision['mean']:+.3f} "
-            f"[{precision['low']:+.3f}, {precision['high']:+.3f}] | {100 * top['mean']:+.1f} [{100 * top['low']:+.1f}, "
-            f"{100 * top['high']:+.1f}] |"
+            f"[{precision['low']:+.3f}, {precision['high']:+.3f}] | {100 * top['mean']:+.1f} "
+            f"[{low:+.1f}, {high:+.1f}] |"
         )
     return "\n".join(lines)
 
