@@ -26,7 +26,7 @@ import numpy as np
 import gnncal
 from gnncal import Graph, Nodes
 from gnncal.core.arrays import IntArray
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal.probability import log_losses
 from gnncal_lab.classifiers import train_classifier
 from gnncal_lab.datasets import Dataset, Split
@@ -167,7 +167,7 @@ def _kept(path: Path, make: Any) -> dict[str, Any]:
     if not path.exists():
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **make())
-        write_atomically(path, buffer.getvalue(), replace=True)
+        write_file(path, buffer.getvalue(), overwrite=True)
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
 

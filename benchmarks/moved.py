@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gnncal.core.arrays import IntArray
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal_lab.classifiers import train_classifier
 from gnncal_lab.datasets import Split
 from practice import LIBRARIES, SETTINGS, TWITCH, Models, Practice
@@ -90,7 +90,7 @@ def _years(models: Models, seed: int) -> Iterator[Move]:
         classifier = train_classifier("gcn", dataset, split, seed=seed, settings=SETTINGS)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, logits=classifier.logits(dataset.graph))
-        write_atomically(path, buffer.getvalue(), replace=True)
+        write_file(path, buffer.getvalue(), overwrite=True)
     with np.load(path, allow_pickle=False) as file:
         logits = file["logits"]
     labels, graph = dataset.labels, dataset.graph

@@ -20,7 +20,7 @@ from sklearn.preprocessing import scale
 
 from gnncal import Graph
 from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal_lab.classifiers import TrainingSettings, train_classifier
 from gnncal_lab.classifiers.batches import BatchSettings, train_in_batches
 from gnncal_lab.datasets import FACTS, Dataset, Split, load, load_file
@@ -126,7 +126,7 @@ class Models:
     def _keep(self, name: str, logits: FloatArray) -> None:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, logits=logits)
-        write_atomically(self.cache / f"{name}.npz", buffer.getvalue(), replace=True)
+        write_file(self.cache / f"{name}.npz", buffer.getvalue(), overwrite=True)
 
 
 @lru_cache(maxsize=16)

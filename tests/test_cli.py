@@ -18,7 +18,7 @@ import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.default_method import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
-from gnncal.files.markers import MARKER
+from gnncal.files.output import MARKER
 from gnncal.inspection.subject import DEFAULT_METHODS
 from tests.methods import each_of
 from tests.test_bundles import (
@@ -291,7 +291,6 @@ def test_a_bad_file_leaves_one_line_and_nothing_else(tmp_path, case, existing):
     source, out = write_npz(tmp_path / "in.npz", **changes), tmp_path / "out"
     if existing:
         out.mkdir()
-        (out / "mine.json").write_text("old")
     before = listing(tmp_path)
     assert_refused(run("calibrate", source, "--out", out, "--json"), message)
     assert_refused(run("evaluate", source), message)

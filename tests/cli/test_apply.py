@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.files.markers import MARKER
+from gnncal.files.output import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import NAMES, example, write_npz, write_parquet
 

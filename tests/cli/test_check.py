@@ -97,7 +97,7 @@ def test_a_watch_that_was_killed_goes_on_where_it_was(place, monkeypatch):
         raise OSError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gnncal.files.atomic.os.replace", killed)
+        patch.setattr("gnncal.files.output.os.replace", killed)
         assert run(*call).exit_code != 0
     assert (place / "log.csv.watch.json").read_bytes() == state
     assert sorted(p.name for p in place.iterdir() if p.name.startswith(".gnncal")) == []

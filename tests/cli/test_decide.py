@@ -9,7 +9,7 @@ import gnncal
 from gnncal.core.constraints import choice
 from gnncal.decisions import RAPS, ConformalClassifier, SelectiveClassifier, hold_out
 from gnncal.decisions.conformal import IS_SCORE, SCORES
-from gnncal.files.markers import MARKER
+from gnncal.files.output import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
 
@@ -170,11 +170,12 @@ def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arg
 def test_a_folder_holds_one_result(tmp_path, source):
     out = tmp_path / "out"
     assert run("decide", source, *EASY, "--out", out).exit_code == 0
-    assert run("calibrate", source, "--method", "ts", "--out", out).exit_code == 0
-    assert names(out) == ["calibrator.safetensors", "probabilities.npz", "summary.json"]
-    result = run("decide", source, *EASY, "--out", out)
+    calibrate = ("calibrate", source, "--method", "ts", "--out", out)
+    result = run(*calibrate)
     assert result.exit_code == 2
     assert "choose another --out" in result.output
+    assert run(*calibrate, "--overwrite").exit_code == 0
+    assert names(out) == ["calibrator.safetensors", "probabilities.npz", "summary.json"]
 
 
 def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, monkeypatch):

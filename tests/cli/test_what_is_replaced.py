@@ -1,6 +1,5 @@
 """No verb removes or replaces what this program did not make: all verbs that write, one by one."""
 
-import json
 import os
 import shutil
 import stat
@@ -18,11 +17,11 @@ from gnncal.__main__ import app
 from gnncal.plotting import reliability
 from gnncal_lab.bench import logits as logits_module
 from gnncal_lab.bench import perturbation
-from gnncal_lab.commands import block_model
+from gnncal_lab.commands import bench, block_model
 from gnncal_lab.datasets import Dataset
 from gnncal_lab.pages.csbm.experiment import Experiment
 from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
-from tests.test_bundles import write_npz
+from tests.test_bundles import write_npz, write_parquet
 
 pytest.importorskip("torch", reason="pip install 'gnncal[neural]' to test all verbs")
 pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test all verbs")
@@ -49,6 +48,7 @@ class Verb:
 
 
 WRITES = {
+    "demo": Verb("demo --out OUT"),
     "block-model": Verb("block-model --nodes 500 --out OUT"),
     "calibrate": Verb("calibrate INPUT/in.npz --method ts --out OUT"),
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
@@ -73,21 +73,26 @@ WRITES = {
     "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
 }
 READS = {"evaluate", "methods"}
-FOLDERS = [name for name, verb in WRITES.items() if verb.makes == "folder"]
-NAMED = [name for name in FOLDERS if "--out OUT" in WRITES[name].command]
+SLOW = {"demo", "block-model", "csbm", "bench figures"}
+FOLDERS = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+    for name, verb in WRITES.items()
+    if verb.makes == "folder"
+]
+NAMED = ["calibrate", "apply", "update", "decide", "scale", "bench tables"]
+RECORDS = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name, verb in WRITES.items()
+    if verb.makes == "records"
+]
 FILES = [name for name, verb in WRITES.items() if verb.makes == "file"]
 
 
-def all_verbs(group, before=()):
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from all_verbs(command, (*before, name))
-        else:
-            yield " ".join((*before, name))
-
-
 def test_every_verb_of_the_program_is_looked_at():
-    assert set(all_verbs(typer.main.get_command(app))) == set(WRITES) | READS
+    program = typer.main.get_command(app)
+    verbs = {*program.list_commands(typer.Context(program))} - {"bench"}
+    verbs |= {f"bench {name}" for name in typer.main.get_command(bench.app).commands}
+    assert verbs == set(WRITES) | READS
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +219,7 @@ def made(results, inputs, tmp_path, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", [*FOLDERS, *FILES])
 def test_a_second_run_over_its_own_result_works_and_leaves_the_neighbours_alone(name, made):
     place = made(name)
     done = place.run()
@@ -254,7 +259,7 @@ def test_scale_does_not_take_a_folder_with_a_file_of_its_name_for_its_own(inputs
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "pipe"])
-@pytest.mark.parametrize("name", [*FOLDERS, "bench run", "bench diagnose", "bench perturb"])
+@pytest.mark.parametrize("name", [*FOLDERS, *RECORDS])
 def test_what_has_the_name_of_a_result_is_not_replaced(name, kind, made, inputs, tmp_path):
     names = [each for each in made(name).names() if each != MARKER]
     for taken in names if len(names) <= MOST_NAMES else (names[0], names[-1]):
@@ -393,19 +398,81 @@ def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_result_without_a_list_of_its_files_is_refused_with_what_to_do(made):
-    place = made("scale")
+def test_inputs_of_a_run_are_never_replaced_by_its_outputs(tmp_path):
+    """The calibrator, the policy, the probabilities, the log, the state and the bundle."""
+    source = write_npz(tmp_path / "in.npz")
+    decided = "decide SOURCE --method ts --positive cat --act 0.5 --out d"
+    invoke(tmp_path, "calibrate SOURCE --method ts --out c")
+    invoke(tmp_path, decided)
+    invoke(tmp_path, "watch c/calibrator.safetensors log.csv --state s", log=True)
+    before = entries(tmp_path)
+    for words in (
+        "apply d/calibrator.safetensors SOURCE --policy d/policy.safetensors --out d",
+        "apply c/calibrator.safetensors SOURCE --out c",
+        "apply c/calibrator.safetensors SOURCE --policy d/policy.safetensors --out d --overwrite",
+        "update c/calibrator.safetensors SOURCE --out c --overwrite",
+        "decide SOURCE --probabilities c/probabilities.npz --out c --overwrite",
+        "report SOURCE --out in.npz --overwrite",
+        "check c/calibrator.safetensors SOURCE --page c/calibrator.safetensors --overwrite",
+        "watch c/calibrator.safetensors log.csv --state log.csv",
+        "watch c/calibrator.safetensors log.csv --state new --page new",
+        "watch c/calibrator.safetensors log.csv --state s --page s --overwrite",
+        "watch c/calibrator.safetensors log.csv --state s --page log.csv --overwrite",
+        "export c/calibrator.safetensors --to torch --out c/calibrator.safetensors --overwrite",
+    ):
+        done = invoke(tmp_path, words, expected=2)
+        assert "the input" in done.stderr or "ends like" in done.stderr, (words, done.stderr)
+        assert entries(tmp_path) == before, words
+    assert source.is_file()
+
+
+def test_a_part_of_the_input_is_not_replaced_by_a_page(tmp_path):
+    folder = write_parquet(tmp_path / "in")
+    done = invoke(tmp_path, f"report {folder} --out {folder}/nodes.parquet --overwrite", expected=2)
+    assert "is a part of the input" in done.stderr
+
+
+def invoke(folder, words, *, expected=None, log=False):
+    """Run a command in a folder; SOURCE is in.npz there."""
+    if log:
+        (folder / "log.csv").write_text("prediction,confidence,label\n0,0.9,0\n")
+    plain = {"apply", "update", "decide", "report", "check", "watch", "export", "calibrate"}
+    plain |= {"ts", "cat", "0.5", "torch"}
+    given = [
+        word if word in plain or word[:1] in "-/" else str(folder / word)
+        for word in words.replace("SOURCE", "in.npz").split()
+    ]
+    done = CliRunner().invoke(app, given)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert expected is None or done.exit_code == expected, done.output
+    return done
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_overwrite_replaces_a_file_that_was_named(name, inputs, tmp_path):
+    if name in ("watch", "bench report"):
+        pytest.skip("has no such option for this file")
+    place = Place(name, inputs, tmp_path / "x")
+    place.put(place.out)
+    words = place.verb.command.replace("INPUT", str(inputs)).replace("OUT", str(place.out)).split()
+    assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 0
+    assert place.out.read_bytes() != PRECIOUS
+
+
+def test_decide_takes_the_folder_of_calibrate_only_if_that_is_asked_for(inputs, made):
+    place = made("calibrate")
+    words = ["decide", f"{inputs}/in.npz", "--method", "ts", "--target", "0.3", "--out"]
+    done = CliRunner().invoke(app, [*words, str(place.out)])
+    place.assert_refused(done)
+    assert "--overwrite" in done.stderr
+    assert CliRunner().invoke(app, [*words, str(place.out), "--overwrite"]).exit_code == 0
+    assert "probabilities.npz" not in {path.name for path in place.out.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["calibrate", "scale"])
+def test_a_folder_without_a_marker_is_refused_with_what_to_do(name, made):
+    place = made(name)
     (place.out / MARKER).unlink()
     done = place.run()
     place.assert_refused(done)
-    assert "move it away or choose another --out" in done.stderr
-
-
-def test_the_list_of_files_names_this_program_and_carries_a_checksum(made):
-    place = made("calibrate")
-    marker = json.loads((place.out / MARKER).read_text())
-    assert marker["made_by"] == "gnncal"
-    assert {name for name, size, digest in marker["files"]} == set(place.names()) - {MARKER}
-    marker["files"].append(["thesis.tex", 4, None])
-    (place.out / MARKER).write_text(json.dumps(marker))
-    place.assert_refused(place.run())
+    assert "choose a new or an empty one as --out" in done.stderr

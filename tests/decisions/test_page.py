@@ -18,12 +18,11 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     write_npz(tmp_path / "demo" / "bundle.npz")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
-    assert len(blocks) == 9
+    assert len(blocks) == 8
     names = {}
     for block in blocks:
         exec(block, names)
     assert names["decide"].shape == (len(names["probs"]),)
-    assert names["ranked"].rank_by_ is names["reliability"]
     assert names["sets"].shape == names["probs"].shape
     assert names["today"].report_ == names["conformal"].report_
     assert (names["sets_of_today"] == names["sets"]).all()

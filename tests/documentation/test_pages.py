@@ -58,7 +58,8 @@ def test_a_page_has_class_advice_results_and_formula(name):
     lines = tuple(line(metric, -0.02) for metric in ("nll", "ece", "accuracy"))
     page = methods.method_page(describe(name), MethodResults(lines, lines))
     assert page.startswith(f"# {name}\n")
-    assert f".. autoclass:: gnncal.{describe(name).class_name}" in page
+    package = class_of(name).__module__.partition(".")[0]
+    assert f".. autoclass:: {package}.{describe(name).class_name}" in page
     assert methods.linked(describe(name).advice) in page
     shows_accuracy = "accuracy %" in page
     assert shows_accuracy == (name != "ts" and not describe(name).preserves_predictions)

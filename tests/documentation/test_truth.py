@@ -43,10 +43,10 @@ def unknown(words):
         name, *words = words
         if name in ("VERB", "--help", "--version") or not re.fullmatch(r"[a-z-]+", name):
             return
-        if name not in command.commands:
+        if name not in command.list_commands(None):
             yield name
             return
-        command = command.commands[name]
+        _, command, _ = command.resolve_command(None, [name])
     options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
     for word in words:
         if re.match(r"--[a-z]", word) and word.partition("=")[0].rstrip(".,;:)") not in options:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from gnncal import InputError, MissingExtraError
 from gnncal.__main__ import app
 from gnncal.scale import calibrate
-from gnncal.scale.buckets import bucket_result
+from gnncal.scale.results import scale_result
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
 
@@ -52,10 +52,10 @@ def written(storage, prefix="bucket/out"):
 
 def make(address, text, name="part-0"):
     """Make a small result at an address; its metrics.json holds a text."""
-    with bucket_result(address) as work:
+    with scale_result(address, []) as result:
         for file in ("metrics.json", "calibrator.safetensors", f"probabilities/{name}.parquet"):
-            (work / "result" / file).parent.mkdir(parents=True, exist_ok=True)
-            (work / "result" / file).write_text(text)
+            (result / file).parent.mkdir(exist_ok=True)
+            (result / file).write_text(text)
 
 
 class StopError(Exception):
@@ -106,12 +106,12 @@ def test_a_result_replaces_an_earlier_one_and_nothing_of_it_stays(storage):
 def test_objects_of_others_are_never_replaced(storage):
     storage.pipe_file("bucket/out/thesis.tex", b"years of work")
     storage.pipe_file("bucket/out/metrics.json", b"{}")
-    with pytest.raises(InputError, match=r"holds other objects .*metrics\.json"):
+    with pytest.raises(InputError, match=r"has metrics\.json, thesis\.tex and no \.gnncal"):
         make("s3://bucket/out", "new")
     assert written(storage) == {"metrics.json", "thesis.tex"}
     make("s3://bucket/mine", "old")
     storage.pipe_file("bucket/mine/probabilities/notes.txt", b"mine")
-    with pytest.raises(InputError, match=r"holds other objects .*notes\.txt"):
+    with pytest.raises(InputError, match=r"notes\.txt, which gnncal did not write"):
         make("s3://bucket/mine", "new")
     assert written(storage, "bucket/mine") == WRITTEN | {"probabilities/notes.txt"}
     assert storage.cat_file("bucket/mine/metrics.json") == b"old"
@@ -119,13 +119,12 @@ def test_objects_of_others_are_never_replaced(storage):
 
 def test_what_others_put_there_during_a_run_is_not_replaced_either(storage):
     def run():
-        with bucket_result("s3://bucket/out") as work:
-            (work / "result").mkdir()
+        with scale_result("s3://bucket/out", []):
             storage.pipe_file("bucket/out/thesis.tex", b"years of work")
 
-    with pytest.raises(InputError, match=r"holds other objects .*thesis\.tex"):
+    with pytest.raises(InputError, match=r"has thesis\.tex and no \.gnncal"):
         run()
-    assert "thesis.tex" in written(storage)
+    assert written(storage) == {"thesis.tex"}
 
 
 def test_an_upload_that_fails_leaves_the_earlier_result(storage, monkeypatch):
@@ -145,34 +144,18 @@ def test_an_exchange_that_is_cut_short_is_incomplete_and_the_next_run_repairs_it
     make("s3://bucket/out", "old")
     with monkeypatch.context() as broken:
         broken.setattr("s3fs.S3FileSystem.copy", stop)
-        broken.setattr("gnncal.scale.buckets._Target.give_up", lambda _: None)  # as if killed
+        broken.setattr("s3fs.S3FileSystem.rm_file", stop)  # as if killed
         with pytest.raises(InputError, match="the cable was cut"):
             make("s3://bucket/out", "new")
-    left = written(storage)
-    assert left
-    assert all(name.startswith(".gnncal") for name in left)
+    assert any(name.startswith(".gnncal-") for name in written(storage))
+    assert b"unfinished" in storage.cat_file("bucket/out/.gnncal.json")
     make("s3://bucket/out", "newer")
     assert written(storage) == WRITTEN
     assert storage.cat_file("bucket/out/metrics.json") == b"newer"
 
 
-def test_metrics_come_last(storage, monkeypatch):
-    import s3fs
-
-    copied, copy = [], s3fs.S3FileSystem.copy
-
-    def recorded(self, source, target, **options):
-        copied.append(target)
-        return copy(self, source, target, **options)
-
-    monkeypatch.setattr(s3fs.S3FileSystem, "copy", recorded)
-    make("s3://bucket/out", "new")
-    assert len(copied) == 3
-    assert copied[-1] == "bucket/out/metrics.json"
-
-
 def test_a_run_that_fails_leaves_nothing_in_the_bucket(storage):
-    with pytest.raises(StopError), bucket_result("s3://bucket/out"):
+    with pytest.raises(StopError), scale_result("s3://bucket/out", []):
         stop()
     assert not written(storage)
 
@@ -212,6 +195,20 @@ def test_an_object_that_disappears_during_a_run_is_said_in_one_line(
     monkeypatch.setattr(run, "find_tables", find_and_lose)
     with pytest.raises(InputError, match=r"^s3://bucket/nodes\[1\].* \(FileNotFoundError.*\)\.$"):
         calibrate("s3://bucket/nodes[1].parquet", tables[1], tmp_path / "out", method="ts")
+
+
+@pytest.mark.parametrize("place", ["nodes", "out"])
+def test_a_secret_in_an_address_is_never_repeated(place, tmp_path):
+    nodes, edges = map(str, EXAMPLE.write(tmp_path))
+    address = "s3://AKIAKEY:wJalr/XUt+nFEMI@bucket/x"
+    out = address if place == "out" else str(tmp_path / "out")
+    found = CliRunner().invoke(
+        app, ["scale", address if place == "nodes" else nodes, edges, "--out", out]
+    )
+    assert found.exit_code == 2
+    assert "AKIA" not in found.stderr
+    assert "wJalr" not in found.stderr
+    assert "FEMI" not in found.stderr
 
 
 def test_spark_writes_to_folders_only(tmp_path):

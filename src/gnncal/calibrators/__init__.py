@@ -38,11 +38,12 @@ from gnncal.fitting.protocols import (
 )
 from gnncal.fitting.solvers import Solution, lbfgs, newton
 from gnncal.formulas.methods import Portable, of_logits
-from gnncal.formulas.probability import normalised_entropy, softmax
+from gnncal.formulas.probability import normalised_entropy
 from gnncal.probability import (
     keep_predictions,
     logits_from_probabilities,
     scaled_probabilities,
+    softmax,
 )
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 from gnncal.core.constraints import NONE, Constraint, number, whole_number
 from gnncal.core.errors import InputError, shown
 
-LONGEST = 10_000  # updates that a file may list
+LONGEST = 10_000  # updates that are remembered, the latest ones
 
 
 def _is_date(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import AnyCalibrator, Calibrator, FitReport
-from gnncal.calibrators.history import DATE, Update
+from gnncal.calibrators.history import DATE, LONGEST, Update
 from gnncal.calibrators.rates import check_rates, log_ratio
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.checks import check_nodes
@@ -181,7 +181,7 @@ def _conclude(
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
-    new.history_ = (*old.history_, update)
+    new.history_ = (*old.history_, update)[-LONGEST:]
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:

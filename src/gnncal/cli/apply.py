@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import CalibratorFile, Input, OutFolder, Positive
+from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -40,6 +41,7 @@ def apply(
         ),
     ] = False,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
@@ -49,7 +51,7 @@ def apply(
     with --policy also decisions.npz (or .parquet), with --refresh also the refreshed
     policy.safetensors. The exit code is 4 if a --fail-if holds.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply as run
@@ -59,11 +61,11 @@ def apply(
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
     with (
-        staged_folder(
+        result_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source],
+            "apply",
+            inputs=[source, calibrator, *([] if policy is None else [policy])],
+            overwrite=overwrite,
         ) as staging,
         err.status(f"applying {calibrator.name}"),
     ):

@@ -8,13 +8,15 @@ from gnncal.cli.params import (
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     Positive,
     SummaryAsJson,
     chosen_calibrator,
 )
 from gnncal.cli.results import collected_notes, print_results, write_results
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
+from gnncal.files.output import result_folder
 
 
 def calibrate(
@@ -25,6 +27,7 @@ def calibrate(
     param: Parameters = None,
     positive: Positive = None,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
@@ -34,19 +37,14 @@ def calibrate(
     say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
     from gnncal.calibrators.catalogue import name_of
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.nodes import Nodes
     from gnncal.pipeline import calibrate as run
 
     gates = read_gates(fail_if)
     calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (
-        staged_folder(
-            folder,
-            writes=("calibrator.safetensors", "summary.json"),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source],
-        ) as staging,
+        result_folder(folder, "calibrate", inputs=[source], overwrite=overwrite) as staging,
         err.status(f"calibrating with {name_of(calibrator)}"),
     ):
         bundle = read_bundle(source)

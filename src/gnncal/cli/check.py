@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, Page
+from gnncal.cli.params import CalibratorFile, NewInput, OverwriteFile, Page
 from gnncal.cli.terminal import err, out, page_target, print_json
 
 MOVED = 5  # the exit code that a scheduler can act on
@@ -17,6 +17,7 @@ def check(
     calibrator: CalibratorFile,
     source: NewInput,
     page: Page = None,
+    overwrite: OverwriteFile = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on; no label is needed.
@@ -31,18 +32,22 @@ def check(
     from gnncal.shift.check import check as compare
 
     fitted = load(calibrator)
-    target = None if page is None else page_target(page, inputs=[calibrator, source])
+    target = (
+        None
+        if page is None
+        else page_target(page, inputs=[calibrator, source], overwrite=overwrite)
+    )
     with err.status("reading the nodes"):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         new = np.ones(len(bundle.logits), dtype=bool)
         new[bundle.train_nodes] = False
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
     if target is not None:
-        from gnncal.files.atomic import write_atomically
+        from gnncal.files.output import write_page
         from gnncal.inspection.page.shift import check_page
 
         text = check_page(result, title=f"Check of {source.name}")
-        write_atomically(target, text.encode(errors="xmlcharrefreplace"))
+        write_page(target, text, overwrite=overwrite)
     if json:
         print_json(result)
     else:

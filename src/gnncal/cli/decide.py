@@ -21,6 +21,7 @@ from gnncal.cli.params import (
     KeepPredictions,
     Method,
     OutFolder,
+    Overwrite,
     Parameters,
     SummaryAsJson,
     chosen_calibrator,
@@ -36,9 +37,10 @@ from gnncal.cli.policies import (
     fit_policy,
 )
 from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, staged_folder
+from gnncal.cli.terminal import err
 from gnncal.core.constraints import Constraint, choice, number, whole_number
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -100,6 +102,7 @@ def decide(
     costs: CostsOption = None,
     budget: Budget = None,
     fail_if: FailIf = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
@@ -118,7 +121,7 @@ def decide(
     nodes that goes to people) beside metrics.
     """
     from gnncal.decisions import ConformalClassifier, SelectiveClassifier
-    from gnncal.files import DECISION_FILES, read_bundle
+    from gnncal.files import read_bundle
 
     _check_options(target, confidence_level, sets, coverage, held_out, seed)
     if by_class and sets is None:
@@ -139,13 +142,12 @@ def decide(
         calibrator = chosen_calibrator(
             method, keep_predictions, param, one_class=policy is not None
         )
-    _check_folder(folder)
     with (
-        staged_folder(
+        result_folder(
             folder,
-            writes=("summary.json",),
-            removes=(*DECISION_FILES, "calibrator.safetensors"),
-            inputs=[source],
+            "decide",
+            inputs=[source, *([] if probabilities is None else [probabilities])],
+            overwrite=overwrite,
         ) as staging,
         err.status("deciding"),
     ):
@@ -211,18 +213,6 @@ def _known_score() -> Constraint:
     from gnncal.decisions.conformal import SCORES
 
     return choice(*SCORES)
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder of ``gnncal calibrate``: its files would belong to two results."""
-    from gnncal.files import PROBABILITY_FILES
-
-    for name in PROBABILITY_FILES:
-        if (folder / name).exists():
-            raise InputError(
-                f"{folder} has {name} of another result, and decide would overwrite its "
-                "calibrator and summary; choose another --out."
-            )
 
 
 def _calibrate(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder, to_json
+from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
 from gnncal.core.errors import MissingExtraError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,7 +55,7 @@ def demo(
     """
     from gnncal.digits import example
 
-    with staged_folder(folder, writes=FILES) as staging:
+    with result_folder(folder, "demo", names=FILES) as staging:
         bundle = example()
         results = _calibrate(bundle)
         policy = _decide(bundle)
@@ -107,7 +108,8 @@ def _decide(bundle: Bundle) -> ClassPolicy:
 def _write(
     staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: ClassPolicy
 ) -> None:
-    from gnncal.files.npz import write_bundle, write_probabilities
+    from gnncal.files import write_probabilities
+    from gnncal.files.npz import write_bundle
 
     shown = results[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gnncal.cli.params import CalibratorFile
+from gnncal.cli.params import CalibratorFile, OverwriteFile
 from gnncal.cli.terminal import console_beside, err, print_json
 from gnncal.core.errors import InputError, require
-from gnncal.files.atomic import check_file
+from gnncal.files.output import check_file
 
 
 def export(
@@ -27,6 +27,7 @@ def export(
         Path | None,
         typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
     ] = None,
+    overwrite: OverwriteFile = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a saved calibrator as an ONNX model or a torch.export program.
@@ -51,9 +52,9 @@ def export(
     fitted = load(calibrator)
     module = fitted.to_torch()
     metadata = module.metadata
-    check_file(target, inputs=[calibrator])
+    check_file(target, inputs=[calibrator], overwrite=overwrite)
     with err.status(f"exporting {calibrator.name}"):
-        written = write(module, target, format=format)
+        written = write(module, target, format=format, overwrite=overwrite)
     if json:
         print_json({**metadata, "file": str(target), "inputs": written.inputs})
         return

@@ -22,6 +22,13 @@ CalibratorFile = Annotated[
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 Page = Annotated[Path | None, typer.Option(help="HTML file to write, for a person on call.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace the result of another command of gnncal."),
+]
+OverwriteFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file, whoever wrote it.")
+]
 SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Method = Annotated[
     str | None,

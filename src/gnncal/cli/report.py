@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from gnncal.cli.params import OverwriteFile
 from gnncal.cli.terminal import console_beside, err, page_target, print_json
 from gnncal.core.errors import InputError
 
@@ -58,6 +59,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    overwrite: OverwriteFile = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print verdicts and metrics as JSON.")
     ] = False,
@@ -72,7 +74,9 @@ def report(
     from gnncal.inspection.subject import DEFAULT_METHODS
     from gnncal.scale.summary import is_summary
 
-    target = page_target(page, inputs=[source] if new is None else [source, new])
+    target = page_target(
+        page, inputs=[source] if new is None else [source, new], overwrite=overwrite
+    )
     if is_summary(source):
         if keep_predictions is not None:
             raise InputError(
@@ -86,7 +90,7 @@ def report(
                 f"{source} is the output of gnncal scale, and a report does not read its nodes "
                 f"again; for {' and '.join(given)}, pass a part of the graph that fits in memory."
             )
-        _report_at_scale(source, target, title=title, json=json)
+        _report_at_scale(source, target, title=title, overwrite=overwrite, json=json)
         return
     with err.status("reading the input") as status:
         bundle = read_bundle(source)
@@ -106,7 +110,7 @@ def report(
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,
         )
-        made.save(target)
+        made.save(target, overwrite=overwrite)
     inspection = made.inspection
     if json:
         evaluations = {name: method.evaluation for name, method in inspection.methods.items()}
@@ -122,15 +126,17 @@ def report(
     say.print(f"written to {page}", soft_wrap=True)
 
 
-def _report_at_scale(source: Path, page: Path, *, title: str | None, json: bool) -> None:
+def _report_at_scale(
+    source: Path, page: Path, *, title: str | None, overwrite: bool, json: bool
+) -> None:
     """Draw what a run at scale measured; its nodes are not read again."""
-    from gnncal.files.atomic import write_atomically
+    from gnncal.files.output import write_page
     from gnncal.inspection.page.summary import summary_page, summary_verdict
     from gnncal.scale.summary import read_summary
 
     summary = read_summary(source)
     text = summary_page(summary, title=title or f"Calibration of {source.name}")
-    write_atomically(page, text.encode(errors="xmlcharrefreplace"))
+    write_page(page, text, overwrite=overwrite)
     verdict = summary_verdict(summary)
     if json:
         print_json({"page": str(page), "verdicts": {summary.method: verdict}})

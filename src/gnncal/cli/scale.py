@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, Positive, SummaryAsJson, chosen_calibrator
+from gnncal.cli.params import (
+    KeepPredictions,
+    Overwrite,
+    Positive,
+    SummaryAsJson,
+    chosen_calibrator,
+)
 from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ def scale(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and list them.")
     ] = False,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Calibrate NODES and EDGES, which may be larger than memory.
@@ -102,6 +109,7 @@ def scale(
         threads=threads,
         all_probabilities=probabilities,
         skip_bad=skip_bad,
+        overwrite=overwrite,
         progress=_listener(),
     )
     _print(folder, summary, as_json=json)

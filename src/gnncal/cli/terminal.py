@@ -21,10 +21,10 @@ from rich.status import Status
 from rich.text import Text
 from typer.core import TyperGroup
 
-from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.cli.failures import sentence_of
+from gnncal.core.errors import GnncalWarning, InputError
 from gnncal.core.plain import plain
-from gnncal.files.atomic import check_file, is_stdout
-from gnncal.files.folders import check_folder, extended_folder
+from gnncal.files.output import check_file, is_special
 
 # C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -107,8 +107,11 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
                 raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
-            except (InputError, MissingExtraError, OSError) as error:
-                print_line("error", _plain_text(error))
+            except Exception as error:
+                sentence = sentence_of(error)
+                if sentence is None:
+                    raise
+                print_line("error", sentence)
         raise typer.Exit(2)
 
     # The help of a verb is its docstring; without the line ends of the source it fits any width.
@@ -121,13 +124,6 @@ def friendly(verb: Callable[P, R]) -> Callable[P, R]:
 def note(message: Warning | str) -> None:
     """Print something worth knowing as one line on stderr."""
     print_line("note", message)
-
-
-def _plain_text(error: Exception) -> str:
-    """What went wrong; of a file, without the number of the error."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; check the path, or choose another."
-    return str(error)
 
 
 def print_line(kind: str, message: object) -> None:
@@ -157,34 +153,16 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
-def page_target(path: Path, *, inputs: Iterable[Path] = ()) -> Path:
+def page_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> Path:
     """Check before any work that a page can be written to this path."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
-    check_file(path, inputs=inputs)
+    check_file(path, inputs=inputs, overwrite=overwrite)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
     return path
 
 
 def console_beside(page: Path) -> Console:
-    """Return where to speak of a page: not on stdout if the page itself goes there."""
-    return err if is_stdout(page) else out
-
-
-@contextmanager
-def staged_folder(
-    target: Path,
-    *,
-    writes: Collection[str] = (),
-    removes: Collection[str] = (),
-    inputs: Iterable[Path] = (),
-) -> Iterator[Path]:
-    """Give a temporary folder whose files move to ``target`` only if the block succeeds.
-
-    Nothing that this program did not write is replaced or removed: see
-    :func:`gnncal.files.folders.extended_folder`, which has the same parameters.
-    """
-    real = check_folder(target, inputs=inputs)
-    with extended_folder(real, writes=writes, removes=removes) as staging:
-        yield staging
+    """Return where to speak of a page: not on stdout if the page itself may go there."""
+    return err if is_special(page) else out

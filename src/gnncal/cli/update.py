@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, SummaryAsJson
+from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, Overwrite, SummaryAsJson
 from gnncal.cli.results import collected_notes, write_results
-from gnncal.cli.terminal import err, note, out, print_json, print_written, staged_folder
+from gnncal.cli.terminal import err, note, out, print_json, print_written
 from gnncal.core.errors import InputError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from gnncal.files import Bundle
@@ -39,6 +40,7 @@ def update(
         str | None,
         typer.Option(help="When this is, for the history.", show_default="today"),
     ] = None,
+    overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
     """Update a saved calibrator with the labels of NEW's validation nodes.
@@ -48,7 +50,7 @@ def update(
     gets calibrator.safetensors, probabilities.npz (or .parquet when NEW is a folder) and
     summary.json.
     """
-    from gnncal.files import DECISION_FILES, PROBABILITY_FILES, read_bundle
+    from gnncal.files import read_bundle
     from gnncal.files.saved_calibrators import load
     from gnncal.nodes import Nodes
     from gnncal.pipeline import apply
@@ -58,11 +60,8 @@ def update(
     rates = parse_rates(rate) if rate else "estimate" if estimate_rates else None
     fitted = load(calibrator)
     with (
-        staged_folder(
-            folder,
-            writes=("calibrator.safetensors", "summary.json"),
-            removes=(*PROBABILITY_FILES, *DECISION_FILES),
-            inputs=[source, calibrator],
+        result_folder(
+            folder, "update", inputs=[source, calibrator], overwrite=overwrite
         ) as staging,
         err.status(f"updating {calibrator.name}"),
     ):

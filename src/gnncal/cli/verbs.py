@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -82,16 +83,20 @@ class _Announced(TyperCommand):
 
     def loaded(self) -> Any:
         """Return the verb itself."""
-        found = self.command.load()
-        if isinstance(found, typer.Typer):
-            app = found
-        else:
-            app = typer.Typer()
-            app.command()(found)
-        app._add_completion = False
-        for each in app.registered_commands:
-            each.callback = friendly(each.callback)  # type: ignore[arg-type]
-        return typer.main.get_command(app)
+        return typer.main.get_command(_app_of(self.command))
+
+
+@cache  # or a verb that runs twice in a process would be wrapped twice
+def _app_of(command: Command) -> typer.Typer:
+    """Return the app of a verb, each of its commands with errors in one line."""
+    found = command.load()
+    app = found if isinstance(found, typer.Typer) else typer.Typer()
+    if not isinstance(found, typer.Typer):
+        app.command()(found)
+    app._add_completion = False
+    for each in app.registered_commands:
+        each.callback = friendly(each.callback)  # type: ignore[arg-type]
+    return app
 
 
 def _declared() -> list[EntryPoint]:

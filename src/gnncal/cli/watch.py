@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.params import CalibratorFile, Page
+from gnncal.cli.params import CalibratorFile, OverwriteFile, Page
 from gnncal.cli.terminal import out, page_target, print_json
 from gnncal.core.errors import InputError
+from gnncal.files.output import check_file
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -58,6 +59,7 @@ def watch(
         typer.Option(metavar="GAP", help="Only say how many labels find a gap, such as 0.05."),
     ] = None,
     page: Page = None,
+    overwrite: OverwriteFile = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Take in the new lines of LOG and say whether the labels agree with what was promised.
@@ -83,19 +85,24 @@ def watch(
         return
     if log is None:
         raise InputError("LOG is missing; pass the file with the labels, or --plan GAP.")
-    target = None if page is None else page_target(page, inputs=[calibrator, log])
     place = Path(f"{log}.watch.json") if state is None else state
+    target = (
+        None
+        if page is None
+        else page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
+    )
+    check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
     running, about = _begun(place, fitted, options, identity)
     reading = read_log(log, running, about.get("position"))
     running.save(place, log={"position": reading.position, "calibrator": identity})
     report = running.report()
     if target is not None:
-        from gnncal.files.atomic import write_atomically
+        from gnncal.files.output import write_page
         from gnncal.inspection.page.shift import watch_page
 
         text = watch_page(running, title=f"Watch of {log.name}")
-        write_atomically(target, text.encode(errors="xmlcharrefreplace"))
+        write_page(target, text, overwrite=overwrite)
     if json:
         print_json({**vars(report), "n_new": reading.n_new, "state": str(place)})
     else:

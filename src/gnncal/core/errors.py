@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
 LONGEST_VALUE = 60  # characters of a value that a message shows
+SECRET = re.compile(r"(\w:/{1,3})[^\s'\"/@]*:[^\s'\"]*@")  # in s3://key:secret@bucket
 
 
 class InputError(ValueError):
@@ -26,6 +28,9 @@ class InputError(ValueError):
     temperature has values that are not positive; pass numbers above 0.
 
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(without_secrets(str(message)))
 
 
 class MissingExtraError(ImportError):
@@ -63,7 +68,8 @@ def warn(message: str) -> None:
     """Issue a :class:`GnncalWarning` that points at the line which called into gnncal."""
     frame = caller = sys._getframe(1)
     while frame.f_back is not None:
-        is_ours = frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+        # The laboratory's frames, and those of plug-ins that are called gnncal_..., are inside too.
+        is_ours = frame.f_globals.get("__name__", "").startswith(PACKAGE)
         frame = frame.f_back
         if is_ours:  # the outermost one counts: ours call each other through other libraries too
             caller = frame
@@ -75,6 +81,11 @@ def warn(message: str) -> None:
         module=caller.f_globals.get("__name__"),
         registry=caller.f_globals.setdefault("__warningregistry__", {}),
     )
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which addresses have no user and no password."""
+    return SECRET.sub(r"\1...@", text)
 
 
 def shown(value: Any) -> str:

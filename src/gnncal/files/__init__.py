@@ -1,8 +1,6 @@
 """Bundles: everything one calibration run needs, read from a file or a folder."""
 
 from gnncal.files.bundle import (
-    DECISION_FILES,
-    PROBABILITY_FILES,
     Bundle,
     read_bundle,
     read_probabilities,
@@ -11,8 +9,6 @@ from gnncal.files.bundle import (
 )
 
 __all__ = [
-    "DECISION_FILES",
-    "PROBABILITY_FILES",
     "Bundle",
     "read_bundle",
     "read_probabilities",

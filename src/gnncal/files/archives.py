@@ -50,7 +50,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
             size = sum(_declared_size(archive, name, info) for name, info in chosen.items())
             check_expansion(path, size)
             return {name: _read(archive, info) for name, info in chosen.items()}, sorted(members)
-    except ExpansionError:
+    except (ExpansionError, MemoryError):
         raise
     except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
         if _starts_with(path, b"\x93NUMPY"):

@@ -22,14 +22,9 @@ from gnncal.core.checks import (
 )
 from gnncal.core.errors import InputError, shown
 from gnncal.core.graph import Graph
-from gnncal.files.atomic import as_path
+from gnncal.files.output import as_path, check_finished, is_special
 
 Verdict = Mapping[str, npt.NDArray[Any]]
-PROBABILITY_FILES = ("probabilities.npz", "probabilities.parquet")  # of the two formats
-DECISION_FILES = (  # of either format, and what made them
-    *("decisions.npz", "decisions.parquet"),
-    *("selective.safetensors", "conformal.safetensors", "policy.safetensors"),
-)
 
 
 @dataclass(frozen=True)
@@ -167,6 +162,9 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
         return parquet.read(path, labels_required=labels_required)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}.")
+    if is_special(path):
+        raise InputError(f"{path} is a pipe or a device; pass a file or a folder.")
+    check_finished(path)
     if path.suffix == ".parquet":
         raise InputError(
             f"{path} is one table; pass the folder that has nodes.parquet and edges.parquet."
@@ -180,13 +178,13 @@ def write_probabilities(
     probs: FloatArray,
     temperature: FloatArray | None,
     *,
-    as_parquet: bool,
+    as_parquet: bool = False,
 ) -> Path:
     """Write ``probabilities.npz`` or ``probabilities.parquet`` and return the file."""
-    from gnncal.files import npz, parquet
-
-    writer = parquet.write_probabilities if as_parquet else npz.write_probabilities
-    return writer(folder, bundle, probs, temperature)
+    arrays = _predictions(probs)
+    if temperature is not None:
+        arrays["temperature"] = temperature
+    return _write(folder / "probabilities", arrays | {"probs": probs}, bundle, as_parquet)
 
 
 def write_decisions(
@@ -202,10 +200,23 @@ def write_decisions(
 
     ``verdict`` has what is decided about each node, by the name of the column.
     """
+    arrays = _predictions(probs) | dict(verdict) | ({} if sets is None else {"sets": sets})
+    return _write(folder / "decisions", arrays, bundle, as_parquet)
+
+
+def _predictions(probs: FloatArray) -> dict[str, npt.NDArray[Any]]:
+    predictions = probs.argmax(axis=1)
+    return {"prediction": predictions, "confidence": probs[np.arange(len(probs)), predictions]}
+
+
+def _write(
+    place: Path, arrays: dict[str, npt.NDArray[Any]], bundle: Bundle, as_parquet: bool
+) -> Path:
     from gnncal.files import npz, parquet
 
-    writer = parquet.write_decisions if as_parquet else npz.write_decisions
-    return writer(folder, bundle, probs, verdict, sets)
+    path = place.with_suffix(".parquet" if as_parquet else ".npz")
+    (parquet if as_parquet else npz).write(path, arrays, bundle)
+    return path
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
@@ -215,6 +226,7 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
     path = as_path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a probabilities file.")
+    check_finished(path)
     reader = parquet.read_probabilities if path.suffix == ".parquet" else npz.read_probabilities
     probs, ids = reader(path)
     if len(probs) != len(bundle.logits):
@@ -222,6 +234,7 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
             f"{path} has {len(probs)} rows but the input has {len(bundle.logits)} nodes."
         )
     if ids is not None and bundle.node_ids is not None:
+        check_ids(ids, f"{path}")
         return probs[rows_of(bundle.node_ids, ids, f"{path}")]
     return probs
 
@@ -230,6 +243,14 @@ def _check_disjoint(**splits: IntArray) -> None:
     for (name, nodes), (other, others) in combinations(splits.items(), 2):
         advice = "keep training, calibration and test nodes apart"
         check_apart(name, nodes, {other: others}, advice=advice)
+
+
+def check_ids(ids: npt.NDArray[Any], where: str) -> None:
+    """Refuse ids that occur more than once in a file."""
+    ranked = np.sort(ids)
+    twice = np.flatnonzero(ranked[1:] == ranked[:-1])
+    if twice.size:
+        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} occurs more than once.")
 
 
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
@@ -243,9 +264,6 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
         )
     order = np.argsort(ids, kind="stable")
     ranked = ids[order]
-    twice = np.flatnonzero(ranked[1:] == ranked[:-1])
-    if twice.size:
-        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} occurs more than once.")
     if not len(ranked):
         raise InputError(f"{where}: there are no ids.")
     position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)

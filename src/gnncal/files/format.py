@@ -19,7 +19,7 @@ from safetensors.numpy import save as to_bytes
 
 from gnncal.core.arrays import as_numpy
 from gnncal.core.errors import InputError, MissingExtraError, shown
-from gnncal.files.atomic import as_path, write_atomically
+from gnncal.files.output import as_path, check_finished, write_file
 
 T = TypeVar("T")
 ReadTensor = Callable[[str], np.ndarray[Any, Any]]
@@ -41,7 +41,7 @@ def write_saved(path: Any, header: dict[str, Any], tensors: Tensors) -> None:
     whole = {"format": FORMAT_VERSION, "checksum": NO_CHECKSUM, **header}
     content = to_bytes(tensors, metadata={HEADER: json.dumps(whole)})
     digest = _checksum(content, NO_CHECKSUM)
-    write_atomically(place, content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
+    write_file(place, content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
 
 
 def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) -> T:
@@ -49,6 +49,7 @@ def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) ->
     place = as_path(path)
     if not place.is_file():
         raise InputError(f"there is no file {place}; pass one that save() has written.")
+    check_finished(place)
     try:
         content = place.read_bytes()
         with safe_open(place, framework="numpy") as file:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError
 from gnncal.core.graph import Graph
 from gnncal.files.archives import Arrays, read_npz
-from gnncal.files.atomic import SIGN, write_atomically
-from gnncal.files.bundle import Bundle, Verdict
+from gnncal.files.bundle import Bundle
 from gnncal.files.csr import csr_from_parts
+from gnncal.files.output import seal, write_file
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLITS = ("train_mask", "val_mask", "test_mask")
@@ -80,31 +79,18 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
         }
     elif features is not None:
         arrays["x"] = features
-    _save(path, arrays, bundle)
+    write(path, arrays, bundle)
 
 
-def write_probabilities(
-    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
-) -> Path:
-    """Write probs, prediction, confidence, temperature, ids and class names."""
-    arrays: Arrays = {"probs": probs, **_predictions(probs)}
-    if temperature is not None:
-        arrays["temperature"] = temperature
-    path = folder / "probabilities.npz"
-    _save(path, arrays, bundle)
-    return path
-
-
-def write_decisions(
-    folder: Path, bundle: Bundle, probs: FloatArray, verdict: Verdict, sets: BoolArray | None
-) -> Path:
-    """Write prediction, confidence, the verdict, perhaps sets, ids and class names."""
-    arrays: Arrays = {**_predictions(probs), **verdict}
-    if sets is not None:
-        arrays["sets"] = sets
-    path = folder / "decisions.npz"
-    _save(path, arrays, bundle)
-    return path
+def write(path: Path, arrays: Arrays, bundle: Bundle) -> None:
+    """Write arrays with the ids and the class names of a bundle."""
+    if bundle.node_ids is not None:
+        arrays["node_ids"] = bundle.node_ids
+    if bundle.class_names is not None:
+        arrays["class_names"] = np.array(bundle.class_names)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_file(path, seal(buffer.getvalue(), "zip"))
 
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
@@ -113,23 +99,6 @@ def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]
     if "probs" not in arrays:
         raise InputError(f"{path} has no array 'probs'; it has {', '.join(members)}.")
     return check_probs(arrays["probs"]), arrays.get("node_ids")
-
-
-def _predictions(probs: FloatArray) -> Arrays:
-    predictions = probs.argmax(axis=1)
-    return {"prediction": predictions, "confidence": probs[np.arange(len(probs)), predictions]}
-
-
-def _save(path: Path, arrays: Arrays, bundle: Bundle) -> None:
-    if bundle.node_ids is not None:
-        arrays["node_ids"] = bundle.node_ids
-    if bundle.class_names is not None:
-        arrays["class_names"] = np.array(bundle.class_names)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    with ZipFile(buffer, "a") as archive:
-        archive.comment = SIGN.encode()
-    write_atomically(path, buffer.getvalue())
 
 
 def _features(path: Path, arrays: Arrays) -> Any:

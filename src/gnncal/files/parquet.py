@@ -9,6 +9,7 @@ JSON list; labels may then be names.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,17 +21,24 @@ from gnncal.core.arrays import BoolArray, FloatArray, IntArray
 from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
 from gnncal.core.errors import InputError, require, shown
 from gnncal.core.graph import Graph
-from gnncal.files.agreement import Table, class_names_in, names_of_json, read_together
 from gnncal.files.archives import check_expansion
-from gnncal.files.atomic import SIGN, write_atomically
-from gnncal.files.bundle import Bundle, Verdict, rows_of
-from gnncal.files.kinds import is_uuid
-from gnncal.files.numbered import number_of, numbered_columns
-from gnncal.files.partitions import partition_value
-from gnncal.files.sources import DataFile, find_source
+from gnncal.files.bundle import Bundle, check_ids, rows_of
+from gnncal.files.output import write_file
+from gnncal.files.tables import (
+    Group,
+    Table,
+    find_table,
+    first_line,
+    is_uuid,
+    names_of_json,
+    number_of,
+    numbered_columns,
+)
 
 SPLITS = ("train", "val", "test")
 NAMES, LARGEST_NAMES = "class_names.json", 2**24
+BY_CLASS = {"probs": "p", "sets": "set"}  # arrays with a column for each class
+LONGEST_TEXT = 1000  # characters of an id, a label or a split
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
 
@@ -41,8 +49,8 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     edges = _read_table(folder / "edges.parquet", ["src", "dst"])
     logits = _numbered_columns(nodes, "z", folder / "nodes.parquet")
     ids = _column(nodes, "id")
-    where = f"{folder / 'edges.parquet'}"
-    edge_index = np.stack([rows_of(_column(edges, end), ids, where) for end in ("src", "dst")])
+    check_ids(ids, f"{folder / 'nodes.parquet'}")
+    edge_index = np.stack([_ends(edges, end, ids, folder) for end in ("src", "dst")])
     if "weight" in edges.column_names:
         warn_about_edge_weights("weight")
     names = _class_names(nodes, folder)
@@ -60,95 +68,116 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
     )
 
 
-def write_probabilities(
-    folder: Path, bundle: Bundle, probs: FloatArray, temperature: FloatArray | None
-) -> Path:
-    """Write the columns id, prediction, confidence, temperature, p0..pK-1."""
-    columns = _predictions(bundle, probs)
-    if temperature is not None:
-        columns["temperature"] = temperature
-    columns |= {f"p{c}": probs[:, c] for c in range(probs.shape[1])}
-    return _write(folder / "probabilities.parquet", columns, bundle)
-
-
-def write_decisions(
-    folder: Path, bundle: Bundle, probs: FloatArray, verdict: Verdict, sets: BoolArray | None
-) -> Path:
-    """Write the columns id, prediction, confidence, those of the verdict, perhaps set0..setK-1."""
-    columns = {**_predictions(bundle, probs), **verdict}
-    if sets is not None:
-        columns |= {f"set{c}": sets[:, c] for c in range(sets.shape[1])}
-    return _write(folder / "decisions.parquet", columns, bundle)
-
-
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
     """Return the columns p0..pK-1 and the ids."""
     table = _read_table(path, ["id"])
     return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
 
 
-def _predictions(bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
-    predictions, rows = probs.argmax(axis=1), np.arange(len(probs))
-    return {
-        "id": rows if bundle.node_ids is None else bundle.node_ids,
-        "prediction": predictions,
-        "confidence": probs[rows, predictions],
-    }
+def _ends(edges: Any, name: str, ids: npt.NDArray[Any], folder: Path) -> IntArray:
+    """Return the row of the node at each end; a text is looked up once."""
+    if edges[name].null_count:
+        raise InputError(f"the column {name} has {edges[name].null_count} nulls; fill them in.")
+    values, rows = _distinct(edges, name)
+    wanted = values if rows is None else values.astype(str)
+    found = rows_of(wanted, ids, f"{folder / 'edges.parquet'}")
+    return found if rows is None else found[rows]
 
 
-def _write(path: Path, columns: dict[str, Any], bundle: Bundle) -> Path:
+def write(path: Path, arrays: dict[str, Any], bundle: Bundle) -> None:
+    """Write a column for each array, p0, p1, ... or set0, set1, ... for those of all classes."""
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    about = {SIGN: ""}
-    if bundle.class_names is not None:
-        about["class_names"] = json.dumps(bundle.class_names)
-    table = pa.table(columns).replace_schema_metadata(about)
+    n_rows = len(arrays["prediction"])
+    columns = {"id": np.arange(n_rows) if bundle.node_ids is None else bundle.node_ids}
+    columns |= {name: array for name, array in arrays.items() if array.ndim == 1}
+    for name, prefix in BY_CLASS.items():
+        if name in arrays:
+            columns |= {f"{prefix}{c}": column for c, column in enumerate(arrays[name].T)}
+    names = bundle.class_names
+    about = None if names is None else {"class_names": json.dumps(names)}
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    write_atomically(path, sink.getvalue().to_pybytes())
-    return path
+    pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
+    write_file(path, sink.getvalue().to_pybytes())
 
 
 def _read_table(path: Path, required: list[str]) -> Any:
     """Return the columns that may be of use; sizes and types are looked at before they are read.
 
-    A folder with the name of a file is a table of several files, by the rules of sources.py. The
+    A folder with the name of a file is a table of several files. Text is kept as a dictionary. The
     metadata of the schema holds the class names, if the files have some.
     """
     pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
     if not path.exists():
         raise InputError(f"there is no file {path}.")
-    files = read_together(find_source(str(path), path.stem), _is_of_use)
-    parts = [_read_file(files, file, required).select(files.types) for file in files.source.files]
-    names = files.class_names
-    metadata = None if names is None else {"class_names": json.dumps(names)}
-    return pa.concat_tables(part.replace_schema_metadata(metadata) for part in parts)
-
-
-def _read_file(table: Table, file: DataFile, required: list[str]) -> Any:
-    """Read one file; its columns get the types of the whole table."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-    path = Path(file.path)
+    if not path.is_dir() and not path.is_file():
+        raise InputError(f"{path} is a pipe or a device; pass a file.")
+    table = find_table(str(path), path.stem, _is_of_use)
+    missing = [name for name in required if name not in table.types]
+    if missing:
+        few = shown(", ".join(table.types)).strip("'")
+        raise InputError(f"{path} lacks the columns {', '.join(missing)}; it has {few}.")
+    _check_types(table, path)
     try:
-        with pq.ParquetFile(path) as opened:
-            schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
-            _check_names([*schema.names, *table.partitions], required, path)
-            wanted = [name for name in schema.names if _is_of_use(name)]
-            _check_types(table, [*wanted, *table.partitions], path)
-            check_expansion(path, 8 * n_rows * len(wanted))
-            part = opened.read(wanted)
-        part.validate(full=True)  # text that is no UTF-8 would fail later
-        for number, name in enumerate(wanted):
-            part = part.set_column(number, name, _plain(part[name], table.types[name]))
-        for name in table.partitions:
-            value = partition_value(file.partition[name], table.types[name])
-            part = part.append_column(name, pa.repeat(pa.scalar(value, table.types[name]), n_rows))
-    except InputError:
+        parts = [_read_group(table, group) for group in table.groups]
+        read = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
-        raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
-    return part
+        raise InputError(f"{path} cannot be read as Parquet ({first_line(error)}).") from error
+    names = table.class_names
+    return read.replace_schema_metadata(names and {"class_names": json.dumps(names)})
+
+
+def _read_group(table: Table, group: Group) -> Any:
+    """Read files of the same types; their columns get the types of the whole table."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    ds = require("pyarrow.dataset", extra="parquet", purpose="reading Parquet")
+    texts = [name for name, kind in table.types.items() if pa.types.is_string(kind)]
+    form = ds.ParquetFileFormat(dictionary_columns={*texts} - group.folders.keys())
+    rows = ds.dataset(group.files, format=form)
+    for fragment in rows.get_fragments():
+        wanted = table.types.keys() - group.folders.keys()
+        check_expansion(Path(fragment.path), _declared_size(fragment.metadata, wanted))
+    columns = {}
+    read = rows.to_table([name for name in table.types if name not in group.folders])
+    for name, kind in table.types.items():
+        if name in group.folders:
+            value = group.folders[name]
+            typed = int(value) if value is not None and pa.types.is_integer(kind) else value
+            columns[name] = pa.repeat(pa.scalar(typed, kind), len(read))
+        else:
+            columns[name] = _plain(read[name], kind)
+        if pa.types.is_string(kind) or is_uuid(kind):
+            columns[name] = _as_dictionary(columns[name], name, group.files[0])
+    return pa.table(columns)
+
+
+def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
+    """Return the bytes that the end of a file promises for some columns, at least 8 a value."""
+    size = 8 * metadata.num_rows * len(wanted)
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = (group.column(i) for i in range(group.num_columns))
+        size += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in wanted)
+    return int(size)
+
+
+def _as_dictionary(values: Any, name: str, file: str) -> Any:
+    """Return text with each value once: arrays of it have the width of the longest."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    pc = require("pyarrow.compute", extra="parquet", purpose="reading Parquet")
+    coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    coded = coded.cast(pa.dictionary(pa.int32(), pa.string()))
+    for chunk in getattr(coded, "chunks", [coded]):
+        chunk.validate(full=True)  # text that is no UTF-8 would fail later
+        longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
+        if longest > LONGEST_TEXT:
+            raise InputError(
+                f"the column {name} of {file} has a text of {longest:,} characters; use at most "
+                f"{LONGEST_TEXT:,}."
+            )
+    return coded
 
 
 def _plain(values: Any, kind: Any) -> Any:
@@ -158,28 +187,18 @@ def _plain(values: Any, kind: Any) -> Any:
         codes = (getattr(value, "bytes", value) for value in values.to_pylist())
         texts = [None if code is None else str(UUID(bytes=code)) for code in codes]
         return pa.array(texts, pa.string())
-    return values.cast(kind, safe=False)  # whole numbers may become floats
+    if pa.types.is_string(kind):
+        return values
+    return values.cast(kind, safe=False)  # integers may become floats
 
 
 def _is_of_use(name: str) -> bool:
     return name in COLUMNS or any(number_of(name, prefix) is not None for prefix in "zp")
 
 
-def _check_names(names: list[str], required: list[str], path: Path) -> None:
-    missing = [name for name in required if name not in names]
-    if missing:
-        raise InputError(
-            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(names)}."
-        )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path} has the column {twice[0]} more than once.")
-
-
-def _check_types(table: Table, names: list[str], path: Path) -> None:
+def _check_types(table: Table, path: Path) -> None:
     types = require("pyarrow", extra="parquet", purpose="reading Parquet").types
-    for name in names:
-        kind = table.types[name]
+    for name, kind in table.types.items():
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
         is_text = types.is_string(kind)
         if not (is_number or ((is_text or is_uuid(kind)) and name in COLUMNS)):
@@ -200,17 +219,28 @@ def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
 def _column(table: Any, name: str) -> npt.NDArray[Any]:
     if table[name].null_count:
         raise InputError(f"the column {name} has {table[name].null_count} nulls; fill them in.")
-    values = np.asarray(table[name].to_numpy())
-    if values.dtype != object:
-        return values
-    if not all(isinstance(value, str) for value in values):
-        raise InputError(f"the column {name} is of type {table[name].type}; use numbers or text.")
-    return values.astype(str)
+    values, rows = _distinct(table, name)
+    return values if rows is None else values.astype(str)[rows]
+
+
+def _distinct(table: Any, name: str) -> tuple[npt.NDArray[Any], IntArray | None]:
+    """Return the texts of a column, each once, and which of them a row has; numbers as they are."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    column = table[name].combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # of no rows
+        column = pa.array([], column.type)
+    if not pa.types.is_dictionary(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False)), None
+    rows = np.asarray(column.indices.fill_null(-1))
+    used, rows = np.unique(rows, return_inverse=True)
+    words = [None if i < 0 else column.dictionary[i].as_py() for i in used.tolist()]
+    return np.array(words, dtype=object), rows
 
 
 def _class_names(nodes: Any, folder: Path) -> list[str] | None:
     """Return the names in the table's metadata, or in a file beside it that anyone can write."""
-    inside, path = class_names_in(nodes.schema, folder / "nodes.parquet"), folder / NAMES
+    written, path = (nodes.schema.metadata or {}).get(b"class_names"), folder / NAMES
+    inside = None if written is None else json.loads(written)
     if not path.is_file():
         return inside
     if path.stat().st_size > LARGEST_NAMES:
@@ -226,42 +256,46 @@ def _class_names(nodes: Any, folder: Path) -> list[str] | None:
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     if "label" not in table.column_names:
         return np.full(table.num_rows, -1)
-    column = table["label"].to_pylist()
-    if not all(value is None or isinstance(value, int | float | str) for value in column):
-        raise InputError(
-            f"the column label is of type {table['label'].type}; use integers or class names."
-        )
-    if not any(isinstance(value, str) for value in column):
+    values, rows = _distinct(table, "label")
+    if rows is None:
         check_names_are_no_numbers(names or [], f"{folder / 'nodes.parquet'}")
-        # NaN, which is not itself, is what pandas has where a number is missing.
-        return np.array([-1 if value is None or value != value else value for value in column])
+        # NaN is what pandas has where a number is missing.
+        is_missing = np.isnan(values) if values.dtype.kind == "f" else _is_none(values)
+        return np.where(is_missing, -1, values) if is_missing.any() else values
     if names is None:
         raise InputError(
             f"labels in {folder / 'nodes.parquet'} are names but nothing says which z column each "
             f"class has; write {folder / NAMES}, a list in column order such as "
-            f"{_example_of_names(column)}."
+            f"{_example_of_names(values)}."
         )
-    code: dict[str | None, int] = {name: c for c, name in enumerate(names)}
-    unknown = sorted({str(value) for value in column if value is not None and value not in code})
+    code: dict[str | None, int] = {name: c for c, name in enumerate(names)} | {None: -1}
+    unknown = sorted(value for value in values if value not in code)
     if unknown:
-        raise InputError(f"the label {unknown[0]!r} is not among the class names {shown(names)}.")
-    return np.array([code.get(value, -1) for value in column])
+        raise InputError(
+            f"the label {shown(unknown[0])} is not among the class names {shown(names)}."
+        )
+    return np.array([code[value] for value in values], dtype=np.int64)[rows]
 
 
-def _example_of_names(column: list[Any]) -> str:
+def _is_none(values: npt.NDArray[Any]) -> BoolArray:
+    return np.array([value is None for value in values], dtype=bool)
+
+
+def _example_of_names(values: Iterable[Any]) -> str:
     """Return the first names in some order, for a message that asks for the right one."""
-    found = sorted({value for value in column if isinstance(value, str)})
-    return json.dumps(found) if len(found) < 5 else json.dumps([*found[:3], "..."])
+    found = sorted(value for value in values if value is not None)
+    few = found if len(found) < 5 else [*found[:3], "..."]
+    return json.dumps([name[:20] for name in few])
 
 
 def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
-    values = np.full(table.num_rows, None)
-    if "split" in table.column_names:
-        values = np.array(table["split"].to_pylist(), dtype=object)
-    unknown = sorted({str(v) for v in values if v is not None and v not in SPLITS})
-    if unknown:
+    if "split" not in table.column_names:
+        return {split: np.zeros(table.num_rows, dtype=bool) for split in SPLITS}
+    values, rows = _distinct(table, "split")
+    known = _is_none(values) | np.isin(values, SPLITS)
+    if not known.all():
         raise InputError(
-            f"the column split of {folder / 'nodes.parquet'} has {unknown[0]!r}; "
+            f"the column split of {folder / 'nodes.parquet'} has {shown(values[~known][0])}; "
             f"expected {', '.join(SPLITS)} or null."
         )
-    return {split: values == split for split in SPLITS}
+    return {split: (values == split)[... if rows is None else rows] for split in SPLITS}

@@ -17,28 +17,7 @@ def shifted(z: Any) -> Any:
 
 
 def softmax(z: Any, T: Any = None) -> Any:
-    """Return p_ik = exp(z_ik / T_i) / sum_j exp(z_ij / T_i), of arrays or tensors, unchecked.
-
-    Parameters
-    ----------
-    z : array of shape (n_nodes, n_classes)
-        Logits, NumPy or torch.
-    T : float or array of shape (n_nodes,), optional
-        Temperature. Default: 1.
-
-    Returns
-    -------
-    array of shape (n_nodes, n_classes)
-        Probabilities in the precision of the logits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import softmax
-    >>> softmax(np.array([[2.0, 0.0]])).round(2)
-    array([[0.88, 0.12]])
-
-    """
+    """p_ik = exp(z_ik / T_i) / sum_j exp(z_ij / T_i); T is (n,), one number, or 1."""
     xp = backend_of(z)
     scores = shifted(z)
     if T is not None:

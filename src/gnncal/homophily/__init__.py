@@ -67,7 +67,7 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
         return Given(homophily)
     kind = find_estimator(homophily)
     if kind is None:
-        names = ", ".join([*ESTIMATORS, *entry_points(group=GROUP).names])
+        names = ", ".join([*ESTIMATORS, *sorted(entry_points(group=GROUP).names)])
         raise InputError(
             f"homophily is {homophily!r}; expected one of {names}, an object of gnncal.homophily "
             "or an array."

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gnncal.core.errors import require
-from gnncal.files.atomic import SIGN, write_atomically
+from gnncal.files.output import seal, write_file
 from gnncal.metrics import (
     METRICS,
     NoiseFloor,
@@ -23,7 +23,6 @@ from gnncal.plotting.style import BAR, GAP, GREY, INK, legend_below, open_frame
 
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
 LEVEL = 0.95  # of the intervals
-REMARK = {"png": {"Comment": SIGN}, "pdf": {"Keywords": SIGN}, "svg": {"Keywords": SIGN}}
 
 
 def draw_reliability(
@@ -104,7 +103,7 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
         For each group of nodes, the bins of each diagram by its title.
     path : Path
         The file to write; its suffix decides the format. A file that is there already is
-        replaced only if it carries a remark that this function wrote (PNG, PDF and SVG do).
+        replaced only if this function wrote it.
 
     Examples
     --------
@@ -131,8 +130,12 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     content = io.BytesIO()
     form = path.suffix[1:].lower() or "png"
-    figure.savefig(content, dpi=150, format=form, metadata=REMARK.get(form))
-    write_atomically(path, content.getvalue())
+    figure.savefig(
+        content,
+        dpi=150,
+        format=form,
+    )
+    write_file(path, seal(content.getvalue(), "html" if form == "svg" else "image"))
 
 
 class ReliabilityDisplay(Display):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnncal.core.errors import InputError
+from gnncal.core.errors import LONGEST_VALUE, InputError
 from gnncal.scale.engines import Engine
 from gnncal.scale.nodes import REASONS
 
@@ -34,7 +34,7 @@ def bad_nodes(engine: Engine, flagged: Any, counts: dict[str, int]) -> list[BadR
     for reason, sentence in REASONS.items():
         if counts.get(reason):
             rows = flagged.filter(flagged["reason"] == reason).select("id").limit(N_EXAMPLES)
-            examples = [str(value) for value in engine.fetch(rows)["id"].to_pylist()]
+            examples = [_text(value) for value in engine.fetch(rows)["id"].to_pylist()]
             bad_rows.append(BadRows("nodes", sentence, counts[reason], tuple(examples)))
     return bad_rows
 
@@ -89,8 +89,13 @@ def refuse_all(bad_rows: Sequence[BadRows]) -> None:
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(value) for value in values)
+    return tuple(_text(value) for value in values)
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
 def _pairs(table: Any) -> tuple[str, ...]:
-    return tuple(f"{row['src']} -> {row['dst']}" for row in table.to_pylist())
+    return tuple(f"{_text(row['src'])} -> {_text(row['dst'])}" for row in table.to_pylist())

@@ -10,29 +10,25 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
 from gnncal.core.errors import InputError, MissingExtraError, require, shown
-from gnncal.files.agreement import Table, first_line
-from gnncal.files.kinds import is_uuid
-from gnncal.files.partitions import partition_value
-from gnncal.files.places import Storage
-from gnncal.files.sources import DataFile, Source
-from gnncal.scale.literal_files import literal_files
-from gnncal.scale.sources import TableFiles
+from gnncal.files.tables import Table, first_line, is_uuid
 from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
 
 EngineName = Literal["duckdb", "spark"]
+TableFiles = Table | str  # text is an address in object storage, which Spark finds by itself
 MIB_PER_FILE = 256  # of the output, about
 SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest,
 OTHER_MEMORY = 512 << 20  # at least so many bytes,
 LEAST_SHARE = 0.5  # unless that is more than half of the limit
-FILE_COLUMN = "gnncal_file"  # which file a row is from, while folders give columns
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
 VALUES_AT_ONCE = 1 << 21  # of rows that NumPy computes with
+BLOCK = 2**17  # bytes at least in one request to storage
 BATCH = "gnncal_batch"  # what DuckDB calls such rows
 MOST_THREADS = 1024  # each takes memory before it does anything
 
@@ -50,26 +46,31 @@ class Engine(ABC):
 
         if isinstance(table, str):
             return self._read_address(table)
-        changed = [*table.mixed, *table.partitions]
         types = {
-            name: ibis.dtype(self.uuid_type if is_uuid(table.types[name]) else table.types[name])
-            for name in changed
+            name: ibis.dtype(self.uuid_type if is_uuid(kind) else kind)
+            for name, kind in table.types.items()
         }
         parts = []
-        for files in table.groups:
+        for group in table.groups:
             try:
-                part = self._read_files(table, files)
+                part = self._read_files(table, group.files)
+            except MemoryError:
+                raise
             except Exception as error:  # Spark wraps Java's exceptions in its own
                 raise InputError(
-                    f"{table.source.given} cannot be read as Parquet ({first_line(error)})."
+                    f"{table.given} cannot be read as Parquet ({first_line(error)})."
                 ) from error
-            part = part.mutate(**{name: part[name].cast(kind) for name, kind in types.items()})
-            parts.append(part if len(table.groups) == 1 else part.select(*table.types))
+            casts = {name: part[name].cast(types[name]) for name in table.mixed}
+            said = {
+                name: ibis.literal(value if value is None else str(value)).cast(types[name])
+                for name, value in group.folders.items()
+            }
+            parts.append(part.mutate(**casts, **said).select(*table.types))
         return ibis.union(*parts)
 
     @abstractmethod
-    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
-        """Read some files whose types are the same, with the columns of their folders' names."""
+    def _read_files(self, table: Table, files: list[str]) -> Any:
+        """Read some files whose types are the same."""
 
     def _read_address(self, address: str) -> Any:
         """Read from object storage that only the engine can reach."""
@@ -161,50 +162,29 @@ class DuckDB(Engine):
         if threads is not None:
             settings["threads"] = threads
         self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
-        self.protocols: dict[Storage, str] = {}  # under which DuckDB reads each object storage
         with suppress(duckdb.Error):  # it draws onto the terminal otherwise
             self.connection.raw_sql("SET enable_progress_bar_print = false")
             self.connection.raw_sql("SET enable_progress_bar = true")
 
-    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
-        """Read the files by their names; folders give columns through a join with a small table."""
-        import ibis
-
-        names = [self._prefix(table.source) + file.path for file in files]
-        # A local name may be a pattern to DuckDB; a name in object storage never is, see there.
-        listed = names if self._prefix(table.source) else [_escaped(name) for name in names]
-        if not table.partitions:
-            return self.connection.read_parquet(listed, hive_partitioning=False)
-        rows = self.connection.read_parquet(listed, hive_partitioning=False, filename=FILE_COLUMN)
-        values = {
-            column: [partition_value(f.partition[column], table.types[column]) for f in files]
-            for column in table.partitions
-        }
-        types = {column: ibis.dtype(table.types[column]) for column in table.partitions}
-        folders = ibis.memtable(
-            {FILE_COLUMN: names, **values}, schema={FILE_COLUMN: "string", **types}
-        )
-        return rows.join(folders, FILE_COLUMN).drop(FILE_COLUMN)
-
-    def _prefix(self, source: Source) -> str:
-        """Return what stands before a path when DuckDB opens it; nothing for local files."""
-        if not isinstance(source.place, Storage):
-            return ""
-        if source.place not in self.protocols:
-            self.protocols[source.place] = protocol = f"gnncal-storage-{len(self.protocols)}"
-            self.connection.con.register_filesystem(literal_files(source.place, protocol))
-        return f"{self.protocols[source.place]}://"
+    def _read_files(self, table: Table, files: list[str]) -> Any:
+        """Read the files by their names; those of object storage through fsspec."""
+        names = [_escaped(file) for file in files]
+        if table.is_remote:  # by a protocol of our own, for which no extension is downloaded
+            protocol = f"gnncal-{uuid4().hex}"
+            self.connection.con.register_filesystem(_under(table.storage, protocol))
+            names = [f"{protocol}://{file}" for file in files]
+        return self.connection.read_parquet(names, hive_partitioning=False)
 
     def keep(self, name: str, expression: Any) -> Any:
         """Keep a table in the database in the work folder."""
-        with _plain_errors():
+        with plain_errors():
             return self.connection.create_table(name, expression)
 
     def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
         """Stream the rows through a connection of its own: another query would end the stream."""
         import ibis
 
-        with _plain_errors(), self.connection.con.cursor() as reader:
+        with plain_errors(), self.connection.con.cursor() as reader:
             rows = reader.sql(str(ibis.to_sql(expression, dialect="duckdb")))
             # DuckDB 2.0 has a new name for it.
             stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
@@ -214,7 +194,7 @@ class DuckDB(Engine):
         """Insert the rows into a table of the database."""
         kept = self.connection.create_table(name, schema=schema)
         for table in tables:
-            with _plain_errors():
+            with plain_errors():
                 self.connection.con.register(BATCH, table)
                 self.connection.raw_sql(f'INSERT INTO "{name}" SELECT * FROM "{BATCH}"')
                 self.connection.con.unregister(BATCH)
@@ -232,13 +212,13 @@ class DuckDB(Engine):
 
     def fetch(self, expression: Any) -> Any:
         """Return a small table as pyarrow."""
-        with _plain_errors():
+        with plain_errors():
             return super().fetch(expression)
 
     def write(self, expression: Any, folder: Path) -> None:
         """Write files of about 256 MiB."""
         folder.mkdir(parents=True)
-        with _plain_errors():
+        with plain_errors():
             self.connection.to_parquet(
                 expression,
                 folder,
@@ -289,25 +269,16 @@ class Spark(Engine):
             ) from error
         self.connection = ibis.pyspark.connect(self.session)
 
-    def _read_files(self, table: Table, files: list[DataFile]) -> Any:
-        """Read the files by their names; Spark itself makes columns of the folders' names."""
+    def _read_files(self, table: Table, files: list[str]) -> Any:
+        """Read the files by their names."""
         import pyarrow.parquet as pq
 
-        reader = self.session.read
-        if table.partitions:
-            reader = reader.option("basePath", table.source.root)
-        schema = pq.read_schema(files[0].path)
-        uuids = uuid_columns(schema)
+        schema = pq.read_schema(files[0])
+        uuids, reader = uuid_columns(schema), self.session.read
         if uuids:
             self.has_uuids |= "id" in uuids
             reader = reader.schema(spark_schema(schema))
-        inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
-        before = self.session.conf.get(inference)
-        self.session.conf.set(inference, "false")  # 007 stays text until its type is known
-        try:
-            rows = reader.parquet(*(_escaped_for_spark(file.path) for file in files))
-        finally:
-            self.session.conf.set(inference, before)
+        rows = reader.parquet(*(_escaped_for_spark(file) for file in files))
         return self._as_table(as_text(rows, uuids))
 
     def _read_address(self, address: str) -> Any:
@@ -381,7 +352,7 @@ def _own_handler() -> Iterator[None]:
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Say in one sentence why DuckDB stopped."""
     import duckdb
 
@@ -468,6 +439,29 @@ def _memory_of_tables(limit: int) -> int:
     """Return the bytes that DuckDB may use of the memory of the process."""
     most = min(SHARE_OF_MEMORY * limit, limit - OTHER_MEMORY)
     return int(max(LEAST_SHARE * limit, most))
+
+
+def _under(storage: Any, protocol: str) -> Any:
+    """Return an fsspec filesystem that DuckDB knows by another protocol."""
+    import fsspec
+
+    class Renamed(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        cachable = False
+
+        def glob(self, path: str, **_: Any) -> list[str]:
+            return [path]  # the files are known, and a name is a name
+
+        def info(self, path: str, **_: Any) -> Any:
+            return storage.info(self._strip_protocol(path))
+
+        def modified(self, path: str) -> datetime:
+            return datetime.fromtimestamp(0, UTC)  # one run reads one version
+
+        def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+            return storage.open(self._strip_protocol(path), mode, block_size=BLOCK)
+
+    Renamed.protocol = protocol
+    return Renamed()
 
 
 def _escaped(name: str) -> str:

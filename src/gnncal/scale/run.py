@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.core.errors import InputError, require
-from gnncal.files.places import is_remote
 from gnncal.files.saved_calibrators import load
+from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.metrics.evaluation import check_view
-from gnncal.scale.buckets import bucket_result
-from gnncal.scale.engines import open_engine
+from gnncal.scale.columns import is_of_edges, is_of_nodes
+from gnncal.scale.engines import TableFiles, open_engine, plain_errors
 from gnncal.scale.methods.catalogue import method_for
 from gnncal.scale.progress import Progress, Silent
-from gnncal.scale.sources import find_tables
+from gnncal.scale.results import scale_result
 from gnncal.scale.stages import Run
-from gnncal.scale.staging import staged_result
 from gnncal.scale.summary import ScaleSummary
 
 
@@ -35,6 +33,7 @@ def calibrate(
     threads: int | None = None,
     all_probabilities: bool = False,
     skip_bad: bool = False,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> ScaleSummary:
     """Calibrate a graph in Parquet files that need not fit in memory.
@@ -50,8 +49,8 @@ def calibrate(
         The same with the columns src and dst, which name ids. Messages flow from src to dst.
     out : str or Path
         Folder for the result, or a prefix such as ``s3://bucket/calibrated``. It appears when
-        everything is written. It replaces an earlier result of this function, but never a folder
-        that has anything else in it. It has ``metrics.json``, ``calibrator.safetensors`` and the
+        everything is written. It replaces an earlier result of this function and nothing else. It
+        has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
     method : str or Calibrator, optional
         One of ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may
@@ -76,6 +75,8 @@ def calibrate(
         Write p0..pK-1 too, not only the confidence.
     skip_bad : bool, default=False
         Leave out rows that cannot be used, instead of refusing them.
+    overwrite : bool, default=False
+        Replace the result of another command of gnncal too.
     progress : Progress, optional
         A :class:`gnncal.scale.progress.Progress`, which is told of each stage.
 
@@ -111,8 +112,11 @@ def calibrate(
     require("ibis", extra="scale", purpose="calibrating at scale")
     chosen = _calibrator(method, calibrator, one_class=positive is not None)
     scale_method = method_for(chosen)
+    _check_out(str(out), engine)
     sources = find_tables(str(nodes), str(edges), engine)
-    with _result(str(out), engine, inputs=(str(nodes), str(edges))) as work:
+    tables = [source for source in sources if isinstance(source, Table)]
+    with plain_errors(), scale_result(str(out), tables, overwrite=overwrite) as result:
+        work = result.parent
         (work / "temp").mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
@@ -125,7 +129,6 @@ def calibrate(
             if calibrator is None:
                 run.fit()
             run.scale()
-            result = work / "result"
             run.write(result / "probabilities", all_probabilities=all_probabilities)
             chosen.save(result / "calibrator.safetensors", class_names=run.layout.class_names)
             summary = run.summary()
@@ -135,16 +138,21 @@ def calibrate(
     return summary
 
 
-def _result(out: str, engine: str, inputs: tuple[str, str]) -> AbstractContextManager[Path]:
-    """Return the work folder of a result on disk, or of one in object storage."""
-    if not is_remote(out):
-        return staged_result(Path(out), sources=inputs)
-    if engine == "spark":
+def find_tables(nodes: str, edges: str, engine: str) -> list[TableFiles]:
+    """Find the files of both tables before anything is computed; Spark reads addresses itself."""
+    given = ((nodes, "nodes", is_of_nodes), (edges, "edges", is_of_edges))
+    return [
+        source if engine == "spark" and is_remote(source) else find_table(source, what, is_of_use)
+        for source, what, is_of_use in given
+    ]
+
+
+def _check_out(out: str, engine: str) -> None:
+    if engine == "spark" and is_remote(out):
         raise InputError(
             f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
             "mounted one, or use --engine duckdb."
         )
-    return bucket_result(out, sources=inputs)
 
 
 def _calibrator(

@@ -24,12 +24,11 @@ from gnncal.scale.columns import (
     check_nodes,
     check_number_of_classes,
 )
-from gnncal.scale.engines import Engine
+from gnncal.scale.engines import Engine, TableFiles
 from gnncal.scale.measures import measure, scaled
 from gnncal.scale.methods.base import OUTCOME, Rows, ScaleMethod
 from gnncal.scale.nodes import canonical, described, names
 from gnncal.scale.progress import Progress
-from gnncal.scale.sources import TableFiles, class_names_of
 from gnncal.scale.summary import ScaleSummary
 
 NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
@@ -53,7 +52,8 @@ class Run:
         """
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
-            self.layout = _layout(self.engine, raw, class_names_of(nodes), fits=fits)
+            names = None if isinstance(nodes, str) else nodes.class_names
+            self.layout = _layout(self.engine, raw, names, fits=fits)
             self.n_classes = self.layout.n_classes
             self._check_classes()
             flagged = canonical(raw, self.layout, fits=fits)

@@ -17,6 +17,7 @@ from gnncal.core.errors import InputError, shown
 from gnncal.core.learned import TEXT
 from gnncal.core.plain import plain
 from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.files.output import check_finished
 from gnncal.metrics.binning import Cells, ReliabilityBins
 from gnncal.metrics.evaluation import Difference
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
@@ -303,6 +304,7 @@ def read_summary(folder: str | Path) -> ScaleSummary:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a folder of gnncal scale.")
+    check_finished(path)
     try:
         summary = _summary_of(_read_json(path))
         _check_consistency(summary)

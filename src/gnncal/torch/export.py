@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gnncal.core.constraints import choice
 from gnncal.core.errors import InputError, require
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import check_file, seal, write_file
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]
@@ -62,6 +62,7 @@ def export(
     *,
     format: Format | None = None,
     metadata: dict[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> Export:
     """Write a calibrator module to a file for any number of nodes and edges.
 
@@ -80,6 +81,8 @@ def export(
         file says, ``.onnx`` or ``.pt2``.
     metadata : dict, optional
         Plain values that are kept in the file, beside the module's own.
+    overwrite : bool, default=False
+        Replace a file whatever it holds; otherwise only one that this function wrote.
 
     Returns
     -------
@@ -112,9 +115,13 @@ def export(
             f"{place} is a folder; pass the file to write, such as {place}/model.onnx."
         )
     chosen = format_of(place, format)
-    write = _write_onnx if chosen == "onnx" else _write_torch
+    write = _onnx_model if chosen == "onnx" else _torch_program
     example = Example.of(module, n_nodes=24, n_edges=60)
-    difference = write(module, example, place, json.dumps({**module.metadata, **(metadata or {})}))
+    check_file(place, overwrite=overwrite)
+    content, difference = write(
+        module, example, json.dumps({**module.metadata, **(metadata or {})})
+    )
+    write_file(place, content, overwrite=overwrite)
     return Export(place, chosen, tuple(example.names), difference)
 
 
@@ -154,21 +161,20 @@ class Example:
         return cls((logits, edge_index), ["logits", "edge_index"], ({0: nodes}, {1: edges}))
 
 
-def _write_torch(
-    module: CalibratorModule, example: Example, path: Path, metadata: str
-) -> float | None:
+def _torch_program(
+    module: CalibratorModule, example: Example, metadata: str
+) -> tuple[bytes, float | None]:
     program = torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic)
     run = program.module()
     difference = _largest_difference(module, lambda inputs: run(*inputs).numpy())
     content = BytesIO()
     torch.export.save(program, content, extra_files={METADATA: metadata})
-    write_atomically(path, content.getvalue())
-    return difference
+    return seal(content.getvalue(), "zip"), difference
 
 
-def _write_onnx(
-    module: CalibratorModule, example: Example, path: Path, metadata: str
-) -> float | None:
+def _onnx_model(
+    module: CalibratorModule, example: Example, metadata: str
+) -> tuple[bytes, float | None]:
     for package in ("onnx", "onnxscript"):
         require(package, extra="onnx", purpose="an ONNX file")
     with _quiet():
@@ -187,8 +193,7 @@ def _write_onnx(
         program.save(temporary)
         run = _onnxruntime(temporary, example.names)
         difference = None if run is None else _largest_difference(module, run)
-        write_atomically(path, temporary.read_bytes())
-    return difference
+        return seal(temporary.read_bytes(), "onnx"), difference
 
 
 def _onnxruntime(path: Path, names: list[str]) -> Run | None:

@@ -16,7 +16,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.calibrators.price import price_of_keeping
 from gnncal.core.errors import InputError, shown, warn
-from gnncal.files.atomic import write_atomically
+from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.metrics.evaluation import check_view
 from gnncal.nodes import as_nodes, as_nodes_of_a_fit
@@ -263,7 +263,7 @@ class CalibratedModel(nn.Module):
         weights = self.model.state_dict()
         tensors = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
         content = save(tensors, metadata={"gnncal": "weights of a calibrated model"})
-        write_atomically(Path(folder) / MODEL_FILE, content)
+        write_file(Path(folder) / MODEL_FILE, content)
         self.fitted.save(Path(folder) / CALIBRATOR_FILE)
 
     @classmethod

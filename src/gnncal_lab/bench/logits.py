@@ -15,8 +15,8 @@ from gnncal.core.arrays import FloatArray
 from gnncal.core.errors import InputError
 from gnncal.files import read_bundle
 from gnncal.files.archives import read_npz
-from gnncal.files.atomic import write_atomically
 from gnncal.files.bundle import Bundle
+from gnncal.files.output import write_file
 from gnncal_lab.bench.plan import Task
 from gnncal_lab.bench.source import training_source
 from gnncal_lab.classifiers import training_settings
@@ -87,7 +87,7 @@ class TrainedLogits(LogitProvider):
         buffer = io.BytesIO()
         key = np.array(_key(task.backbone, dataset))
         np.savez_compressed(buffer, logits=logits, key=key)
-        write_atomically(self._path(task), buffer.getvalue(), replace=True)
+        write_file(self._path(task), buffer.getvalue(), overwrite=True)
 
     def load(self, task: Task) -> Bundle:
         """Read logits from the cache; train the classifier first if they are not there."""

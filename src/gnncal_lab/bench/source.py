@@ -12,28 +12,31 @@ from importlib.resources.abc import Traversable
 
 from gnncal_lab.classifiers.treatments import parts_of
 
-PACKAGE = "gnncal"
+DISTRIBUTION = "gnncal"
+PACKAGES = ("gnncal", "gnncal_lab")
+PACKAGE = "gnncal_lab"  # where networks are trained
 SUFFIXES = (".py", ".csv")  # code, and the paper's values
 # Functions beside the networks and their training loop that logits depend on.
 FUNCTIONS = {
-    "lab.classifiers.backbones": ("train_classifier", "_make"),
-    "lab.datasets.splits": ("random_split",),
+    "classifiers.backbones": ("train_classifier", "_make"),
+    "datasets.splits": ("random_split",),
 }
 # Modules whose imports are followed: the networks, and the sparse products they share.
-FOLLOWED = ("lab.classifiers.", "calibrators.neural.sparse", "calibrators.neural.features")
+FOLLOWED = ("classifiers.", "methods.neural.sparse", "methods.neural.features")
 # A training's settings are in the key of cached logits; of the table of networks only the functions
 # above count.
-NOT_FOLLOWED = {"lab.classifiers.settings", "lab.classifiers.backbones"}
+NOT_FOLLOWED = {"classifiers.settings", "classifiers.backbones"}
 
 
 @cache
 def package_source() -> dict[str, str | None]:
-    """Return the version of the package and a digest of all of its files."""
+    """Return the version of the distribution and a digest of all files of its packages."""
     digest = hashlib.blake2b(digest_size=8)
-    for name, file in sorted(_files(files(PACKAGE)), key=lambda found: found[0]):
+    found = [each for package in PACKAGES for each in _files(files(package), f"{package}/")]
+    for name, file in sorted(found, key=lambda each: each[0]):
         digest.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
     try:
-        number = version(PACKAGE)
+        number = version(DISTRIBUTION)
     except PackageNotFoundError:  # run from a folder that was never installed
         number = None
     return {"version": number, "digest": digest.hexdigest()}
@@ -61,7 +64,7 @@ def training_modules(backbone: str) -> list[str]:
     """Return the modules that train a backbone: its own ones, the loop, and what these import."""
     found: set[str] = set()
     names = ("training", *parts_of(backbone))
-    waiting = {f"lab.classifiers.{name}" for name in names}
+    waiting = {f"classifiers.{name}" for name in names}
     while waiting:
         found |= waiting
         waiting = {name for module in waiting for name in _imports(module)} - found - NOT_FOLLOWED

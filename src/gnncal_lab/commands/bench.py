@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from gnncal.cli.terminal import console_beside, err, note, out, page_target, print_json
 from gnncal.core.errors import InputError, shown
 from gnncal.core.names import plain_name, suggestion
-from gnncal.files.folders import check_folder
+from gnncal.files.output import check_folder
 
 if TYPE_CHECKING:
     from gnncal_lab.bench.logits import BundledLogits
@@ -255,14 +255,14 @@ def report(
     The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
     browser; ranks and their critical difference follow.
     """
-    from gnncal.files.atomic import write_atomically
+    from gnncal.files.output import write_page
     from gnncal_lab.bench.leaderboard import make_leaderboard
     from gnncal_lab.pages.leaderboard.contents import render_leaderboard
 
-    target = page_target(page)
+    target = page_target(page, inputs=[folder])
     board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
     html = render_leaderboard(board, title=title, command=_command())
-    write_atomically(target, html.encode(errors="xmlcharrefreplace"))
+    write_page(target, html)
     n_records = sum(len(cell.seeds) for cell in board.cells)
     if json:
         print_json({"page": str(page), "methods": board.methods, "records": n_records})

@@ -17,11 +17,11 @@ from gnncal.cli.terminal import (
     out,
     print_json,
     print_written,
-    staged_folder,
     to_json,
     with_bar,
 )
 from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,7 +98,7 @@ def block_model(
         raise InputError(f"--nodes is {nodes}; at least 500 are needed.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with staged_folder(folder, writes=FILES) as staging:
+    with result_folder(folder, "block-model", names=FILES) as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)
@@ -214,7 +214,8 @@ def _contradicted(
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
-    from gnncal.files.npz import write_bundle, write_probabilities
+    from gnncal.files import write_probabilities
+    from gnncal.files.npz import write_bundle
     from gnncal.plotting.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]

@@ -12,11 +12,11 @@ from gnncal.cli.terminal import (
     out,
     print_json,
     print_written,
-    staged_folder,
     to_json,
     with_bar,
 )
 from gnncal.core.errors import MissingExtraError, require
+from gnncal.files.output import result_folder
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def csbm(
     names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
     if name == "all":
         names.append(PAGE)
-    with staged_folder(folder, writes=names) as staging:
+    with result_folder(folder, "csbm", names=names, adds=True) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
             for experiment in with_bar(experiments, "running")

@@ -18,8 +18,8 @@ from scipy import sparse
 from gnncal.core.arrays import IntArray
 from gnncal.core.graph import Graph
 from gnncal.files.archives import read_npz
-from gnncal.files.atomic import write_atomically
 from gnncal.files.csr import csr_from_parts
+from gnncal.files.output import write_file
 from gnncal_lab.datasets.formats import CSR_PARTS
 
 MEMBERS = ("labels", "senders", "in_degree", "features", *CSR_PARTS)
@@ -62,7 +62,7 @@ def write(path: Path, key: str, graph: Graph, labels: IntArray) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     with contextlib.suppress(OSError):
-        write_atomically(path, buffer.getvalue(), replace=True)
+        write_file(path, buffer.getvalue(), overwrite=True)
 
 
 def _edges(arrays: dict[str, Any]) -> IntArray:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
-from gnncal.calibrators import backend_of, softmax
+from gnncal.calibrators import backend_of
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.methods.vector import affine_scores
 
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3

@@ -16,8 +16,8 @@ from gnncal.calibrators import (
     backend_of,
     number,
     of_logits,
-    softmax,
 )
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.methods.vector import affine_scores
 
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3

@@ -22,8 +22,8 @@ from gnncal.calibrators import (
     keep_predictions,
     number,
     of_logits,
-    softmax,
 )
+from gnncal_lab.fitting.formulas import softmax
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next

@@ -7,14 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import FitReport, Nodes
-from gnncal.calibrators import (
-    Array,
-    Constraint,
-    FloatArray,
-    OwnLogitsCalibrator,
-    softmax,
-    whole_number,
-)
+from gnncal.calibrators import Array, Constraint, FloatArray, OwnLogitsCalibrator, whole_number
+from gnncal_lab.fitting.formulas import softmax
 
 
 class HistogramBinning(OwnLogitsCalibrator):

@@ -7,13 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import FitReport, Nodes
-from gnncal.calibrators import (
-    Array,
-    FloatArray,
-    OneEachClass,
-    OwnLogitsCalibrator,
-    softmax,
-)
+from gnncal.calibrators import Array, FloatArray, OneEachClass, OwnLogitsCalibrator
+from gnncal_lab.fitting.formulas import softmax
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step

@@ -23,10 +23,10 @@ from gnncal.calibrators import (
     lbfgs,
     loss_and_residual,
     number,
-    softmax,
     solve_like_the_paper,
     whole_number,
 )
+from gnncal_lab.fitting.formulas import softmax
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes

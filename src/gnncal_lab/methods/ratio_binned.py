@@ -18,9 +18,9 @@ from gnncal.calibrators import (
     TemperatureLoss,
     backend_of,
     best_temperature,
-    softmax,
     whole_number,
 )
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
     best_number_of_groups,

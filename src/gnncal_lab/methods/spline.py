@@ -13,9 +13,9 @@ from gnncal.calibrators import (
     Constraint,
     FloatArray,
     OwnLogitsCalibrator,
-    softmax,
     whole_number,
 )
+from gnncal_lab.fitting.formulas import softmax
 
 
 class SplineCalibration(OwnLogitsCalibrator):

@@ -19,9 +19,9 @@ from gnncal.calibrators import (
     Protocol,
     backend_of,
     of_logits,
-    softmax,
     solve_like_the_paper,
 )
+from gnncal_lab.fitting.formulas import softmax
 
 
 class VectorScaling(AffineCalibrator):

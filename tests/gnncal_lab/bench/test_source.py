@@ -15,10 +15,11 @@ from gnncal_lab.classifiers.treatments import TREATED, parts_of
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A copy of the real package whose files can be changed."""
-    copytree(files("gnncal"), tmp_path / "gnncal", ignore=ignore_patterns("__pycache__"))
+    for name in source.PACKAGES:
+        copytree(files(name), tmp_path / name, ignore=ignore_patterns("__pycache__"))
     monkeypatch.setattr(source, "files", lambda name: tmp_path / name)
     forget()
-    yield tmp_path / "gnncal"
+    yield tmp_path / "gnncal_lab"
     forget()
 
 
@@ -41,10 +42,10 @@ def digests(package, file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("lab/classifiers/gcn.py", ".relu()", ".tanh()"),
-        ("lab/classifiers/training.py", "epoch += 1", "epoch += 2"),
-        ("lab/classifiers/backbones.py", "manual_seed(seed)", "manual_seed(seed + 1)"),
-        ("lab/datasets/splits.py", "0.2 * n_nodes", "0.3 * n_nodes"),
+        ("classifiers/gcn.py", ".relu()", ".tanh()"),
+        ("classifiers/training.py", "epoch += 1", "epoch += 2"),
+        ("classifiers/backbones.py", "manual_seed(seed)", "manual_seed(seed + 1)"),
+        ("datasets/splits.py", "0.2 * n_nodes", "0.3 * n_nodes"),
     ],
 )
 def test_another_training_is_another_digest(package, file, old, new):
@@ -62,12 +63,12 @@ def test_code_that_the_networks_import_counts_too(package):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("lab/classifiers/gat.py", "import torch\n", "import torch\n\nX = 1\n"),
-        ("lab/classifiers/training.py", '"""', '"""Another sentence. '),
-        ("lab/classifiers/gcn.py", "\n\n\n", "\n\n\n# a remark\n"),
-        ("lab/classifiers/backbones.py", '"gat": "GAT"', '"gat": "GAT", "mlp": "MLP"'),
-        ("metrics/calibration.py", '"""', '"""Another sentence. '),
-        ("lab/bench/plan.py", "import annotations", "import annotations\n\nX = 1\n"),
+        ("classifiers/gat.py", "import torch\n", "import torch\n\nX = 1\n"),
+        ("classifiers/training.py", '"""', '"""Another sentence. '),
+        ("classifiers/gcn.py", "\n\n\n", "\n\n\n# a remark\n"),
+        ("classifiers/backbones.py", '"gat": "GAT"', '"gat": "GAT", "mlp": "MLP"'),
+        ("../gnncal/metrics/calibration.py", '"""', '"""Another sentence. '),
+        ("bench/plan.py", "import annotations", "import annotations\n\nX = 1\n"),
     ],
 )
 def test_what_cannot_change_logits_does_not_change_the_digest(package, file, old, new):
@@ -78,7 +79,7 @@ def test_what_cannot_change_logits_does_not_change_the_digest(package, file, old
 def test_a_treatment_counts_for_the_backbones_that_have_it(package):
     names = ("gcn", "gcn+gcl", "gcn+dcgc", "gat+dcgc")
     before = [source.training_source(name) for name in names]
-    path = package / "lab" / "classifiers" / "dcgc.py"
+    path = package / "classifiers" / "dcgc.py"
     path.write_text(path.read_text().replace("OFFSET = 10.0, 0.5", "OFFSET = 10.0, 0.6", 1))
     forget()
     after = [source.training_source(name) for name in names]
@@ -87,7 +88,7 @@ def test_a_treatment_counts_for_the_backbones_that_have_it(package):
 
 def test_any_changed_file_is_another_package(package):
     before = source.package_source()
-    (package / "metrics" / "calibration.py").write_text("# nothing\n")
+    (package.parent / "gnncal" / "metrics" / "calibration.py").write_text("# nothing\n")
     forget()
     after = source.package_source()
     assert before["digest"] != after["digest"]
@@ -100,9 +101,9 @@ def test_every_module_that_a_training_imports_counts(backbone):
     pytest.importorskip("torch", reason="classifiers need the extra neural")
     modules = [f"gnncal_lab.classifiers.{name}" for name in ("training", *parts_of(backbone))]
     code = f"import sys, {', '.join(modules)}\n"
-    code += "print(*(m for m in sys.modules if m.startswith('gnncal.')))"
+    code += "print(*(m for m in sys.modules if m.startswith('gnncal_lab.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.removeprefix("gnncal.") for name in done.stdout.split()}
+    loaded = {name.removeprefix("gnncal_lab.") for name in done.stdout.split()}
     followed = {name for name in loaded if name.startswith(source.FOLLOWED)}
-    by_settings = {"lab.classifiers.settings", "lab.classifiers.backbones"}
+    by_settings = {"classifiers.settings", "classifiers.backbones"}
     assert set(source.training_modules(backbone)) == followed - by_settings

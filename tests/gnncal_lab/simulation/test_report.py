@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.files.markers import MARKER
+from gnncal.files.output import MARKER
 from gnncal_lab.commands import csbm as verb
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 from gnncal_lab.simulation import experiments

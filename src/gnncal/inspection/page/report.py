@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gnncal.files.atomic import as_path, write_atomically
+from gnncal.files.output import as_path, write_page
 from gnncal.inspection.inspection import Inspection, Progress, inspect
 from gnncal.inspection.page.contents import render
 from gnncal.inspection.subject import DEFAULT_METHODS, Methods, make_subject
@@ -43,13 +43,15 @@ class Report:
     inspection: Inspection
     html: str
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the page to a file. Nothing half-written is left behind.
 
         Parameters
         ----------
         path : str or Path
-            The file to write.
+            The file to write. One that is there already must be a page of gnncal.
+        overwrite : bool, default=False
+            Replace a file whatever it holds.
 
         Returns
         -------
@@ -58,7 +60,7 @@ class Report:
 
         """
         place = as_path(path)
-        write_atomically(place, self.html.encode(errors="xmlcharrefreplace"))
+        write_page(place, self.html, overwrite=overwrite)
         return place
 
     def __repr__(self) -> str:

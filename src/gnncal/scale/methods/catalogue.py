@@ -31,7 +31,7 @@ def method_for(calibrator: Calibrator) -> ScaleMethod[Any]:
     is_ablation = isinstance(calibrator, HoTS) and calibrator.without is not None
     if type(calibrator) not in METHODS or is_ablation:
         raise InputError(
-            f"{name_of(calibrator)} works in memory only; at scale use ts, hts, hots, structural "
-            "or structural-free."
+            f"{name_of(calibrator)} works in memory only; at scale use one of ts, hts, hots, "
+            "structural, structural-free."
         )
     return METHODS[type(calibrator)](calibrator)

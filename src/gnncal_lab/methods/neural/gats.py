@@ -18,9 +18,9 @@ from gnncal.calibrators import (
     Protocol,
     choice,
     number,
-    softmax,
     whole_number,
 )
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 from gnncal_lab.methods.neural.base import (
     NeuralTemperature,

@@ -17,9 +17,9 @@ from gnncal.calibrators import (
     LearnedTable,
     Protocol,
     number,
-    softmax,
     whole_number,
 )
+from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.methods.neural.base import (
     NeuralCalibrator,
     Noise,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.core.errors import InputError, require
-from gnncal.files.folders import extended_folder
+from gnncal.files.output import result_folder
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
 from gnncal.plotting.style import BLUE, GREY, MIDDLE, ORANGE, open_frame
@@ -43,7 +43,7 @@ def save_figures(folder: Path) -> list[str]:
         for colour in ("homophily", "certainty"):
             drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(*shown, colour)
     files = [f"{name}.png" for name in drawn]
-    with extended_folder(folder / "figures", writes=files) as staging:
+    with result_folder(folder / "figures", "bench figures", names=("*.png",)) as staging:
         for file, figure in zip(files, drawn.values(), strict=True):
             figure.savefig(staging / file, dpi=110)
     return files

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from gnncal.files.folders import extended_folder
+from gnncal.files.output import result_folder
 from gnncal_lab.bench.tables.model import Entry, ResultTable, Row
 
 MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
@@ -56,7 +56,7 @@ CSV_COLUMNS = (
 
 def write_tables(tables: Sequence[tuple[str | None, ResultTable]], folder: Path) -> list[str]:
     """Write each table, of a protocol or of both, in all forms and one page with all of them."""
-    with extended_folder(folder) as staging:
+    with result_folder(folder, "bench tables", names=("*.csv", "*.md", "*.tex")) as staging:
         (staging / "README.md").write_bytes(to_page(tables).encode())
         files = ["README.md"]
         for protocol, table in tables:

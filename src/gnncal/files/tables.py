@@ -1,0 +1,341 @@
+"""Parquet tables of one file or of many: which files are data, and whether they make one table.
+
+- A path that exists is taken as it is. One that does not may be a glob; its leading folders that
+  exist are taken as they are too.
+- In a folder, and among what a glob finds, data are the files whose names end in ``.parquet``. If a
+  part of their path below the folder begins with ``_`` or ``.``, they are remains of a program that
+  was writing, and no data.
+- Folders below the given one that are called ``name=value`` give a column that the files lack.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+from gnncal.core.checks import check_names_are_no_numbers
+from gnncal.core.errors import SECRET, InputError, MissingExtraError, require, shown
+
+SUFFIX = ".parquet"
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+PATTERN = "*?["  # a name with one of these may be a pattern
+INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)  # fits 64 bits, and no 007
+NUMBER = re.compile("0*([0-9]{1,9})")  # str.isdigit would take ² and the digits of other scripts
+N_READERS = 16  # files that are worth opening at the same time
+LONGEST = 300  # characters of what a library says
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files with the same types below folders that say the same."""
+
+    files: list[str]
+    folders: dict[str, str | None]  # the columns of use in the names of folders
+
+
+@dataclass(frozen=True)
+class Table:
+    """The files of one table and how they fit together."""
+
+    given: str  # as the user typed it
+    storage: Any  # an fsspec filesystem
+    root: str  # the file or the folder that was given, or the folder in which a glob begins
+    is_searched: bool  # whether files that appear anywhere below the root would be read too
+    groups: list[Group]
+    types: dict[str, Any]  # of each column of use, as an Arrow type that keeps all values
+    mixed: list[str]  # columns whose type is not the same in all files
+    class_names: list[str] | None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the files lie in object storage."""
+        return is_remote(self.given)
+
+
+def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table:
+    """Find the files of a table and compare their columns of use, which stand at their ends."""
+    storage, path = open_storage(given)
+    with reached(given):
+        root, is_searched, files = _find(storage, path)
+    if not files:
+        raise InputError(
+            f"there are no Parquet files for {what} at {given}; pass a file, a folder or a glob "
+            f"such as 'part-*{SUFFIX}' (names end in {SUFFIX}, and no part begins with _ or .)."
+        )
+    with ThreadPoolExecutor(N_READERS) as pool:
+        schemas = list(pool.map(lambda file: _schema(storage, file, is_of_use), files))
+    folders = {file: _folders(root, file, is_of_use) for file in files}
+    fitted = _fit_together(given, dict(zip(files, schemas, strict=True)), folders)
+    return Table(given, storage, root, is_searched, *fitted)
+
+
+def names_of_json(text: bytes, what: str) -> list[str]:
+    """Return the class names in a JSON document; ``what`` is what an error calls it."""
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
+        raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
+    if not all(isinstance(name, str) for name in names):
+        check_names_are_no_numbers(names, what)
+    return [str(name) for name in names]
+
+
+def number_of(name: str, prefix: str) -> int | None:
+    """Return 7 for z7 and z07, None for a name of another form."""
+    match = NUMBER.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
+    return None if match is None else int(match[1])
+
+
+def numbered_columns(names: Iterable[str], prefix: str, where: str) -> list[str]:
+    """Return the names with a number in the order of the numbers, which must be 0, 1, ..., K-1."""
+    by_number: dict[int, str] = {}
+    for name in names:
+        number = number_of(name, prefix)
+        if number is None:
+            continue
+        if number in by_number:
+            raise InputError(
+                f"{by_number[number]} and {name} in {where} are both column {number} of "
+                f"{prefix}0, {prefix}1, ...; keep one of them."
+            )
+        by_number[number] = name
+    for expected, number in enumerate(sorted(by_number)):
+        if number != expected:
+            raise InputError(
+                f"expected the columns {prefix}0, {prefix}1, ... without gaps in {where}; "
+                f"{prefix}{expected} is missing although there is {by_number[number]}."
+            )
+    return [by_number[number] for number in sorted(by_number)]
+
+
+# Storage
+
+
+def is_remote(source: str) -> bool:
+    """Return whether a source is the address of object storage."""
+    return "://" in source
+
+
+def open_storage(address: str) -> tuple[Any, str]:
+    """Return the fsspec filesystem of a path or an address, and the path there.
+
+    Listings are kept, so that one run reads one version; each call begins anew.
+    """
+    protocol, _, path = address.rpartition("://")
+    protocol = protocol.lower()
+    if protocol and SECRET.search(address):
+        raise InputError(
+            f"the address {protocol}://... has a key and a secret before its @; leave them out "
+            "and give them by the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+    extra = "s3" if protocol else "parquet"
+    fsspec = require("fsspec", extra=extra, purpose=f"reading {protocol or 'Parquet'}")
+    try:
+        storage = fsspec.filesystem(protocol or "file", skip_instance_cache=True)
+    except ImportError as error:
+        if protocol in ("s3", "s3a"):
+            require("s3fs", extra="s3", purpose=f"reading and writing {protocol}://")
+        raise MissingExtraError(f"{protocol}:// needs another package: {error}.") from error
+    except ValueError as error:
+        raise InputError(
+            f"{protocol}:// is not known ({error}); use s3:// or a local path."
+        ) from error
+    return storage, path.rstrip("/") if protocol else Path(os.path.abspath(path)).as_posix()
+
+
+@contextmanager
+def reached(address: str) -> Iterator[None]:
+    """Say in one sentence why storage does not answer."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # each kind of storage has its own errors
+        raise InputError(
+            f"{address} cannot be reached ({first_line(error)}); check the address, the endpoint "
+            "and the credentials."
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; DuckDB's may begin with Python's traceback."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if lines[0].startswith("Traceback"):
+        lines = [line for line in lines[1:] if line and not line.startswith(" ")] or lines
+    return lines[0] if len(lines[0]) <= LONGEST else f"{lines[0][: LONGEST - 3]}..."
+
+
+def _find(storage: Any, path: str) -> tuple[str, bool, list[str]]:
+    """Return where the search began, whether it looked everywhere below, and the data files."""
+    if storage.isfile(path):
+        return path, False, [path]
+    if storage.isdir(path):
+        return path, True, _data(path, storage.find(path))
+    root, parts = "/" if path.startswith("/") else "", path.strip("/").split("/")
+    while parts:
+        further = f"{root.rstrip('/')}/{parts[0]}" if root else parts[0]
+        if any(sign in parts[0] for sign in PATTERN) and not storage.isdir(further):
+            break
+        root = further
+        del parts[0]
+    if not parts or not root or not storage.isdir(root):
+        return root, False, []
+    found = storage.glob(f"{glob.escape(root)}/{'/'.join(parts)}", detail=True)
+    files = [path for path, facts in found.items() if facts["type"] != "directory"]
+    for folder in found.keys() - set(files):
+        files += storage.find(folder)
+    return root, "**" in parts, _data(root, files)
+
+
+def _data(root: str, paths: Iterable[str]) -> list[str]:
+    inner = root.rstrip("/") + "/"
+    return sorted(
+        path
+        for path in set(paths)
+        if path.endswith(SUFFIX)
+        and not any(part[:1] in ("_", ".") for part in path.removeprefix(inner).split("/"))
+    )
+
+
+# Schemas
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the Arrow type without what only says how values are stored."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    types = pa.types
+    while types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    return kind
+
+
+def is_uuid(kind: Any) -> bool:
+    """Return whether an Arrow type is that of UUIDs."""
+    return getattr(kind, "extension_name", None) == "arrow.uuid"
+
+
+def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
+    """Return the columns of use of a file, with plain types and its class names."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    where = storage.unstrip_protocol(file).removeprefix("file://")
+    try:
+        with storage.open(file, "rb", block_size=2**16) as opened:
+            metadata = pq.read_metadata(opened)
+        schema, logical = metadata.schema.to_arrow_schema(), metadata.schema
+        uuids = {
+            column.path
+            for column in (logical.column(i) for i in range(len(logical)))
+            if column.logical_type.type == "UUID"
+        }
+        fields = [
+            pa.field(f.name, pa.uuid() if f.name in uuids else plain_type(f.type))
+            for f in schema
+            if is_of_use(f.name)
+        ]
+        names = (schema.metadata or {}).get(b"class_names")
+    except MemoryError:
+        raise
+    except Exception as error:  # a broken file makes Arrow raise almost anything
+        raise InputError(f"{where} cannot be read as Parquet ({first_line(error)}).") from error
+    twice = sorted({f.name for f in fields if [g.name for g in fields].count(f.name) > 1})
+    if twice:
+        raise InputError(f"{where} has the column {twice[0]} more than once.")
+    if names is not None:
+        names = json.dumps(names_of_json(names, f"class_names in {where}"))
+    return pa.schema(fields, {"class_names": names} if names else None)
+
+
+def _fit_together(
+    given: str, schemas: dict[str, Any], folders: dict[str, dict[str, str | None]]
+) -> tuple[list[Group], dict[str, Any], list[str], list[str] | None]:
+    """Return groups of files, types, mixed columns and class names, or say what contradicts."""
+    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    alike: dict[Any, list[str]] = {}
+    for file, schema in schemas.items():
+        alike.setdefault(schema.serialize().to_pybytes(), []).append(file)
+    first, *others = (files[0] for files in alike.values())
+    for other in others:
+        for one, two in ((first, other), (other, first)):
+            for name in set(schemas[one].names) - set(schemas[two].names):
+                _refuse(given, f"{one} has the column {name}, {two} lacks it")
+        names, more = (_class_names(schemas[file]) for file in (first, other))
+        if names != more and names and more:
+            _refuse(given, f"classes are {shown(names)} in {first} and {shown(more)} in {other}")
+    types: dict[str, Any] = {}
+    for name in schemas[first].names:
+        kinds = {schemas[file].field(name).type: file for file in (*others, first)}
+        types[name] = _common_type(given, name, kinds, pa) if len(kinds) > 1 else next(iter(kinds))
+    mixed = [
+        n for n in types if any(schemas[o].field(n).type != types[n] for o in (first, *others))
+    ]
+    for name in dict.fromkeys(name for each in folders.values() for name in each):
+        within = [file for file, each in folders.items() if name in each]
+        if name in types:
+            raise InputError(
+                f"{within[0]} has the column {name} and lies below the folder "
+                f"{name}={folders[within[0]][name]}, which may say something else; drop the column "
+                "or rename the folder."
+            )
+        outside = [file for file in folders if name not in folders[file]]
+        if outside:
+            _refuse(given, f"{within[0]} lies below a folder {name}=..., {outside[0]} does not")
+        said = [value for each in folders.values() if (value := each[name]) is not None]
+        is_number = all(INTEGER.fullmatch(value) for value in said)
+        types[name] = pa.int64() if is_number else pa.string()
+    groups: dict[Any, Group] = {}
+    for code, files in alike.items():
+        for file in files:
+            key = code, tuple(sorted(folders[file].items()))
+            groups.setdefault(key, Group([], folders[file])).files.append(file)
+    named = (_class_names(schema) for schema in schemas.values())
+    return list(groups.values()), types, mixed, next((names for names in named if names), None)
+
+
+def _common_type(given: str, name: str, kinds: dict[Any, str], pa: Any) -> Any:
+    """Return the type that keeps the values of all these types."""
+    try:
+        schemas = [pa.schema([(name, kind)]) for kind in kinds]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        (one, file), (two, other) = list(kinds.items())[-1:] + list(kinds.items())[:1]
+        _refuse(given, f"{name} is {one} in {file} and {two} in {other}; use one type")
+
+
+def _refuse(given: str, contradiction: str) -> NoReturn:
+    raise InputError(f"the files of {given} do not make one table: {contradiction}.")
+
+
+def _class_names(schema: Any) -> list[str] | None:
+    names = (schema.metadata or {}).get(b"class_names")
+    return None if names is None else json.loads(names)
+
+
+def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> dict[str, str | None]:
+    """Return the columns of use that the folders between the root and a file are called after."""
+    values: dict[str, str | None] = {}
+    inside = "" if file == root else file.removeprefix(root.rstrip("/") + "/")
+    for folder in inside.split("/")[:-1]:
+        column, sign, value = folder.partition("=")
+        column = unquote(column)
+        if not sign or not is_of_use(column):
+            continue
+        if column in values:
+            raise InputError(f"two folders of {file} give values of {column}; keep one of them.")
+        values[column] = None if value == NULL_FOLDER else unquote(value)
+    return values

@@ -1,0 +1,404 @@
+"""Results never take the place of what is not ours, and a folder of results changes as one."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal import InputError
+from gnncal.calibrators.history import Update
+from gnncal.files import output
+from gnncal.files.output import (
+    AROUND,
+    MARKER,
+    Marker,
+    check_finished,
+    is_sealed,
+    made_here,
+    read_marker,
+    result_folder,
+    seal,
+    write_file,
+)
+from tests.gnncal_lab.bench.graphs import frozen_bundle
+
+OURS = seal(b"<!doctype html>\n", "html")
+PRECIOUS = b"years of work, made by gnncal"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(folder, text, files=("calibrator.safetensors", "summary.json"), command="c", **options):
+    with result_folder(folder, command, **options) as result:
+        for name in files:
+            (result / name).parent.mkdir(exist_ok=True)
+            (result / name).write_text(text)
+
+
+def contents(folder):
+    files = (path for path in folder.iterdir() if path.is_file() and path.name != MARKER)
+    return {path.name: path.read_bytes().decode(errors="replace") for path in files}
+
+
+# Single files
+
+
+@pytest.mark.parametrize("form", AROUND)
+def test_a_seal_proves_the_content_and_every_changed_byte_breaks_it(form, tmp_path):
+    plain = {"json": b'{"a": 1}\n'}.get(form, b"content" + bytes(2))
+    sealed = seal(plain, form)
+    assert is_sealed(sealed)
+    (tmp_path / "file").write_bytes(sealed)
+    assert made_here(tmp_path / "file")
+    for place in range(len(plain) - 2 * (form in ("json", "zip"))):
+        broken = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+        assert not is_sealed(broken)
+    assert not is_sealed(sealed + b"mine")
+
+
+def test_sealed_json_and_archives_are_still_read():
+    assert json.loads(seal(b'{"a": 1}', "json"))["a"] == 1
+    buffer = BytesIO()
+    np.savez(buffer, a=np.arange(3))
+    with zipfile.ZipFile(BytesIO(seal(buffer.getvalue(), "zip"))) as archive:
+        assert archive.testzip() is None
+
+
+@pytest.mark.slow
+def test_a_model_for_onnx_or_torch_is_still_read_and_known_again(tmp_path):
+    torch = pytest.importorskip("torch")
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    from gnncal.torch import export
+
+    bundle = frozen_bundle(0)
+    module = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels).to_torch()
+    for _ in range(2):
+        export(module, tmp_path / "c.onnx", metadata={"a": 1})
+        export(module, tmp_path / "c.pt2")
+    keys = [prop.key for prop in onnx.load(tmp_path / "c.onnx").metadata_props]
+    assert {"gnncal", "gnncal sha256"} <= set(keys)
+    torch.export.load(tmp_path / "c.pt2")
+    (tmp_path / "c.pt2").write_bytes(PRECIOUS)
+    with pytest.raises(InputError, match="is not replaced"):
+        export(module, tmp_path / "c.pt2")
+    export(module, tmp_path / "c.pt2", overwrite=True)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_a_diagram_is_known_again(tmp_path, ending):
+    pytest.importorskip("matplotlib")
+    from gnncal.metrics import reliability_bins
+    from gnncal.plotting import save_reliability
+
+    bins = reliability_bins([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    for _ in range(2):
+        save_reliability({"all nodes": {"raw": bins}}, tmp_path / f"one.{ending}")
+
+
+def test_a_users_file_that_speaks_of_gnncal_is_not_replaced(tmp_path):
+    bundle = frozen_bundle(0)
+    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    path = tmp_path / "model.safetensors"
+    fitted.save(path)
+    fitted.save(path)
+    for mine in (
+        PRECIOUS,
+        b'{"__metadata__":{"gnncal":',
+        b'<meta name="generator" content="gnncal ',
+    ):
+        path.write_bytes(mine)
+        with pytest.raises(InputError, match="is no file of gnncal, so it is not replaced"):
+            fitted.save(path)
+        assert path.read_bytes() == mine
+    write_file(path, OURS, overwrite=True)
+    assert names(tmp_path) == ["model.safetensors"]
+
+
+def test_an_empty_file_is_filled_a_link_followed_and_a_device_stays(tmp_path):
+    (tmp_path / "real").touch()
+    (tmp_path / "link").symlink_to("real")
+    write_file(tmp_path / "link", OURS)
+    assert (tmp_path / "real").read_bytes() == OURS
+    assert (tmp_path / "link").is_symlink()
+    write_file(Path(os.devnull), OURS)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_modes_of_new_and_of_replaced_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_file(tmp_path / "new", OURS)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+    (tmp_path / "new").chmod(0o604)
+    write_file(tmp_path / "new", OURS)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o604
+
+
+def test_a_tilde_and_a_folder_are_no_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="begins with a tilde"):
+        write_file(Path("~/report.html"), OURS)
+    with pytest.raises(InputError, match="is a folder; pass the file to write"):
+        write_file(tmp_path, OURS)
+    assert names(tmp_path) == []
+
+
+def test_after_ten_thousand_and_one_updates_what_is_saved_can_be_read(tmp_path):
+    bundle = frozen_bundle(0)
+    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    rates = (1 / len(fitted.classes_),) * len(fitted.classes_)
+    fitted.history_ = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
+    later = fitted.update(
+        2 * bundle.logits, bundle.labels, nodes=bundle.test_nodes, date="2026-11-18"
+    )
+    later.save(tmp_path / "c")
+    assert gnncal.load(tmp_path / "c").history_[-1].date == "2026-11-18"
+
+
+# Folders
+
+
+def test_a_folder_is_new_or_empty_or_ours(tmp_path):
+    (tmp_path / "empty").mkdir(mode=0o700)
+    for folder in ("new", "empty", "new", "empty"):
+        write(tmp_path / folder, "x")
+        assert names(tmp_path / folder) == [MARKER, "calibrator.safetensors", "summary.json"]
+    assert stat.S_IMODE((tmp_path / "empty").stat().st_mode) == 0o700
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_bytes(PRECIOUS)
+    with pytest.raises(InputError, match=r"has thesis\.tex and no \.gnncal\.json of gnncal"):
+        write(tmp_path / "mine", "x")
+    assert names(tmp_path / "mine") == ["thesis.tex"]
+
+
+def test_a_folder_holds_one_result_and_what_the_user_put_beside_it(tmp_path):
+    write(
+        tmp_path / "out", "old", ("decisions.npz", "summary.json", "probabilities/part-1.parquet")
+    )
+    (tmp_path / "out" / "notes.md").write_bytes(PRECIOUS)
+    write(tmp_path / "out", "new", ("summary.json", "probabilities.npz"))
+    assert names(tmp_path / "out") == [MARKER, "notes.md", "probabilities.npz", "summary.json"]
+    assert set(read_marker(tmp_path / "out").files) == {"summary.json", "probabilities.npz"}
+
+
+def test_the_result_of_another_command_is_replaced_only_if_that_is_asked_for(tmp_path):
+    write(tmp_path / "out", "old", command="calibrate")
+    with pytest.raises(InputError, match=r"has the result of gnncal 'calibrate'; .* --overwrite"):
+        write(tmp_path / "out", "new", command="decide")
+    write(tmp_path / "out", "new", ("decisions.npz",), command="decide", overwrite=True)
+    assert contents(tmp_path / "out") == {"decisions.npz": "new"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_result_of_the_same_size_that_is_not_ours_is_never_replaced(tmp_path, overwrite):
+    large = "x" * (17 << 20)
+    write(tmp_path / "out", large, ("probabilities.npz",))
+    path = tmp_path / "out" / "probabilities.npz"
+    path.write_text("y" + large[1:])
+    with pytest.raises(InputError, match=r"probabilities\.npz, which gnncal did not write or"):
+        write(tmp_path / "out", "new", ("probabilities.npz",), overwrite=overwrite)
+    assert path.read_text(encoding="ascii")[0] == "y"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "file"])
+@pytest.mark.parametrize("name", ["summary.json", "probabilities", "probabilities/mine.txt"])
+def test_what_stands_in_the_way_of_a_result_stays(tmp_path, kind, name):
+    write(tmp_path / "out", "old", ("metrics.json",))
+    path = tmp_path / "out" / name
+    path.parent.mkdir(exist_ok=True)
+    if kind == "folder" and name == "probabilities":
+        path /= "inner"
+    {
+        "link": lambda: path.symlink_to(tmp_path),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": lambda: path.mkdir(parents=True),
+        "file": lambda: path.write_bytes(PRECIOUS),
+    }[kind]()
+    with pytest.raises(InputError, match="which gnncal did not write"):
+        write(tmp_path / "out", "new", ("summary.json", "probabilities/part-0.parquet"))
+    assert os.path.lexists(path)
+    assert (tmp_path / "out" / "metrics.json").read_text() == "old"
+
+
+def test_a_marker_authorises_no_name_that_is_not_ours(tmp_path):
+    write(tmp_path / "out", "old")
+    (tmp_path / "out" / "thesis.tex").write_bytes(PRECIOUS)
+    digest = output.digest_of(tmp_path / "out" / "thesis.tex")
+    marker = read_marker(tmp_path / "out")
+    marker.files["thesis.tex"] = marker.files["../x"] = [digest]
+    (tmp_path / "out" / MARKER).write_bytes(marker.to_bytes())
+    write(tmp_path / "out", "new", ("metrics.json",))
+    assert names(tmp_path / "out") == [MARKER, "metrics.json", "thesis.tex"]
+
+
+FORGED = {
+    "nothing": b"",
+    "no object": b"[]",
+    "no Unicode": b"\xff",
+    "deep": b"[" * 100_000,
+    "no state": b'{"made_by": "gnncal", "files": {}}',
+    "an infinite size": b'{"made_by": "gnncal", "command": "c", "state": "finished", '
+    b'"files": {"summary.json": [Infinity]}}',
+    "a number of files": b'{"made_by": "gnncal", "command": "c", "state": "x", "files": 1e999}',
+    "a list of files": b'{"made_by": "gnncal", "command": "c", "state": "finished", "files": [[]]}',
+    "another program": b'{"made_by": "x", "command": "c", "state": "finished", "files": {}}',
+}
+
+
+@pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
+def test_a_forged_marker_is_none(tmp_path, content):
+    (tmp_path / MARKER).write_bytes(content)
+    assert read_marker(tmp_path) is None
+    with pytest.raises(InputError, match=r"no \.gnncal\.json of gnncal"):
+        write(tmp_path, "x")
+    assert (tmp_path / MARKER).read_bytes() == content
+
+
+def test_a_marker_that_is_a_pipe_hangs_nobody(tmp_path):
+    os.mkfifo(tmp_path / MARKER)
+    check_finished(tmp_path / "summary.json")
+    with pytest.raises(InputError, match=r"no \.gnncal\.json of gnncal"):
+        write(tmp_path, "x")
+
+
+class KilledError(BaseException):
+    """What stands for a kill: nothing is tidied up."""
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_killed_between_two_renames_readers_notice_and_the_next_run_repairs(
+    tmp_path, monkeypatch, moment
+):
+    bundle = frozen_bundle(0)
+    fitted = gnncal.TemperatureScaling().fit(bundle.logits, bundle.labels)
+    out = tmp_path / "out"
+
+    def save(text):
+        with result_folder(out, "c") as result:
+            fitted.save(result / "calibrator.safetensors")
+            for name in ("probabilities.npz", "summary.json", f"{text}.safetensors"):
+                (result / name).write_text(text)
+
+    monkeypatch.setattr(output, "RESULTS", (*output.RESULTS, "old.safetensors", "new.safetensors"))
+    save("old")
+    replace, moves = os.replace, []
+
+    def dies(source, target):
+        if Path(target).parent == out:
+            if len(moves) == moment + 1:
+                raise KilledError
+            moves.append(target)
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output.os, "replace", dies)
+        patch.setattr(output, "_remove", lambda *_: None)
+        with pytest.raises(KilledError):
+            save("new")
+    assert moves
+    with pytest.raises(InputError, match="belongs to a result that is unfinished"):
+        gnncal.load(out / "calibrator.safetensors")
+    save("new")
+    gnncal.load(out / "calibrator.safetensors")
+    assert contents(out).keys() == {
+        *("calibrator.safetensors", "new.safetensors", "probabilities.npz", "summary.json")
+    }
+    assert contents(out)["summary.json"] == "new"
+    assert names(tmp_path) == ["out"]
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from gnncal.files.output import result_folder
+with result_folder(Path(sys.argv[1]), "c") as result:
+    (result / "summary.json").write_text("half")
+    (result.parent / "temp").mkdir()
+    (result.parent / "temp" / "any").write_text("of an engine")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_of_others(tmp_path, exists):
+    if exists:
+        write(tmp_path / "out", "old")
+    (tmp_path / ".gnncal-0123456789abcdef").mkdir()
+    (tmp_path / ".gnncal-0123456789abcdef" / "lock").write_text("mine")
+    command = [sys.executable, "-c", DIES, tmp_path / "out"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert not exists or contents(tmp_path / "out")["summary.json"] == "old"
+    write(tmp_path / "out", "new")
+    assert names(tmp_path) == [".gnncal-0123456789abcdef", "out"]
+    assert names(tmp_path / "out") == [MARKER, "calibrator.safetensors", "summary.json"]
+
+
+def test_files_of_the_user_in_what_a_killed_run_left_are_kept(tmp_path):
+    subprocess.run([sys.executable, "-c", DIES, tmp_path / "out"], check=False)
+    (left,) = tmp_path.iterdir()
+    (left / "thesis.tex").write_bytes(PRECIOUS)
+    with pytest.raises(OSError, match="not empty"):
+        write(tmp_path / "out", "new")
+    assert (left / "thesis.tex").read_bytes() == PRECIOUS
+    with pytest.raises(InputError, match="is in the way of the work on"):
+        write(tmp_path / "out", "new")
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    def inner():
+        with pytest.raises(InputError, match="another run is writing"):
+            write(tmp_path / "out", "second")
+
+    with result_folder(tmp_path / "out", "c") as result:
+        (result / "summary.json").write_text("first")
+        inner()
+    assert contents(tmp_path / "out") == {"summary.json": "first"}
+
+
+def test_a_block_that_fails_leaves_the_earlier_result_and_nothing_else(tmp_path):
+    write(tmp_path / "out", "old")
+
+    def fail(folder):
+        with result_folder(folder, "c") as result:
+            (result / "summary.json").write_text("half")
+            raise ZeroDivisionError
+
+    for folder in ("out", "new"):
+        with pytest.raises(ZeroDivisionError):
+            fail(tmp_path / folder)
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == [MARKER, "calibrator.safetensors", "summary.json"]
+    check_finished(tmp_path / "out" / "summary.json")
+
+
+def test_a_full_disk_is_said_of_the_folder_that_was_asked_for(tmp_path):
+    def fill(name):
+        with result_folder(tmp_path / "out", "c") as result:
+            raise OSError(28, "No space left on device", name and str(result / name))
+
+    for name in (None, "summary.json"):
+        with pytest.raises(OSError, match="No space left") as caught:
+            fill(name)
+        assert str(tmp_path / "out") in str(caught.value.filename)
+        assert ".gnncal" not in str(caught.value)
+
+
+def test_a_marker_says_which_files_a_command_wrote(tmp_path):
+    write(tmp_path / "out", "x")
+    marker = json.loads((tmp_path / "out" / MARKER).read_text())
+    assert (marker["made_by"], marker["command"], marker["state"]) == ("gnncal", "c", "finished")
+    assert Marker.of_bytes(json.dumps(marker).encode()) == read_marker(tmp_path / "out")
