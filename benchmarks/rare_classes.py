@@ -163,6 +163,8 @@ def against_platt(rows: list[dict[str, Any]]) -> str:
     for backbone, rival in product(BACKBONES, ("platt", "svs")):
         own = [row for row in rows if row["backbone"] == backbone]
         graphs = [row["graph"] for row in own]
+        if not own:
+            continue
         for measure in ("nll", *RANKED, "positive_ece"):
             values = [[r["methods"][m][measure] for r in own] for m in (SHOWN, rival)]
             c = compare_paired(*values, graphs)
