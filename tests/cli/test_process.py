@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from gnncal.__main__ import app
 from gnncal.cli import terminal
 from gnncal.decisions.conformal import SCORES
-from gnncal_lab.commands import bench
 from tests.scale.graphs import make_example
 from tests.test_bundles import write_npz
 
@@ -31,9 +30,8 @@ def test_ctrl_c_ends_a_verb_with_one_line(capsys):
 
 
 def test_every_verb_is_friendly():
-    verbs = [*app.registered_commands, *bench.app.registered_commands]
-    assert len(verbs) > 10
-    for verb in verbs:
+    assert len(app.registered_commands) > 10
+    for verb in app.registered_commands:
         assert verb.callback.__code__ is terminal.friendly(lambda: None).__code__
 
 

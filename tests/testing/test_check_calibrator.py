@@ -174,6 +174,7 @@ def test_random_tasks_depend_on_the_seed_alone_and_keep_their_limits():
         assert not set(task.nodes) & set(task.train_nodes)
 
 
+@pytest.mark.slow
 def test_neither_pytest_nor_hypothesis_is_needed():
     script = (
         "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"

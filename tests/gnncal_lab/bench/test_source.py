@@ -10,6 +10,7 @@ import pytest
 from gnncal_lab.bench import source
 from gnncal_lab.classifiers import list_classifiers
 from gnncal_lab.classifiers.treatments import TREATED, parts_of
+from tests.methods import slow_unless
 
 
 @pytest.fixture
@@ -95,7 +96,13 @@ def test_any_changed_file_is_another_package(package):
     assert before["version"] == after["version"]
 
 
-@pytest.mark.parametrize("backbone", [*list_classifiers(), *TREATED])
+@pytest.mark.parametrize(
+    "backbone",
+    [
+        pytest.param(name, marks=slow_unless(name == "gcn"))
+        for name in (*list_classifiers(), *TREATED)
+    ],
+)
 def test_every_module_that_a_training_imports_counts(backbone):
     """Found here by running the import; there by reading the code."""
     pytest.importorskip("torch", reason="classifiers need the extra neural")

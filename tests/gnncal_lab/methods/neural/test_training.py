@@ -396,6 +396,7 @@ def python(script):
     return subprocess.run(command, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_listing_and_other_methods_do_not_load_torch():
     script = (
         "import sys, gnncal, gnncal_lab; gnncal.list_calibrators(); gnncal.get_calibrator('ts'); "
