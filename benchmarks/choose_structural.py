@@ -118,6 +118,7 @@ def losses_of(task: Task, provider: TrainedLogits) -> list[tuple[str, int, float
 
 def by_family(
     found: dict[Task, list[tuple[str, int, float]]],
+    families_of: dict[str, tuple[str, ...]] = FAMILIES,
 ) -> tuple[list[str], list[str], FloatArray]:
     """Candidates, families, and mean loss (candidates, families).
 
@@ -130,14 +131,14 @@ def by_family(
             cells.setdefault((name, task.dataset, size), []).append(loss)
     names = list(dict.fromkeys(name for name, _, _ in cells))
     families = [
-        f for f, graphs in FAMILIES.items() if any((names[0], g, 0) in cells for g in graphs)
+        f for f, graphs in families_of.items() if any((names[0], g, 0) in cells for g in graphs)
     ]
     table = np.zeros((len(names), len(families)))
     for i, name in enumerate(names):
         for j, family in enumerate(families):
             graphs = [
                 np.mean([np.mean(v) for (n, g, _), v in cells.items() if (n, g) == (name, graph)])
-                for graph in FAMILIES[family]
+                for graph in families_of[family]
                 if (name, graph, 0) in cells
             ]
             table[i, j] = np.mean(graphs)

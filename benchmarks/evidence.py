@@ -1,6 +1,7 @@
 """The tables of docs/evidence.md, from the records of `gnncal bench run`.
 
     python benchmarks/evidence.py results
+    python benchmarks/evidence.py results --after NEW   # the structural methods of two versions
 
 Converged fits, GCN and GAT averaged, graphs as units (Texas and Cornell are one), differences over
 the seeds that both methods have, Holm over the tests of a table.
@@ -90,12 +91,50 @@ def by_graph(results: Results, method: str, reference: str) -> str:
     return "\n".join(lines)
 
 
+def before_and_after(before: Results, after: Results) -> str:
+    """The structural methods of two versions on the same frozen logits, graphs as units."""
+    lines = [
+        "| after less before | graphs | 10⁻³ nats | 95 % interval | lower on | after less `ts` |",
+        "|---" * 6 + "|",
+    ]
+    kinds = {"at least 100 nodes": lambda graph: graph not in TINY, "few": lambda g: g in TINY}
+    for method in OURS:
+        for title, belongs in kinds.items():
+            rows, graphs = [], []
+            for graph in filter(belongs, after.datasets):
+                for backbone in after.pooled_backbones:
+                    cells = [
+                        results._by_seed("nll", graph, backbone, name)
+                        for results, name in ((before, method), (after, method), (after, "ts"))
+                    ]
+                    seeds = sorted(set.intersection(*(set(cell) for cell in cells)))
+                    if seeds:
+                        rows.append([np.mean([cell[seed] for seed in seeds]) for cell in cells])
+                        graphs.append(graph)
+            if not rows:
+                continue
+            earlier, later, reference = np.array(rows).T
+            c, ts = compare_paired(later, earlier, graphs), compare_paired(later, reference, graphs)
+            lines.append(
+                f"| `{method}` | {title} | {1000 * c.mean_difference:+.1f} | "
+                f"[{1000 * c.low:+.1f}, {1000 * c.high:+.1f}] | {c.win_rate * c.n_graphs:g} of "
+                f"{c.n_graphs} | {1000 * ts.mean_difference:+.1f} |"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--after", type=Path, help="records of a later version on the same logits")
     parser.add_argument("--backbones", default="gcn,gat")
     options = parser.parse_args()
     backbones = tuple(options.backbones.split(","))
+    if options.after is not None:
+        both = (options.folder, options.after)
+        selection = Selection(backbones=backbones)
+        print(before_and_after(*(read_results(f, selection)["converged"] for f in both)))
+        return
     everything = read_results(options.folder, Selection(backbones=backbones))["converged"]
     of_ours = Selection(methods=("structural",), backbones=backbones)
     judged = read_results(options.folder, of_ours)["converged"].datasets

@@ -30,7 +30,7 @@ from gnncal.files.bundle import Bundle
 from gnncal.probability import log_losses
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
-from practice import LIBRARIES, RARE, TWITCH, Models
+from practice import IN_BATCHES, LIBRARIES, RARE, TWITCH, Models
 from speed_data import make_problem
 
 METHODS = ("structural", "hots", "ts")
@@ -40,6 +40,7 @@ KINDS = {
     "ordinary": "the fourteen graphs, as in the paper",
     "plain": "practice, without class weights",
     "weighted": "practice, with class weights",
+    "strong": "GraphSAGE in mini-batches, with class weights",
 }
 
 
@@ -63,6 +64,7 @@ def prices(bundle: Any) -> list[dict[str, Any]]:
                     "method": method,
                     "n_calibration_nodes": len(bundle.nodes),
                     "nats": gain.nats,
+                    "share": gain.share,
                     "standard_error": gain.standard_error,
                     "said": None if price is None else asdict(price),
                     "test_nats": float((judged[0] - judged[1]).mean()),
@@ -85,6 +87,13 @@ def of_practice(models: Models, name: str, seed: int, weighted: bool) -> list[di
     return [{**model, "seed": seed, **row} for row in prices(made)]
 
 
+def of_strong(models: Models, name: str, seed: int) -> list[dict[str, Any]]:
+    """Prices of a class-weighted GraphSAGE that was trained in mini-batches."""
+    made = models.practice(name, seed, weighted=True, backbone=IN_BATCHES)
+    model = {"kind": "strong", "graph": name, "backbone": IN_BATCHES}
+    return [{**model, "seed": seed, **row} for row in prices(made)]
+
+
 def practised(options: Namespace) -> list[dict[str, Any]]:
     """Prices of every model of practice."""
     models = Models(options.data, options.practice)
@@ -93,6 +102,9 @@ def practised(options: Namespace) -> list[dict[str, Any]]:
         for name in (*RARE, *TWITCH, *LIBRARIES)
         for weighted in (False, True)
         for seed in range(options.seeds)
+    )
+    found += Parallel(n_jobs=options.jobs)(
+        delayed(of_strong)(models, name, seed) for name in RARE for seed in range(options.seeds)
     )
     return [row for rows in found for row in rows]
 
@@ -161,7 +173,7 @@ def main() -> None:
     rows += practised(options)
     print("\n".join(table(rows)))
     for row in rows:
-        if row["said"] is not None and row["kind"] != "weighted":
+        if row["said"] is not None and row["kind"] in ("ordinary", "plain"):
             print(*(row[name] for name in ("graph", "backbone", "seed", "method", "nats")))
     timed = list(costs())
     for row in timed:

@@ -22,6 +22,7 @@ from gnncal import Graph
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.files.output import write_file
 from gnncal_lab.classifiers import TrainingSettings, train_classifier
+from gnncal_lab.classifiers.batches import BatchSettings, train_in_batches
 from gnncal_lab.datasets import FACTS, Dataset, Split, load, load_file
 
 TWITCH = tuple(f"twitch_{country}" for country in ("DE", "ENGB", "ES", "FR", "PTBR", "RU", "TW"))
@@ -29,6 +30,7 @@ LIBRARIES = ("acmv9", "citationv1", "dblpv7")
 SAME_FEATURES = (TWITCH, LIBRARIES)  # a model of one of them can be used on the others
 RARE = ("tolokers", "amazon_fraud", "reddit_bans")
 EXTERNAL = ("acm", "blogcatalog", "flickr", "uai", "dblp", "cora_ml", "minesweeper", "facebook")
+IN_BATCHES = "sage-batches"  # GraphSAGE with mini-batches, on its own graph only
 FOLDERS = ("", "more", "external")
 SETTINGS = TrainingSettings(hidden=64, checkpoint="matched")
 
@@ -109,13 +111,22 @@ class Models:
         dataset = self.dataset(source)
         settings = replace(SETTINGS, loss="weighted") if weighted else SETTINGS
         nodes = split(dataset.graph.n_nodes, seed, shares)
+        if backbone == IN_BATCHES:
+            logits = train_in_batches(
+                dataset, nodes, seed=seed, settings=BatchSettings(weighted=weighted)
+            )
+            self._keep(f"{source}-on-{source}-{kind}", logits)
+            return
         classifier = train_classifier(backbone, dataset, nodes, seed=seed, settings=settings)
         others = next((group for group in SAME_FEATURES if source in group), (source,))
         for target in others:
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, logits=classifier.logits(self.dataset(target).graph))
-            path = self.cache / f"{source}-on-{target}-{kind}.npz"
-            write_file(path, buffer.getvalue(), overwrite=True)
+            logits = classifier.logits(self.dataset(target).graph)
+            self._keep(f"{source}-on-{target}-{kind}", logits)
+
+    def _keep(self, name: str, logits: FloatArray) -> None:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, logits=logits)
+        write_file(self.cache / f"{name}.npz", buffer.getvalue(), overwrite=True)
 
 
 @lru_cache(maxsize=16)

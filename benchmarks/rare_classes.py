@@ -3,8 +3,9 @@
     python benchmarks/rare_classes.py --data DATA --cache results/practice
 
 Graphs: tolokers, amazon_fraud, reddit_bans and twitch_RU as they are, and three more countries of
-twitch whose positives were thinned to 5 %. On each a GCN is trained with class weights (40 %
-training nodes), calibrated on 20 % and judged on 40 %. Differences between methods are paired over
+twitch whose positives were thinned to 5 %. On each a GCN, and a stronger model, GraphSAGE with
+mini-batches, are trained with class weights (40 % training nodes), calibrated on 20 % and judged on
+40 %. Differences between methods are paired over
 test nodes: the interval is that of 1,000 bootstrap draws of the test nodes, averaged over seeds.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,12 @@ import numpy as np
 import gnncal
 from gnncal.core.arrays import FloatArray
 from gnncal.metrics import METRICS, Outcomes
-from practice import RARE, Models, Practice, options_for
+from gnncal_lab.bench.summary import compare_paired
+from practice import IN_BATCHES, RARE, Models, Practice, options_for
 
 GRAPHS = (*RARE, "twitch_RU", "twitch_DE@0.05", "twitch_ENGB@0.05", "twitch_PTBR@0.05")
 METHODS = ("uncalibrated", "isotonic", "platt", "svs", "sms", "structural", "structural-free")
+BACKBONES = ("gcn", IN_BATCHES)
 GRAPH_FREE = ("uncalibrated", "isotonic", "platt")  # what the free method is held against
 SHOWN = "structural-free"
 MEASURES = (
@@ -79,11 +83,11 @@ def gains(found: dict[str, Outcomes], generator: np.random.Generator) -> dict[st
     return {name: np.array(each) for name, each in draws.items()}
 
 
-def judge_graph(models: Models, name: str, seeds: int) -> dict[str, Any]:
+def judge_graph(models: Models, name: str, backbone: str, seeds: int) -> dict[str, Any]:
     values: dict[str, list[dict[str, float]]] = {method: [] for method in METHODS}
     draws: dict[str, list[FloatArray]] = {measure: [] for measure in RANKED}
     for seed in range(seeds):
-        task = models.practice(name, seed, weighted=True)
+        task = models.practice(name, seed, weighted=True, backbone=backbone)
         found = {method: outcomes_of(task, method) for method in METHODS}
         for method, outcomes in found.items():
             values[method].append(values_of(outcomes))
@@ -102,7 +106,8 @@ def judge_graph(models: Models, name: str, seeds: int) -> dict[str, Any]:
             "low": float(low),
             "high": float(high),
         }
-    return {"graph": name, "methods": means, f"{SHOWN} minus the best without a graph": gain}
+    model = {"graph": name, "backbone": backbone}
+    return {**model, "methods": means, f"{SHOWN} minus the best without a graph": gain}
 
 
 def main() -> None:
@@ -110,14 +115,16 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true", help="only print the tables of --out")
     options = parser.parse_args()
     if options.tables:
-        print(tables(json.loads(options.out.read_text())))
+        rows = json.loads(options.out.read_text())
+        print(tables(rows), against_platt(rows), sep="\n\n")
         return
     models = Models(options.data, options.cache)
     rows = []
-    for name in GRAPHS:
-        rows.append(judge_graph(models, name, options.seeds))
+    for backbone, name in product(BACKBONES, GRAPHS):
+        rows.append(judge_graph(models, name, backbone, options.seeds))
         print(tables(rows[-1:]), flush=True)
         options.out.write_text(json.dumps(rows, indent=1) + "\n")
+    print(against_platt(rows))
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
@@ -128,7 +135,8 @@ def tables(rows: list[dict[str, Any]]) -> str:
     ]
     for row in rows:
         rate = 100 * row["methods"][SHOWN]["positive_rate"]
-        lines.append(f"| **{row['graph']}**, {rate:.1f} % positive | | | | | |")
+        title = f"**{row['graph']}**, {row['backbone']}, {rate:.1f} % positive"
+        lines.append(f"| {title} | | | | | |")
         for method, value in row["methods"].items():
             error, floor = 100 * value["positive_ece"], 100 * value["positive_ece_floor"]
             lines.append(
@@ -140,11 +148,30 @@ def tables(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         gain = row[f"{SHOWN} minus the best without a graph"]
         precision, top = gain["average_precision"], gain["precision_among_top"]
+        low, high = (100 * top[end] for end in ("low", "high"))
         lines.append(
-            f"| {row['graph']} | {precision['mean']:+.3f} [{precision['low']:+.3f}, "
-            f"{precision['high']:+.3f}] | {100 * top['mean']:+.1f} [{100 * top['low']:+.1f}, "
-            f"{100 * top['high']:+.1f}] |"
+            f"| {row['graph']}, {row['backbone']} | {precision['mean']:+.3f} "
+            f"[{precision['low']:+.3f}, {precision['high']:+.3f}] | {100 * top['mean']:+.1f} "
+            f"[{low:+.1f}, {high:+.1f}] |"
         )
+    return "\n".join(lines)
+
+
+def against_platt(rows: list[dict[str, Any]]) -> str:
+    """Return the free method less `platt` and less `svs`, with graphs as units."""
+    lines = ["| model | less | measure | difference | 95 % interval |", "|---" * 5 + "|"]
+    for backbone, rival in product(BACKBONES, ("platt", "svs")):
+        own = [row for row in rows if row["backbone"] == backbone]
+        graphs = [row["graph"] for row in own]
+        if not own:
+            continue
+        for measure in ("nll", *RANKED, "positive_ece"):
+            values = [[r["methods"][m][measure] for r in own] for m in (SHOWN, rival)]
+            c = compare_paired(*values, graphs)
+            lines.append(
+                f"| {backbone} | `{rival}` | {measure} | {c.mean_difference:+.4f} | "
+                f"[{c.low:+.4f}, {c.high:+.4f}] |"
+            )
     return "\n".join(lines)
 
 

@@ -44,7 +44,8 @@ def test_it_is_said_of_a_class_weighted_model_with_figures_and_the_cure(method, 
     assert given.rate == pytest.approx(0.05, abs=0.02)
     assert given.mean > 1.5 * given.rate
     assert result.advice == (
-        f"Keeping predictions costs {result.price.nats:.2f} nats here; {100 * given.mean:.1f} % of "
+        f"Keeping predictions costs {result.price.nats:.2f} nats here, "
+        f"{100 * result.price.share:.0f} % of the log loss; {100 * given.mean:.1f} % of "
         f"the nodes are given fraud on average and {100 * given.rate:.1f} % are: the model looks "
         f"class-weighted. {cure}"
     )
@@ -55,6 +56,16 @@ def test_it_is_silent_on_a_model_without_class_weights(method):
     result = calibrated(*fraud_task(is_weighted=False), method=method)
     assert result.price is None
     assert result.advice is None
+
+
+def test_it_is_said_of_a_good_model_whose_loss_is_small():
+    """Nine in ten nodes are told apart with certainty, so nats are few whatever is done."""
+    (logits, labels, graph), splits = fraud_task(is_weighted=True, n_nodes=3000, n_calibration=2000)
+    certain = np.arange(len(labels)) % 10 > 0
+    logits = np.where(certain[:, None], 20.0 * np.eye(2)[labels], logits)
+    price = calibrated((logits, labels, graph), splits).price
+    assert price.nats < 0.02
+    assert price.share > module.WORTH
 
 
 def test_it_is_said_to_those_who_ask_to_keep_predictions_too():

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
+from gnncal.calibrators.structural import centre_of
 from gnncal.fitting.law import (
     Law,
     LawPrior,
@@ -22,8 +23,9 @@ from gnncal.fitting.law import (
     student_penalty,
 )
 from gnncal.fitting.losses import TemperatureLoss
+from gnncal.fitting.scores import ScoresPrior, fit_scores
 from gnncal.formulas.probability import normalised_entropy
-from gnncal.formulas.structural import describe_neighbourhoods, divided_rest
+from gnncal.formulas.structural import centred, describe_neighbourhoods, divided_rest
 from gnncal.probability import softmax
 
 
@@ -296,9 +298,12 @@ def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posteri
     for place, weight in zip(places, weights / weights.sum(), strict=True):
         scaled = honest / (T * np.exp(place * sigma))[:, None]
         expected += weight * (np.exp(scaled).max(axis=1) / np.exp(scaled).sum(axis=1))
+    weight = fitted.floor_.sum()
+    expected = (1 - weight) * expected + weight / honest.shape[1]
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, expected, atol=1e-9)
     fitted.averaging_ = 0.0  # the most probable temperature alone
+    fitted.floor_ = law.floor_
     confidence = fitted.predict_proba(honest, graph).max(axis=1)
     np.testing.assert_allclose(confidence, law.predict_proba(honest, graph).max(axis=1), atol=1e-9)
 
@@ -358,3 +363,22 @@ def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monke
             np.testing.assert_allclose(
                 fitted.predict_proba(logits, graph), whole, rtol=0, atol=1e-14
             )
+
+
+def test_the_neighbours_weight_under_two_priors_lies_between_those_of_each():
+    graph, honest, labels, _ = planted_graph(n=600)
+    nodes = gnncal.Nodes(honest, graph)
+    described = nodes.once(describe_neighbourhoods)
+    s = centred(described.covariates, centre_of(described.covariates))
+    rows = LawRows(described.entropy, s, described.predictions)
+    law = fit_law(rows, honest, labels, LawPrior()).law
+    noise = np.random.default_rng(0).dirichlet(np.ones(honest.shape[1]), size=600)
+
+    def weight(scales):
+        fit = fit_scores(
+            rows, honest, noise, labels, law, uses_neighbours=True, prior=ScoresPrior(scales=scales)
+        )
+        return abs(fit.scores.neighbour_weight)
+
+    narrow, wide, both = weight((0.1,)), weight((1.0,)), weight((0.1, 1.0))
+    assert min(narrow, wide) - 1e-6 <= both <= max(narrow, wide) + 1e-6

@@ -6,6 +6,7 @@ import pytest
 import gnncal
 import gnncal_lab
 from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.updates import rates_of
 from gnncal.nodes import Nodes
 from gnncal_lab.simulation import CSBM
 from tests.calibrators.planted import draw, mean_log_loss
@@ -200,6 +201,20 @@ def test_rates_are_not_estimated_after_an_update_with_labels(fitted, there):
         calibrator.update(logits, graph=graph, rates="estimate")
 
 
+def bare_probabilities(calibrator, logits, graph):
+    """The probabilities before a floor is mixed in, where the method has one."""
+    floor = getattr(calibrator, "floor_", np.zeros(1))
+    return (calibrator.predict_proba(logits, graph) - floor) / (1 - floor.sum())
+
+
+def test_given_rates_move_the_floor_with_them(fitted):
+    before, floor = fitted["structural-free"], fitted["structural-free"].floor_
+    moved = before.update(rates={0: 0.07})
+    assert moved.floor_.sum() == pytest.approx(floor.sum())
+    ratio = np.array(moved.history_[0].rates) / rates_of(before)
+    np.testing.assert_allclose(moved.floor_, floor * ratio * floor.sum() / (floor @ ratio))
+
+
 @pytest.mark.parametrize("name", WITH_BIAS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_given_rates_multiply_every_probability_by_their_ratio(name, n_classes):
@@ -207,10 +222,10 @@ def test_given_rates_multiply_every_probability_by_their_ratio(name, n_classes):
     calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=range(300))
     before = np.bincount(labels[:300]) / 300
     after = np.append(0.07, before[1:] / before[1:].sum() * 0.93)
-    probs = calibrator.predict_proba(logits, graph) * after / before
+    probs = bare_probabilities(calibrator, logits, graph) * after / before
     expected = probs / probs.sum(axis=1, keepdims=True)
     moved = calibrator.update(rates={0: 0.07})
-    np.testing.assert_allclose(moved.predict_proba(logits, graph), expected, atol=1e-9)
+    np.testing.assert_allclose(bare_probabilities(moved, logits, graph), expected, atol=1e-9)
     np.testing.assert_allclose(moved.history_[0].rates, after)
     back = moved.update(rates=before)
     np.testing.assert_allclose(

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -11,7 +12,8 @@ import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
 from gnncal.scale import calibrate, engines
-from tests.scale.graphs import make_example
+from tests.fraud import fraud_task
+from tests.scale.graphs import Example, make_example
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -141,3 +143,23 @@ def test_a_damaged_file_is_refused_in_one_line(files, tmp_path):
     found = run(*files, "--out", tmp_path / "out")
     assert found.exit_code == 2
     assert found.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_a_class_weighted_model_gets_the_advice_of_calibrate_and_positive_follows_it(tmp_path):
+    (logits, labels, graph), splits = fraud_task(is_weighted=True, n_nodes=800, n_calibration=400)
+    split = np.where(np.arange(800) < 400, "val", "test")
+    example = Example(np.arange(800), logits, labels, split, graph.edge_index)
+    files = example.write(tmp_path)
+    price = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"]).price
+    for method in ("structural", "hots"):
+        found = run(*files, "--out", tmp_path / method, "--method", method, "--json")
+        notes = json.loads(found.stdout)
+        (advice,) = [note for note in notes["notes"] if "Keeping predictions costs" in note]
+        assert "method='structural-free'" in advice
+        assert method == "hots" or price.sentence() in advice
+    found = run(*files, "--out", tmp_path / "free", "--positive", 1, "--json")
+    summary = json.loads(found.stdout)
+    assert summary["method"] == "structural-free"
+    assert not any("Keeping predictions" in note for note in summary["notes"])
+    refused = run(*files, "--out", tmp_path / "x", "--positive", 2)
+    assert refused.exit_code == 2

@@ -16,6 +16,7 @@ from torch_geometric.transforms import ToSparseTensor  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph  # noqa: E402
 
 from gnncal.torch import CalibratedModel  # noqa: E402
+from tests.fraud import fraud_task  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
 N_NODES, N_CLASSES = 90, 3
@@ -364,3 +365,36 @@ def test_a_lazy_model_takes_the_saved_shapes(saved, model, data):
     loaded = CalibratedModel.load(saved, lazy)
     expected = CalibratedModel.load(saved, copy.deepcopy(model))
     assert torch.equal(loaded.predict(data), expected.predict(data))
+
+
+class Given(torch.nn.Module):
+    """A model whose logits are its features."""
+
+    def forward(self, x, edge_index):
+        return x
+
+
+def fraud_data(*, is_weighted):
+    (logits, labels, graph), splits = fraud_task(is_weighted=is_weighted)
+    val_mask = torch.zeros(len(labels), dtype=torch.bool)
+    val_mask[np.array(splits["nodes"])] = True
+    x, edges = torch.from_numpy(logits), torch.from_numpy(graph.edge_index.astype(np.int64))
+    return Data(x=x, y=torch.from_numpy(labels), edge_index=edges, val_mask=val_mask)
+
+
+def test_a_class_weighted_model_gets_the_advice_of_calibrate():
+    (logits, labels, graph), splits = fraud_task(is_weighted=True)
+    expected = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"]).advice
+    with pytest.warns(gnncal.GnncalWarning, match="Keeping predictions costs"):
+        calibrated = CalibratedModel.fit(Given(), fraud_data(is_weighted=True))
+    assert calibrated.advice == expected
+    assert CalibratedModel.fit(Given(), fraud_data(is_weighted=False)).advice is None
+
+
+def test_with_a_class_in_view_predictions_may_change():
+    data = fraud_data(is_weighted=True)
+    calibrated = CalibratedModel.fit(Given(), data, positive=1)
+    assert not calibrated.fitted.keep_predictions
+    assert calibrated.advice is None
+    with pytest.raises(gnncal.InputError, match="positive"):
+        CalibratedModel.fit(Given(), data, positive=2)

@@ -197,6 +197,11 @@ def as_number(condition: Any, like: Any) -> Any:
     return condition.cast("float64")
 
 
+def like(values: Any, other: Any) -> Any:
+    """Return values as they are: tables compute in float64."""
+    return values
+
+
 def precise(values: Any) -> Any:
     """Return values as they are: tables compute in float64."""
     return values

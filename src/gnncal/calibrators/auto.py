@@ -134,6 +134,11 @@ class Auto(Calibrator):
         calibrator._set_updatable_part(name, theta, covariance)
         self._keep(calibrator)
 
+    def _finish_update(self, nodes: Nodes) -> None:
+        calibrator = self.chosen()
+        calibrator._finish_update(nodes)
+        self._keep(calibrator)
+
     def _add_to_scores(self, shifts: FloatArray) -> None:
         calibrator = self.chosen()
         calibrator._add_to_scores(shifts)

@@ -668,6 +668,9 @@ class Calibrator(Estimator, ABC):
         """Take over what a part became; the counterpart of ``_updatable_parts``."""
         raise NotImplementedError
 
+    def _finish_update(self, nodes: Nodes) -> None:
+        """Learn from the new labels what is no part, once all parts are set."""
+
     def _covariance_of(self, part: str) -> FloatArray:
         """Return the covariance that the fit remembers of a part."""
         name = type(self).__name__

@@ -22,11 +22,12 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.core.arrays import BoolArray, FloatArray
 from gnncal.core.errors import GnncalWarning
 from gnncal.core.estimator import clone
+from gnncal.formulas.probability import SMALLEST_PROBABILITY
 from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.nodes import Nodes
 from gnncal.probability import log_losses
 
-WORTH = 0.02  # nats; benchmarks/keeping_predictions.py says how often ordinary models reach it
+WORTH = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided
 FEWEST = 20  # calibration nodes; fewer say nothing about a price
 LARGEST_HALF = 1000  # nodes that a fit of the cross-validation sees
@@ -56,6 +57,8 @@ class Price:
         Its standard error, paired over nodes.
     n_nodes : int
         Number of nodes that took part.
+    share : float
+        The same as a share of the log loss of the fit that keeps predictions.
     given : GivenClass or None
         The class that the model favours, if it looks class-weighted.
     instead : str
@@ -68,13 +71,15 @@ class Price:
     nats: float
     standard_error: float
     n_nodes: int
+    share: float
     given: GivenClass | None
     instead: str
     is_one_answer_away: bool
 
     def sentence(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures."""
-        lost = f"Keeping predictions costs {self.nats:.2f} nats here"
+        share = f"{100 * self.share:.0f} % of the log loss"
+        lost = f"Keeping predictions costs {self.nats:.2f} nats here, {share}"
         if self.given is None:
             return f"{lost}."
         number = self.given.number
@@ -126,7 +131,7 @@ def price_of_keeping(
     used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
     gain = gain_of_freedom(used, halves or Halves(nodes), probs)
     chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
-    if gain.nats < WORTH or gain.nats <= chance:
+    if gain.share < WORTH or gain.nats <= chance:
         return None
     has_free_form = used._freed() is not None
     if isinstance(calibrator, Auto):
@@ -145,6 +150,7 @@ class Gain(NamedTuple):
     nats: float
     standard_error: float  # paired over nodes
     n_nodes: int
+    share: float  # of the log loss with predictions kept
 
 
 def gain_of_freedom(
@@ -153,7 +159,8 @@ def gain_of_freedom(
     """Return how much lower the log loss is if predictions may change.
 
     Each half of the calibration nodes is judged by a fit on the other.
-    Where a fit shows less than ``worth`` on its own nodes, that is returned and nothing is fitted.
+    Where a fit shows a smaller share of its loss than ``worth`` on its own nodes, that is returned
+    and nothing is fitted.
     """
     nodes = halves.nodes
     kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
@@ -162,7 +169,8 @@ def gain_of_freedom(
     else:
         described = _with_neighbourhoods(nodes)
         gains = _gains_of_own_form(used, described, halves.is_second, kept, worth)
-    return Gain(*_mean_and_error(nodes, gains), gains.size)
+    nats, error = _mean_and_error(nodes, gains)
+    return Gain(nats, error, gains.size, nats / max(nodes.mean(kept), SMALLEST_PROBABILITY))
 
 
 def _gains_of_own_form(
@@ -177,7 +185,7 @@ def _gains_of_own_form(
     assert freed is not None
     unlabelled = nodes.with_known_labels()
     own_gains = kept - log_losses(freed._predict(unlabelled), nodes.labels)
-    if nodes.mean(own_gains) < worth:
+    if nodes.mean(own_gains) < worth * nodes.mean(kept):
         return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):

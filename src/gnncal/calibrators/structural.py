@@ -14,6 +14,7 @@ from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
 from gnncal.core.errors import InputError, warn
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
+from gnncal.fitting.floor import class_shares, floor_of
 from gnncal.fitting.labelled import TemperatureLabelled
 from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
 from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
@@ -22,6 +23,7 @@ from gnncal.formulas.methods import (
     Portable,
     structural,
     structural_free,
+    structural_scaled,
     structural_temperature,
 )
 from gnncal.formulas.probability import normalised_homophily, softmax
@@ -31,11 +33,12 @@ from gnncal.formulas.structural import (
     Neighbourhood,
     centred,
     describe_neighbourhoods,
+    floored,
     log_temperature_variance,
     scaled_logits,
 )
 from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions, log_losses, scaled_probabilities
+from gnncal.probability import keep_predictions, log_losses
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
@@ -45,7 +48,14 @@ LAW: LearnedTable = {
     "weights_": Array("6"),
     "class_offsets_": Array("K"),
 }
-SCORES: LearnedTable = {**LAW, "bias_": Array("K"), "neighbour_weight_": number(), **SOLVER_TABLE}
+FLOOR: LearnedTable = {"floor_": Array("K", low=0.0, high=1.0)}
+SCORES: LearnedTable = {
+    **LAW,
+    "bias_": Array("K"),
+    "neighbour_weight_": number(),
+    **FLOOR,
+    **SOLVER_TABLE,
+}
 LAW_PART, SCORES_PART = "law", "scores"
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
@@ -100,6 +110,12 @@ class Structural(HasTemperature, Calibrator):
     with a posterior variance :math:`v_i`, and :math:`c_i` is the mean over half of it: that at
     :math:`T_i` (weight 2/3) and at :math:`T_i e^{\pm \sqrt{3 v_i / 2}}` (1/6 each).
 
+    No probability is more certain than the labels allow. The last step mixes in a background with
+    the weight :math:`\varepsilon`: :math:`p' = (1 - \varepsilon) p + \varepsilon u`. u is uniform
+    if predictions are kept, and the class shares of the calibration nodes otherwise;
+    :math:`\varepsilon` is the posterior mean of its weight, at least 1/(n + √n + 1) with n
+    calibration nodes and more where their labels ask for it (:mod:`gnncal.fitting.floor`).
+
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
     nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the graph is
     remembered, so a fitted calibrator serves any graph with the same classes.
@@ -131,6 +147,8 @@ class Structural(HasTemperature, Calibrator):
     bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
         The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
         parameters of q have the prefix ``free_``.
+    floor_ : ndarray of shape (n_classes,)
+        :math:`\varepsilon u`, what each class gets at least.
     averaging_ : float
         Share of the posterior variance that the confidence is a mean over.
     temperature_ : ndarray of shape (n_nodes,)
@@ -175,6 +193,8 @@ class Structural(HasTemperature, Calibrator):
     centre_: FloatArray
     covariance_: FloatArray
     averaging_: float
+    floor_: FloatArray
+    free_floor_: FloatArray
     bias_: FloatArray
     neighbour_weight_: float
     converged_: bool
@@ -221,7 +241,7 @@ class Structural(HasTemperature, Calibrator):
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
             return {**SCORES, **centre}
-        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **SOLVER_TABLE}
+        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_TABLE}
         if self.without == "remainder":
             return kept
         averaging = {"averaging_": number(at_least=0, at_most=1)}
@@ -233,7 +253,6 @@ class Structural(HasTemperature, Calibrator):
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
         rows = self._rows(part)
         fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
-        loss = fit.loss
         if self.keep_predictions:
             self._set_law(fit.law, "")
             self.covariance_, self.averaging_ = fit.covariance, AVERAGING
@@ -241,7 +260,9 @@ class Structural(HasTemperature, Calibrator):
         if self.without != "remainder":
             prefix = FREE if self.keep_predictions else ""
             self._fit_scores(part, rows, nodes, fit.law, prefix)
-            loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
+        self.floor_ = self.free_floor_ = np.zeros(nodes.n_classes)
+        self._set_floors(part, nodes)
+        loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
         self.temperature_ = self._temperature(nodes)
         bounds_hit, notes = self._limits_reached(rows)
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
@@ -267,6 +288,27 @@ class Structural(HasTemperature, Calibrator):
         self._set_law(scores.law, prefix)
         setattr(self, f"{prefix}bias_", scores.bias)
         setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
+
+    def _set_floors(self, part: DescribedRows, nodes: Nodes) -> None:
+        """Find how certain the labels let probabilities be.
+
+        An update has floors already: the mean of the weight so far is then that of its prior.
+        """
+        shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
+        uniform = np.full(nodes.n_classes, 1.0 / nodes.n_classes)
+        freed = self._freed()
+        if freed is not None:
+            freed._set_floor(part, nodes, shares)
+            self.free_floor_ = freed.floor_
+        self._set_floor(part, nodes, uniform if self.keep_predictions else shares)
+
+    def _set_floor(self, part: DescribedRows, nodes: Nodes, background: FloatArray) -> None:
+        weight, doubt = float(self.floor_.sum()), None
+        if weight > 0.0:
+            doubt, background = 1.0 / weight - 1.0, self.floor_ / weight
+        self.floor_ = np.zeros(nodes.n_classes)
+        probs = self._predict_part(part)
+        self.floor_ = floor_of(probs, nodes.labels, background, nodes.weights, doubt)
 
     def _limits_reached(self, rows: LawRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Say where the fit stands at the limits of the temperature, for its report."""
@@ -344,10 +386,17 @@ class Structural(HasTemperature, Calibrator):
         self._set_scores(scores, FREE if self.keep_predictions else "")
         self.posterior_ = {name: covariance}
 
+    def _finish_update(self, nodes: Nodes) -> None:
+        chosen = nodes.calibration_nodes
+        described = describe(nodes).take(chosen)
+        self._set_floors(DescribedRows(nodes.logits[chosen], described), nodes)
+
     def _add_to_scores(self, shifts: FloatArray) -> None:
         if self.keep_predictions:
             super()._add_to_scores(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
+        moved = self.floor_ * np.exp(shifts - shifts.max())
+        self.floor_ = moved * (self.floor_.sum() / moved.sum())
 
     def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
@@ -369,8 +418,6 @@ class Structural(HasTemperature, Calibrator):
         return probs
 
     def _predict_part(self, part: DescribedRows) -> FloatArray:
-        if self.without == "remainder":
-            return scaled_probabilities(part.logits, self._temperature(part), part.predictions)
         probs = self._portable()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
 
@@ -387,18 +434,17 @@ class Structural(HasTemperature, Calibrator):
 
     def _portable(self) -> Portable:
         is_plain = self.without == "remainder"
-        unused = ("converged_", "n_iter_", *(["covariance_"] if is_plain else []))
+        unused = ["converged_", "n_iter_", f"{FREE}floor_", *(["covariance_"] if is_plain else [])]
         learned = {
             name.removesuffix("_"): getattr(self, name)
             for name in self.learned
-            if not name.endswith(unused)
+            if not name.endswith(tuple(unused))
         }
-        if is_plain:
-            return Portable(structural_temperature, learned, hops=2)
+        function = structural if self.keep_predictions else structural_free
         return Portable(
-            structural if self.keep_predictions else structural_free,
+            structural_scaled if is_plain else function,
             learned,
-            {"uses_neighbours": self.without != "neighbours"},
+            {} if is_plain else {"uses_neighbours": self.without != "neighbours"},
             is_temperature=False,
             keeps_predictions=self.keep_predictions,
             temperature=structural_temperature,
@@ -475,8 +521,10 @@ class Structural(HasTemperature, Calibrator):
             level,
             low,
             high,
-            softmax(nodes.logits, high.astype(dtype)).max(axis=1),
-            softmax(nodes.logits, low.astype(dtype)).max(axis=1),
+            *(
+                floored(softmax(nodes.logits, T.astype(dtype)), self.floor_).max(axis=1)
+                for T in (high, low)
+            ),
         )
 
     def _temperature(self, nodes: Nodes | DescribedRows) -> FloatArray:

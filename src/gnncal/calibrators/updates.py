@@ -150,6 +150,7 @@ def _learn(new: Calibrator, labelled: Nodes) -> float:
         moved = move(part)
         new._set_updatable_part(part.name, moved.theta, moved.covariance)
         taus.append(moved.tau)
+    new._finish_update(labelled)
     return float(np.mean(taus))
 
 

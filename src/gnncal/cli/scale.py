@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.params import KeepPredictions, Overwrite, SummaryAsJson, chosen_calibrator
+from gnncal.cli.params import (
+    KeepPredictions,
+    Overwrite,
+    Positive,
+    SummaryAsJson,
+    chosen_calibrator,
+)
 from gnncal.cli.terminal import err, note, out, print_json, print_written
 
 if TYPE_CHECKING:
@@ -42,9 +48,10 @@ def scale(
         typer.Option(
             help="ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may "
             "change), structural-temperature or structural-vector.",
-            show_default="structural",
+            show_default="structural, with --positive structural-free",
         ),
     ] = None,
+    positive: Positive = None,
     calibrator: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Apply this saved calibrator instead of fitting one."),
@@ -93,7 +100,8 @@ def scale(
         nodes,
         edges,
         folder,
-        method=method or "structural",
+        method=method,
+        positive=positive,
         calibrator=calibrator,
         engine=engine,
         master=master,

@@ -5,7 +5,7 @@ r"""The fit of the structural law together with a bias for each class and the ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from gnncal.fitting.law import (
 )
 from gnncal.fitting.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.fitting.solvers import Solution, lbfgs
+from gnncal.fitting.updating import sum_of
 from gnncal.formulas.structural import log_neighbours, scaled_logits
 
 BOUND = 50.0  # of every parameter
@@ -32,11 +33,16 @@ MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with thei
 
 @dataclass(frozen=True)
 class ScoresPrior:
-    """Prior of the bias and of the neighbours' weight: how far they may lie from zero."""
+    """Prior of the bias and of what the neighbours do: how far they may lie from zero.
+
+    A model that looks at its neighbours has counted their votes already. Whether this one has is
+    not known, so there are two priors of w and gamma, and the evidence of the labels weighs them.
+    ``benchmarks/choose_free.py`` chose their scales, one family of graphs left out at a time.
+    """
 
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
-    neighbour_precision: float = 4.0  # of gamma
+    scales: tuple[float, ...] = (0.1, 1.0)  # of w and gamma: neighbours hardly matter, or much
 
 
 class Scores(NamedTuple):
@@ -61,7 +67,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoresFit:
-    """The most probable scores, and how certain the calibration nodes make them."""
+    """The mean of the most probable scores of each prior, and how certain the nodes make it."""
 
     scores: Scores
     covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
@@ -77,24 +83,48 @@ def fit_scores(
     weights: FloatArray | None = None,
     *,
     uses_neighbours: bool,
+    prior: ScoresPrior | None = None,
 ) -> ScoresFit:
-    """Maximise the posterior of law, bias and neighbours' weight together.
+    """Maximise the posterior of law, bias and neighbours' weight together, for each prior.
 
-    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows.
+    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows. The
+    parameters are averaged by the evidence of their priors (Laplace's approximation). With too many
+    of them for that, only the prior under which neighbours matter counts.
     """
-    law_prior, n_classes, m = LawPrior(), logits.shape[1], rows.covariates.shape[1]
+    prior = ScoresPrior() if prior is None else prior
+    n_classes, m = logits.shape[1], rows.covariates.shape[1]
     labelled = ScoresLabelled.of(
         rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
     )
-    objective = _Objective(labelled, law_prior, ScoresPrior())
     start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
-    solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
-    fitted = Scores.of(solution.parameters, m, n_classes)
-    if len(start) > MOST_PARAMETERS:
-        return ScoresFit(fitted, None, solution)
-    curvature = labelled.slopes(solution.parameters, slice(None)).information
-    curvature += objective.prior_curvature(solution.parameters)
-    return ScoresFit(fitted, inverse(curvature), solution)
+    is_large = len(start) > MOST_PARAMETERS
+    solutions, covariances, evidence = [], [], []
+    for scale in prior.scales[-1:] if is_large else prior.scales:
+        objective = _Objective(labelled, prior, scale)
+        solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
+        solutions.append(solution)
+        if is_large:
+            return ScoresFit(Scores.of(solution.parameters, m, n_classes), None, solution)
+        start = solution.parameters
+        curvature = labelled.slopes(start, slice(None)).information
+        covariances.append(inverse(curvature + objective.prior_curvature(start)))
+        narrower = 0.5 * float(np.linalg.slogdet(covariances[-1])[1])
+        unlikely = objective.total * solution.loss + (m + uses_neighbours) * np.log(scale)
+        evidence.append(narrower - unlikely)
+    shares = np.exp(np.array(evidence) - max(evidence))
+    shares /= shares.sum()
+    theta = sum_of(shares, [solution.parameters for solution in solutions])
+    wider = [
+        covariance + np.outer(solution.parameters - theta, solution.parameters - theta)
+        for covariance, solution in zip(covariances, solutions, strict=True)
+    ]
+    whole = replace(
+        solutions[0],
+        parameters=theta,
+        converged=all(solution.converged for solution in solutions),
+        n_iter=sum(solution.n_iter for solution in solutions),
+    )
+    return ScoresFit(Scores.of(theta, m, n_classes), sum_of(shares, wider), whole)
 
 
 @dataclass(frozen=True)
@@ -172,13 +202,24 @@ class _Objective:
     """Mean negative log posterior of the parameters, flattened, and its gradient."""
 
     labelled: ScoresLabelled
-    law_prior: LawPrior
     prior: ScoresPrior
+    scale: float  # of what the neighbours do
+
+    @property
+    def law_prior(self) -> LawPrior:
+        """Prior of the law's parameters."""
+        return LawPrior(weight_scale=self.scale)
+
+    @property
+    def total(self) -> float:
+        """The number of labelled nodes, or the sum of their weights."""
+        known = self.labelled
+        return float(len(known.labels) if known.weights is None else known.weights.sum())
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         known, weights = self.labelled, self.labelled.weights
         n_nodes, n_classes = known.logits.shape
-        n = n_nodes if weights is None else weights.sum()
+        n = self.total
         law, bias, gamma = known.unpacked(theta)
         log_temperature, jacobian, moves = law.derivatives(known.rows)
         per_degree = np.exp(-log_temperature)
@@ -214,7 +255,7 @@ class _Objective:
             by_score + by_bias / n,
         ]
         if self.labelled.uses_neighbours:
-            precision = self.prior.neighbour_precision
+            precision = 1.0 / self.scale**2
             more += 0.5 * precision * gamma**2
             parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
@@ -222,7 +263,7 @@ class _Objective:
     def prior_curvature(self, theta: FloatArray) -> FloatArray:
         """Return the Hessian of the negative log prior."""
         law, bias, _ = self.labelled.unpacked(theta)
-        curvature = np.diag(np.full(len(theta), self.prior.neighbour_precision))
+        curvature = np.diag(np.full(len(theta), 1.0 / self.scale**2))
         size, end = len(law.vector()), len(law.vector()) + len(bias)
         curvature[:size, :size] = dense_arrow(self.law_prior.derivatives(law)[2])
         of_bias = gamma_mixture_curvature(bias, self.prior.bias_shape, self.prior.bias_rate)

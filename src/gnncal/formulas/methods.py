@@ -20,6 +20,7 @@ from gnncal.formulas.structural import (
     centred,
     describe_neighbourhoods,
     divided_rest,
+    floored,
     limited,
     log_temperature,
     log_temperature_variance,
@@ -178,10 +179,20 @@ def _log_temperature(
     )
 
 
-def structural_free(
+def structural_scaled(nodes: Any, *, floor: Any, **law: Any) -> Any:
+    """softmax(z / T) with the structural law, and the floor."""
+    T = backend_of(nodes.logits).like(structural_temperature(nodes, **law), nodes.logits)
+    return floored(softmax(nodes.logits, T), floor)
+
+
+def structural_free(nodes: Any, *, floor: Any, **learned: Any) -> Any:
+    """The structural law with a bias for each class and what the neighbours say, and the floor."""
+    return floored(_free_probabilities(nodes, **learned), floor)
+
+
+def _free_probabilities(
     nodes: Any, bias: Any, neighbour_weight: Any, *, uses_neighbours: bool = True, **law: Any
 ) -> Any:
-    """The structural law with a bias for each class and what the neighbours say."""
     xp = backend_of(nodes.logits)
     T = xp.like(structural_temperature(nodes, **law), nodes.logits)
     said = nodes.once(describe_neighbourhoods).mean_probs if uses_neighbours else None
@@ -194,12 +205,13 @@ def structural(
     centre: Any,
     covariance: Any,
     averaging: Any,
+    floor: Any,
     uses_neighbours: bool = True,
     **learned: Any,
 ) -> Any:
     """The mean confidence of the law under its posterior; the free method divides the rest.
 
-    What the free method learned has the prefix ``free_``.
+    What the free method learned has the prefix ``free_``; its own floor has no part in this.
     """
     free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
     law = {name: value for name, value in learned.items() if not name.startswith("free_")}
@@ -215,5 +227,5 @@ def structural(
     log_T = _log_temperature(nodes, centre=centre, **law)
     temperatures = three_temperatures(log_T, variance, averaging)
     confidence = mean_confidence(nodes.logits, [xp.like(T, nodes.logits) for T in temperatures])
-    q = structural_free(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
-    return divided_rest(q, nodes.predictions, confidence)
+    q = _free_probabilities(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
+    return floored(divided_rest(q, nodes.predictions, confidence), floor)

@@ -3,6 +3,8 @@ r"""The structural law and what is built on it.
 .. math:: \ln T_i = \ln[T_c (1 - e_i) + T_u e_i] + w \cdot s_i + o_{\hat y_i}
 
 .. math:: p_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + \delta))
+
+No probability is more certain than the labels of the fit allow: :func:`floored` is the last step.
 """
 
 from __future__ import annotations
@@ -190,6 +192,12 @@ def scores_of_shifted(
     if mean_probs is None:
         return scaled
     return xp.add_(scaled, neighbour_weight * log_neighbours(mean_probs))
+
+
+def floored(probs: Any, floor: Any) -> Any:
+    """Give each class at least its floor (n_classes,): (1 - its sum) p + floor."""
+    floor = backend_of(probs).like(floor, probs)
+    return (1.0 - floor.sum()) * probs + floor
 
 
 def scaled_logits(z: Any, T: Any) -> Any:

@@ -11,13 +11,15 @@ import numpy as np
 from gnncal.core.arrays import FloatArray
 from gnncal.core.checks import check_class_names, check_positive, class_label
 from gnncal.core.errors import InputError, shown
-from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.core.tabular import Cell, Table, Tabular, count, number, text
+from gnncal.formulas.probability import SMALLEST_PROBABILITY
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
 NAN = float("nan")
+CLIPPED = f"  nodes below {SMALLEST_PROBABILITY:g}, taken for it"
 IF_CALIBRATED = "  if perfectly calibrated"
 LONGEST_NAME = 24  # characters of a class's name that a table shows
 
@@ -46,6 +48,9 @@ class Evaluation(Tabular):
         Number of the class in view.
     class_names : list of str or None
         A name for each class.
+    n_clipped : int
+        Nodes whose label has a probability below 1e-12, which the log loss takes for 1e-12: there
+        it is too low.
 
     """
 
@@ -56,6 +61,7 @@ class Evaluation(Tabular):
     added: tuple[Metric, ...] = ()
     positive: int | None = None
     class_names: list[str] | None = None
+    n_clipped: int = 0
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, "values", name)
@@ -74,7 +80,8 @@ class Evaluation(Tabular):
 
         """
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
-        numbers = {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
+        counts = {"n_nodes": self.n_nodes, "n_clipped": self.n_clipped}
+        numbers = {**counts, **self.values, "ece": asdict(self.ece), **floors}
         view = class_in_view(self.positive, self.class_names)
         return numbers if view is None else {**numbers, "positive": view}
 
@@ -244,11 +251,14 @@ def evaluation_of(
         if metric.floor is not None and (floor := metric.floor_of(outcomes)) is not None
     }
     floors = {"ece": ece.floor, **floors}
-    return Evaluation(ece.n_nodes, ece, values, floors, added, outcomes.positive, class_names)
+    at_label = outcomes.probs[np.arange(ece.n_nodes), outcomes.labels]
+    n_clipped = int((at_label < SMALLEST_PROBABILITY).sum())
+    positive = outcomes.positive
+    return Evaluation(ece.n_nodes, ece, values, floors, added, positive, class_names, n_clipped)
 
 
 def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    taken = {"n_nodes", "positive", "class_names", *METRICS}
+    taken = {"n_nodes", "n_clipped", "positive", "class_names", *METRICS}
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise InputError(
@@ -372,6 +382,9 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
     values = [evaluation.values[name] for evaluation in evaluations]
     cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
     rows = [[text(name, metric.heading), *cells]]
+    clipped = [evaluation.n_clipped for evaluation in evaluations]
+    if name == "nll" and any(clipped):
+        rows.append([text("n_clipped", CLIPPED), *(count(n) for n in clipped)])
     if name == "ece":
         rows += _ece_rows([evaluation.ece for evaluation in evaluations])
     elif any(name in evaluation.floors for evaluation in evaluations):

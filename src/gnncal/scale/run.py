@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.core.errors import InputError, require
-from gnncal.core.estimator import clone
 from gnncal.files.saved_calibrators import load
 from gnncal.files.tables import Table, find_table, is_remote
+from gnncal.metrics.evaluation import check_view
 from gnncal.scale.columns import is_of_edges, is_of_nodes
 from gnncal.scale.engines import TableFiles, open_engine, plain_errors
 from gnncal.scale.methods.catalogue import method_for
@@ -24,7 +24,8 @@ def calibrate(
     edges: str | Path,
     out: str | Path,
     *,
-    method: str | Calibrator = "structural",
+    method: str | Calibrator | None = None,
+    positive: int | str | None = None,
     calibrator: str | Path | Calibrator | None = None,
     engine: str = "duckdb",
     master: str | None = None,
@@ -51,10 +52,14 @@ def calibrate(
         everything is written. It replaces an earlier result of this function and nothing else. It
         has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
-    method : str or Calibrator, default="structural"
+    method : str or Calibrator, optional
         One of ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may
         change), structural-temperature and structural-vector, or one of these calibrators with
-        parameters. It is fitted to the nodes of the split val.
+        parameters. It is fitted to the nodes of the split val. Default: structural, or
+        structural-free with a class in view.
+    positive : int or str, optional
+        The class that matters, by its number or its name. Then its probability matters more than
+        which class is the most probable one, and predictions may change by default.
     calibrator : str, Path or Calibrator, optional
         A fitted calibrator or the file of one; it is applied and nothing is fitted.
     engine : {"duckdb", "spark"}, default="duckdb"
@@ -105,7 +110,7 @@ def calibrate(
 
     """
     require("ibis", extra="scale", purpose="calibrating at scale")
-    chosen = _calibrator(method, calibrator)
+    chosen = _calibrator(method, calibrator, one_class=positive is not None)
     scale_method = method_for(chosen)
     _check_out(str(out), engine)
     sources = find_tables(str(nodes), str(edges), engine)
@@ -119,6 +124,7 @@ def calibrate(
         try:
             run = Run(opened, scale_method, progress or Silent(), skip_bad)
             run.read(*sources, fits=calibrator is None)
+            check_view(positive, run.n_classes, run.layout.class_names)
             run.describe()
             if calibrator is None:
                 run.fit()
@@ -149,11 +155,13 @@ def _check_out(out: str, engine: str) -> None:
         )
 
 
-def _calibrator(method: str | Calibrator, given: str | Path | Calibrator | None) -> Calibrator:
+def _calibrator(
+    method: str | Calibrator | None, given: str | Path | Calibrator | None, *, one_class: bool
+) -> Calibrator:
     """Return the calibrator to fit, or the one that is fitted already."""
     if given is not None:
         fitted = given if isinstance(given, Calibrator) else load(given)
         if not hasattr(fitted, "fit_report_"):
             raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")
         return fitted
-    return get_calibrator(method) if isinstance(method, str) else clone(method)
+    return choose_calibrator(method, one_class=one_class)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnncal.calibrators.catalogue import name_of
+from gnncal.calibrators.price import FREE_WITH_GRAPH, price_of_keeping
 from gnncal.core.checks import check_names_are_no_numbers
 from gnncal.core.errors import InputError
 from gnncal.nodes import Nodes
@@ -105,8 +106,20 @@ class Run:
                 warnings.simplefilter("always")
                 labels = values["label"].astype(np.int64)
                 nodes = Nodes(logits).with_labels(labels, nodes=np.arange(len(labels)))
-                self.method.calibrator.fit(self.method.with_neighbourhoods(nodes, values))
+                labelled = self.method.with_neighbourhoods(nodes, values)
+                self.method.calibrator.fit(labelled)
             self.notes += dict.fromkeys(str(warning.message) for warning in caught)
+            self._advise(labelled)
+
+    def _advise(self, labelled: Nodes) -> None:
+        """Say what keeping predictions costs, where it costs something."""
+        fitted = self.method.calibrator
+        if fitted.preserves_predictions:
+            probs = fitted.predict_proba(labelled.with_known_labels())
+            price = price_of_keeping(fitted, labelled, probs)
+            if price is not None:
+                method = replace(price, instead=FREE_WITH_GRAPH, is_one_answer_away=False)
+                self.notes.append(method.advice(self.layout.class_names))
 
     def scale(self) -> None:
         """Calibrate every node; the same pass gives the terms of the metrics."""

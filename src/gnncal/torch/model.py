@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.default_method import DEFAULT_METHOD, choose_calibrator
-from gnncal.core.errors import InputError, shown
+from gnncal.calibrators.default_method import choose_calibrator
+from gnncal.calibrators.price import price_of_keeping
+from gnncal.core.errors import InputError, shown, warn
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
+from gnncal.metrics.evaluation import check_view
+from gnncal.nodes import as_nodes, as_nodes_of_a_fit
 from gnncal.torch.batches import check_batch
 from gnncal.torch.inputs import (
     ModelInputs,
@@ -49,6 +52,11 @@ class CalibratedModel(nn.Module):
     forward : callable, optional
         ``forward(model, data)`` gives the logits, for :meth:`predict`, if the model needs more than
         features and edges.
+
+    Attributes
+    ----------
+    advice : str or None
+        What keeping predictions costs and what to do, where :meth:`fit` found that it costs much.
 
     Examples
     --------
@@ -90,6 +98,7 @@ class CalibratedModel(nn.Module):
         self.model = model
         self.calibrator: CalibratorModule = to_module(calibrator)
         self.fitted, self.node_type, self._forward = calibrator, node_type, forward
+        self.advice: str | None = None
 
     @classmethod
     def fit(
@@ -98,7 +107,8 @@ class CalibratedModel(nn.Module):
         data: Any,
         *,
         keep_predictions: bool | None = None,
-        method: str | Calibrator = DEFAULT_METHOD,
+        method: str | Calibrator | None = None,
+        positive: int | None = None,
         node_type: str | None = None,
         forward: Forward | None = None,
         **params: Any,
@@ -120,6 +130,9 @@ class CalibratedModel(nn.Module):
             lets the calibrator correct the model.
         method : str or Calibrator, default="structural"
             Another method: a calibrator's name, or a calibrator, which is copied and not changed.
+        positive : int, optional
+            The class that matters, by its number. Then its probability matters more than which
+            class is the most probable one, and predictions may change by default.
         node_type : str, optional
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
@@ -131,7 +144,8 @@ class CalibratedModel(nn.Module):
         Returns
         -------
         CalibratedModel
-            The model with its fitted calibrator.
+            The model with its fitted calibrator. Where keeping predictions costs much, its
+            ``advice`` says so, and a warning does.
 
         Raises
         ------
@@ -142,15 +156,25 @@ class CalibratedModel(nn.Module):
         """
         node_type = node_type_of(data, node_type)
         labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
-        calibrator = choose_calibrator(method, keep_predictions=keep_predictions, **params)
+        calibrator = choose_calibrator(
+            method, keep_predictions=keep_predictions, one_class=positive is not None, **params
+        )
         with evaluating(model), torch.no_grad():
             output = forward(model, data) if forward else model(*ModelInputs.of(data))
         logits = _of_type(output, node_type)
         graph = labelled.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
-        calibrator.fit(
-            logits, labelled.labels, graph, nodes=labelled.val_mask, train_nodes=labelled.train_mask
+        record = as_nodes(logits, graph)
+        check_view(positive, record.n_classes, None)
+        known = as_nodes_of_a_fit(
+            record, labelled.labels, nodes=labelled.val_mask, train_nodes=labelled.train_mask
         )
-        return cls(model, calibrator, node_type=node_type, forward=forward)
+        calibrator.fit(known)
+        calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
+        price = price_of_keeping(calibrator, known, calibrator.predict_proba(record))
+        if price is not None:
+            calibrated.advice = price.advice()
+            warn(calibrated.advice)
+        return calibrated
 
     def forward(self, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Return the calibrated probabilities of every node.

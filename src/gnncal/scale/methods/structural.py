@@ -14,6 +14,7 @@ from gnncal.formulas.structural import (
     centred,
     covariates,
     describe_neighbourhoods,
+    floored,
     limited,
     log_temperature,
     log_temperature_variance,
@@ -34,7 +35,7 @@ from gnncal.scale.methods.base import (
 )
 from gnncal.scale.methods.free import TEMPERATURE, FreeScores, Means, join_means, of_few
 from gnncal.scale.methods.remainder import shares_of_rest, with_divided_rest
-from gnncal.scale.nodes import at_class, names, probabilities
+from gnncal.scale.nodes import at_class, names, probabilities, total
 
 
 class ScaleStructural(ScaleMethod[Structural]):
@@ -225,37 +226,73 @@ class ScaleStructural(ScaleMethod[Structural]):
 
     def finished(self, tables: Tables, scaled: Any) -> Any:
         """Let the free method choose the prediction, or divide the rest after the kept one."""
+        import ibis
+
         if self.calibrator.without == "remainder":
-            return scaled
+            return self._with_floor(scaled, tables.n_classes)
         sums = self._free.summed(tables, scaled.select("id", TEMPERATURE))
         if self.calibrator.keep_predictions:
-            return with_divided_rest(tables, scaled, sums, self._free)
-        joined = scaled.join(sums.drop(TEMPERATURE), "id")
+            divided = with_divided_rest(tables, scaled, sums, self._free)
+            return self._with_floor(divided, tables.n_classes)
+        joined = scaled.join(sums.select("id", "top_score", "own", "others"), "id")
         joined = joined.mutate(mass=joined["own"] + joined["others"])
-        mass, prediction = joined["mass"], joined["best"]
-        squares = joined["own"] * joined["own"] + joined["other_squares"]
+        rows = self._free.probabilities(tables, joined)
+        classes = range(tables.n_classes)
+        rows = rows.mutate(**self._floored({f"q{k}": rows[f"q{k}"] for k in classes}))
+        probs = {k: rows[f"q{k}"] for k in classes}
+        rows = rows.mutate(largest=ibis.greatest(*probs.values()))
+        is_largest = ((p == rows["largest"], k) for k, p in probs.items())
+        prediction = ibis.cases(*is_largest).cast("int32")
         after = terms(
             "after",
-            hit=prediction == joined["label"],
-            confidence=1.0 / mass,
-            at_label=joined["at_label"] / mass,
-            sum_of_squares=squares / (mass * mass),
+            hit=prediction == rows["label"],
+            confidence=rows["largest"],
+            at_label=at_class(rows["label"], probs),
+            sum_of_squares=total([p * p for p in probs.values()]),
         )
-        changed = (prediction != joined["prediction"]).cast("float64")
+        changed = (prediction != rows["prediction"]).cast("float64")
         columns = [*scaled.columns, "top_score", "mass"]
-        result = joined.mutate(prediction=prediction, changed=changed, **after).select(*columns)
+        result = rows.mutate(prediction=prediction, changed=changed, **after).select(*columns)
         return tables.keep("finished", result)
+
+    def _with_floor(self, table: Any, n_classes: int) -> Any:
+        """Bring the terms of the metrics to what the same floor of every class makes of them."""
+        at_label = (-table["loss_after"]).exp()
+        squares = table["square_after"] + 2.0 * at_label - 1.0
+        weight = float(self.calibrator.floor_.sum())
+        rest, each = 1.0 - weight, weight / n_classes
+        after = terms(
+            "after",
+            hit=table["hit_after"],
+            confidence=rest * table["confidence_after"] + each,
+            at_label=rest * at_label + each,
+            sum_of_squares=rest * rest * squares + (1.0 - rest * rest) / n_classes,
+        )
+        return table.mutate(**after)
+
+    def _floored(self, columns: dict[str, Any]) -> dict[str, Any]:
+        floor = self.calibrator.floor_
+        mixed = floored(Columns(list(columns.values())), floor).parts
+        return dict(zip(columns, mixed, strict=True))
 
     def class_probabilities(self, tables: Tables, finished: Any) -> Any:
         """Return p0..pK-1 of the method."""
-        if self.calibrator.without == "remainder":
-            return super().class_probabilities(tables, finished)
-        rows = self._free.probabilities(tables, finished)
-        if self.calibrator.keep_predictions:
-            p = shares_of_rest(rows, tables.n_classes)
-        else:
+        if not self.calibrator.keep_predictions:
+            rows = self._free.probabilities(tables, finished)
             p = {f"p{k}": rows[f"q{k}"] for k in range(tables.n_classes)}
-        return rows.select(*OUTCOME, **p)
+            return rows.select(*OUTCOME, **self._floored(p))
+        floor, confidence = self.calibrator.floor_, finished["confidence_after"]
+        bare = (confidence - float(floor[0])) / (1.0 - float(floor.sum()))
+        unfloored = finished.mutate(confidence_after=bare)
+        if self.calibrator.without == "remainder":
+            rows = super().class_probabilities(tables, unfloored)
+            p = {f"p{k}": rows[f"p{k}"] for k in range(tables.n_classes)}
+        else:
+            rows = self._free.probabilities(tables, unfloored)
+            p = shares_of_rest(rows, tables.n_classes)
+        bare = rows["confidence_after"]
+        confidence = (1.0 - float(floor.sum())) * bare + float(floor[0])
+        return rows.select(*OUTCOME, **self._floored(p)).mutate(confidence_after=confidence)
 
 
 def _probabilities(nodes: Any, classes: range) -> dict[str, Any]:
