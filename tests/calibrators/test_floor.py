@@ -147,7 +147,7 @@ def test_new_labels_that_agree_lower_the_floor(method, fraud):
 
 def test_a_second_fit_does_not_remember_the_floor_of_the_first(fraud):
     logits, labels, graph, nodes = fraud
-    calibrator = gnncal.Structural().fit(logits, labels, graph, nodes=nodes)
+    calibrator = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=nodes)
     first = calibrator.floor_
     again = calibrator.fit(logits, labels, graph, nodes=nodes).floor_
     np.testing.assert_array_equal(again, first)

@@ -51,5 +51,5 @@ def test_the_same_seed_gives_the_same_logits_and_weights_favour_the_rare_class()
     plain = train_in_batches(
         dataset, split, seed=3, settings=BatchSettings(n_epochs=4, batch_size=50, weighted=False)
     )
-    rare = [gnncal.softmax(logits)[:, 1].mean() for logits in (weighted, plain)]
+    rare = [gnncal.calibrators.softmax(logits)[:, 1].mean() for logits in (weighted, plain)]
     assert rare[0] > rare[1]
