@@ -78,7 +78,9 @@ class Fails(gnncal.calibrators.TemperatureScaling):
 @pytest.mark.parametrize("calibrator", [gnncal.calibrators.TemperatureScaling, Fair, Fair()])
 def test_a_class_or_an_object_that_keeps_the_laws_passes(calibrator):
     assert check_calibrator(calibrator) is None
-    assert plugin_names(()) == []  # it was known while tested only
+    assert not any(
+        name.startswith("under-test") for name in plugin_names(())
+    )  # it was known while tested only
 
 
 @pytest.mark.parametrize(
