@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -136,5 +137,7 @@ def test_a_page_on_stdout_is_the_only_thing_there(tmp_path):
     done = subprocess.run(command, capture_output=True, timeout=300)
     assert done.returncode == 0
     assert done.stdout.startswith(b"<!doctype html>")
-    assert done.stdout.rstrip().endswith(b"</html>")
+    page, _, seal = done.stdout.rpartition(b"</html>")
+    assert page.count(b"<html") == 1
+    assert re.fullmatch(rb"<!-- gnncal sha256 [0-9a-f]{64} -->\n?", seal)
     assert b"written to /dev/stdout" in done.stderr

@@ -129,7 +129,8 @@ def _read_table(path: Path, required: list[str]) -> Any:
     table = find_table(str(path), path.stem, _is_of_use)
     missing = [name for name in required if name not in table.types]
     if missing:
-        few = shown(", ".join(table.types)).strip("'")
+        everything = find_table(str(path), path.stem, lambda name: True).types
+        few = shown(", ".join(everything)).strip("'")
         raise InputError(f"{path} lacks the columns {', '.join(missing)}; it has {few}.")
     _check_types(table, path)
     try:
