@@ -14,11 +14,11 @@ import typer
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.plotting import reliability
 from gnncal_lab.bench import logits as logits_module
 from gnncal_lab.bench import perturbation
 from gnncal_lab.commands import bench, block_model
 from gnncal_lab.datasets import Dataset
+from gnncal_lab.pages import reliability
 from gnncal_lab.pages.csbm.experiment import Experiment
 from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
 from tests.test_bundles import write_npz, write_parquet
@@ -54,6 +54,7 @@ WRITES = {
     "apply": Verb("apply INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "update": Verb("update INPUT/c.safetensors INPUT/in.npz --out OUT"),
     "decide": Verb("decide INPUT/in.npz --method ts --accuracy 0.3 --out OUT"),
+    "sets": Verb("sets INPUT/in.npz --method ts --out OUT"),
     "csbm": Verb("csbm entropy --quick --out OUT"),
     "scale": Verb("scale INPUT/nodes.parquet INPUT/edges.parquet --method ts --out OUT"),
     "export": Verb("export INPUT/c.safetensors --to torch --out OUT", "file", "c.pt2"),
@@ -72,14 +73,14 @@ WRITES = {
     "bench figures": Verb("bench figures ABOVE", "folder", "figures", needs="records"),
     "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
 }
-READS = {"evaluate", "methods"}
+READS = {"evaluate", "label", "methods"}
 SLOW = {"demo", "block-model", "csbm", "bench figures"}
 FOLDERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
     for name, verb in WRITES.items()
     if verb.makes == "folder"
 ]
-NAMED = ["calibrate", "apply", "update", "decide", "scale", "bench tables"]
+NAMED = ["calibrate", "apply", "update", "decide", "sets", "scale", "bench tables"]
 RECORDS = [
     pytest.param(name, marks=pytest.mark.slow)
     for name, verb in WRITES.items()
@@ -393,8 +394,11 @@ def test_the_mode_of_a_file_stays(name, made):
 @pytest.mark.parametrize("verb", sorted(READS))
 def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = {"evaluate": ["evaluate", str(inputs / "in.npz")], "methods": ["methods"]}[verb]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    source = f"{inputs}/in.npz --calibrator {inputs}/c.safetensors"
+    label = f"label {source} --positive cat --act 0.3 -n 3"
+    words = {"evaluate": f"evaluate {inputs}/in.npz", "methods": "methods", "label": label}[verb]
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == 0, done.output
     assert list(tmp_path.iterdir()) == []
 
 

@@ -46,9 +46,9 @@ def scale(
     method: Annotated[
         str | None,
         typer.Option(
-            help="ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may "
-            "change), structural-temperature or structural-vector.",
-            show_default="structural, with --positive structural-free",
+            help="ts, hts, entropy-only, hots, structural, structural-free (predictions may change; "
+            "the default with --positive), structural-temperature or structural-vector.",
+            show_default="structural",
         ),
     ] = None,
     positive: Positive = None,
