@@ -46,8 +46,8 @@ def scale(
     method: Annotated[
         str | None,
         typer.Option(
-            help="ts, hts, entropy-only, hots, structural, structural-free (predictions may change; "
-            "the default with --positive), structural-temperature or structural-vector.",
+            help="ts, hts, entropy-only, hots, structural, structural-free (predictions may "
+            "change; the default with --positive), structural-temperature or structural-vector.",
             show_default="structural",
         ),
     ] = None,
