@@ -231,10 +231,7 @@ def apply(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Calibration:
-    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any.
-
-    ``positive`` is the class in view. The names of the classes are by default the calibrator's.
-    """
+    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
     record = as_nodes(logits, graph)
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
@@ -270,10 +267,7 @@ def judge(
     class_names: list[str] | None = None,
     positive: int | None = None,
 ) -> tuple[Evaluation, Evaluation, Comparison]:
-    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two.
-
-    ``labels`` (n,) are those of the test nodes (n,); everything is checked already.
-    """
+    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two."""
     degree = None if graph is None else graph.in_degree[test_nodes]
     before, after = (
         Outcomes(labels, each, degree, positive=positive, is_checked=True)

@@ -55,30 +55,8 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
 def scaled_probabilities(
     logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
 ) -> FloatArray:
-    """Return ``softmax(logits, temperature)`` whose arg max is that of the logits, to the last bit.
-
-    Parameters
-    ----------
-    logits : ndarray of shape (n_nodes, n_classes)
-        Checked logits.
-    temperature : float or ndarray of shape (n_nodes,)
-        Positive: one number, or one for each node.
-    predictions : ndarray of int of shape (n_nodes,), optional
-        The predicted classes, if they are at hand.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_classes)
-        Probabilities in the precision of the logits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import scaled_probabilities
-    >>> scaled_probabilities(np.array([[2.0, 0.0]]), 2.0).round(2)
-    array([[0.73, 0.27]])
-
-    """
+    """Return ``softmax(logits, temperature)`` whose arg max is that of the logits, to the last
+    bit."""
     T = np.asarray(temperature, dtype=logits.dtype)
     if predictions is None:
         predictions = logits.argmax(axis=1)

@@ -26,41 +26,7 @@ def neighbour_class_share(
     side: Side,
     counted: BoolArray | None = None,
 ) -> FloatArray:
-    """Return the mean over the neighbours of each node of what they give to its class.
-
-    Each edge is touched once for each side, for the one class that matters at its receiver: the
-    cost is that of a sparse matrix-vector product, whatever the number of classes.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph; self-loops do not count.
-    classes : ndarray of int of shape (n_nodes,)
-        The class of each node, -1 where unknown.
-    values : ndarray of shape (n_nodes, n_classes) or (n_nodes,)
-        How much each node gives to each class, or the class that it votes for.
-    side : {"in", "out", "both"}
-        Whether senders, receivers or both are neighbours.
-    counted : ndarray of bool of shape (n_nodes,), optional
-        The nodes that count as neighbours. Default: all.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-        Means; NaN where no neighbour counts or the class is unknown.
-
-    Examples
-    --------
-    Node 0 has two senders, and one of them has its class:
-
-    >>> import numpy as np
-    >>> from gnncal import Graph
-    >>> from gnncal.backends.class_share import neighbour_class_share
-    >>> classes = np.array([0, 0, 1])
-    >>> neighbour_class_share(Graph([[1, 2], [0, 0]]), classes, classes, side="in")
-    array([0.5, nan, nan])
-
-    """
+    """Return the mean over the neighbours of each node of what they give to its class."""
     sums = _neighbour_sums(graph, classes, values, side)
     if counted is None:
         counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)

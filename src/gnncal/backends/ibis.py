@@ -15,11 +15,7 @@ import ibis
 
 
 class Columns:
-    """A matrix: one expression for each of its columns, with the arithmetic of arrays.
-
-    The other operand is a number, a vector (`Column`), a row with one number for each column, or
-    another matrix.
-    """
+    """A matrix: one expression for each of its columns, with the arithmetic of arrays."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = list(parts)

@@ -16,11 +16,7 @@ from gnncal.core.graph import Graph, Side
 
 
 class Neighbours(Protocol):
-    """What can be asked about the neighbours of every node.
-
-    Multi-edges count as often as they are listed; a node is never its own neighbour. Each answer
-    has one entry or row for each node.
-    """
+    """What can be asked about the neighbours of every node."""
 
     @property
     def in_degree(self) -> Any:

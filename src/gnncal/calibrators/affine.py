@@ -102,10 +102,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
         mu: float,
         weights: FloatArray | None = None,
     ) -> None:
-        """Fit W, of the penalty's shape, and b to scores x (n, K).
-
-        A full matrix has one penalty on its diagonal and one beside it.
-        """
+        """Fit W, of the penalty's shape, and b to scores x (n, K)."""
         self._check_size(x)
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
             diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
@@ -145,10 +142,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
 
     def _remember(self, labelled: Labelled, penalty: FloatArray) -> None:
-        """Remember what the calibration nodes leave open of a few parameters.
-
-        ``penalty`` (p,) is the precision that the method's own ridge gives each of them.
-        """
+        """Remember what the calibration nodes leave open of a few parameters."""
         if penalty.size > MOST_PARAMETERS:
             self.posterior_ = {}
             return
@@ -204,11 +198,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
     def _report(
         self, nodes: Nodes, loss: float, weight: FloatArray, *, has_free_weights: bool
     ) -> FitReport:
-        """Return the report, with what the labels left open.
-
-        The bounds are on ``weight`` and the biases. Weights are free where only the tiny ridge
-        acts on them; if there is no mistake, they grow as far as the ridge allows.
-        """
+        """Return the report, with what the labels left open."""
         named = {"weight": weight, "bias": self.bias_}
         hit = [end for n, values in named.items() for end in _at_bound(n, values, self.bound)]
         probs = self._probabilities(nodes.calibration_logits)
@@ -229,10 +219,8 @@ def affine_objective(
     *,
     has_bias: bool = True,
 ) -> Objective:
-    """Return the penalised loss of theta = (W - I, b), flattened, and its gradient.
-
-    Without a bias the gradient by b is zero, so that b stays where it starts.
-    """
+    """Return the penalised loss of theta = (W - I, b), flattened, and its gradient."""
+    # Without a bias the gradient by b is zero, so that b stays where it starts.
     x = x.astype(np.float64)
     ridge = np.append(penalty.ravel(), np.full(x.shape[1], mu))
 

@@ -199,10 +199,7 @@ def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
 
 
 def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:
-    """Return the log loss of each calibration node, by a fit that has not seen its label; (n,).
-
-    A single node cannot be held out, so it is judged without calibration.
-    """
+    """Return the log loss of each calibration node, by a fit that has not seen its label; (n,)."""
     losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.with_known_labels()
     for fold in np.unique(folds) if nodes.calibration_nodes.size > 1 else ():
         held_out = folds == fold

@@ -321,11 +321,7 @@ class Calibrator(Estimator, ABC):
         return self
 
     def _guarded(self, nodes: Nodes) -> Nodes:
-        """Return nodes whose logits a class of another package cannot change.
-
-        The logits of a record cannot be written to. PyTorch does not heed that, so classes that
-        need it get a copy. gnncal's own classes keep the law by themselves.
-        """
+        """Return nodes whose logits a class of another package cannot change."""
         is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
         return nodes if is_own or not self.needs_torch else nodes.with_own_logits()
 
@@ -624,10 +620,7 @@ class Calibrator(Estimator, ABC):
         return import_module("gnncal.torch").to_module(self)
 
     def _portable(self) -> Portable:
-        """Return this fitted calibrator as a formula that other backends can run.
-
-        A hook for methods that look at logits and edges alone.
-        """
+        """Return this fitted calibrator as a formula that other backends can run."""
         raise InputError(
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
@@ -642,10 +635,7 @@ class Calibrator(Estimator, ABC):
         return self.learned
 
     def _learned_values(self, longest: int = 0) -> dict[str, Any]:
-        """Plain numbers and texts that were learned, without the underscore of their names.
-
-        Arrays of one axis are among them if they have at most ``longest`` entries.
-        """
+        """Plain numbers and texts that were learned, without the underscore of their names."""
         values = {name.rstrip("_"): getattr(self, name, None) for name in self.learned}
         return {
             name: value.item() if isinstance(value, np.generic) else value
@@ -655,10 +645,7 @@ class Calibrator(Estimator, ABC):
         }
 
     def _updatable_parts(self, nodes: Nodes) -> list[Part]:
-        """Return what new labels, those of the calibration nodes, can teach this fitted method.
-
-        A hook for methods with few parameters whose posterior is known.
-        """
+        """Return what new labels, those of the calibration nodes, can teach this fitted method."""
         raise InputError(
             f"{type(self).__name__} has no posterior that new labels could move; fit it again on "
             "the new labels, or fit another method, such as 'structural', which can be updated."
@@ -682,10 +669,7 @@ class Calibrator(Estimator, ABC):
         return self.posterior_[part]
 
     def _add_to_scores(self, shifts: FloatArray) -> None:
-        """Add a number (n_classes,) to the scores of each class, before the softmax.
-
-        A hook for methods that have a bias; it takes the calibrator to other rates of classes.
-        """
+        """Add a number (n_classes,) to the scores of each class, before the softmax."""
         reason = "it has no bias for each class"
         if self.preserves_predictions:
             reason = "it keeps the predicted class of every node, which new rates would change"

@@ -95,10 +95,7 @@ def list_calibrators() -> list[str]:
 
 
 def find_name(name: str) -> str:
-    """Return the name of a calibrator as the catalogue spells it.
-
-    Case and ``_`` for ``-`` do not matter: ``"HOTS"`` is hots, ``"entropy_only"`` entropy-only.
-    """
+    """Return the name of a calibrator as the catalogue spells it."""
     plain = plain_name(name) if isinstance(name, str) else ""
     if find_class(plain) is None:
         known = every_calibrator()

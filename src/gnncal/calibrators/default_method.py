@@ -21,13 +21,7 @@ def choose_calibrator(
     one_class: bool = False,
     **params: Any,
 ) -> Calibrator:
-    """Return a new calibrator that keeps predictions or may change them, as the user says.
-
-    ``method`` is a name, with ``params`` of the constructor, or a calibrator, which is copied; None
-    is the default method. If ``keep_predictions`` is None, the method decides; if the two
-    contradict each other, an ``InputError`` says so. With ``one_class`` in view the default method
-    is free: then a probability matters, and not which class is the most probable one.
-    """
+    """Return a new calibrator that keeps predictions or may change them, as the user says."""
     if keep_predictions is not None:
         FLAG.check("keep_predictions", keep_predictions)
     if method is None:

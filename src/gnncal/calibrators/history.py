@@ -26,23 +26,7 @@ SHARE = number(at_least=0, at_most=1)
 
 @dataclass(frozen=True)
 class Update:
-    """One update of a calibrator.
-
-    Attributes
-    ----------
-    date : str
-        When, as in ``"2026-11-17"``.
-    n_labels : int
-        How many new labels there were; 0 if only rates were given or estimated.
-    tau : float or None
-        How far the new labels let the parameters lie from those before: 0 is the same world.
-    moved : float or None
-        Mean over the nodes of how much probability went from some classes to others; None if no
-        nodes were given.
-    rates : tuple of float
-        Rate of each class that the calibrator stands for since then.
-
-    """
+    """One update of a calibrator."""
 
     date: str
     n_labels: int

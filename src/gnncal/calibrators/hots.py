@@ -459,10 +459,7 @@ def _fingerprint(nodes: Nodes) -> str:
 
 
 def _typical(homophily: FloatArray, weights: FloatArray | None, n_classes: int) -> float:
-    """Return the h^ whose |h~| is the mean of |h~| over the nodes where it is known.
-
-    The mean of h^ itself may lie at h~ = 0, where the correction is largest, although no node does.
-    """
+    """Return the h^ whose |h~| is the mean of |h~| over the nodes where it is known."""
     known = ~np.isnan(homophily)
     if not known.any():
         return WITHOUT_NEIGHBOURS

@@ -96,19 +96,12 @@ class ParametricTemperature(TemperatureCalibrator):
 
     @abstractmethod
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """T (n,) and dT/dtheta (n, n_parameters).
-
-        Each entry of ``theta`` is a number, or of shape (n_starts, 1) for several parameter
-        vectors at once; then n_starts leads the shapes of the results.
-        """
+        """T (n,) and dT/dtheta (n, n_parameters)."""
 
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """Sum over nodes of weights times the second derivatives of T by theta.
-
-        Zero where the formula is linear in theta; a hook for those where it is not.
-        """
+        """Sum over nodes of weights times the second derivatives of T by theta."""
         return np.zeros((len(theta), len(theta)))
 
     @abstractmethod

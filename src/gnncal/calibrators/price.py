@@ -46,27 +46,7 @@ class GivenClass:
 
 @dataclass(frozen=True)
 class Price:
-    """What keeping predictions costs, where it costs something.
-
-    Attributes
-    ----------
-    nats : float
-        Log loss of the fit that keeps predictions less that of one that may change them,
-        cross-validated on the calibration nodes.
-    standard_error : float
-        Its standard error, paired over nodes.
-    n_nodes : int
-        Number of nodes that took part.
-    share : float
-        The same as a share of the log loss of the fit that keeps predictions.
-    given : GivenClass or None
-        The class that the model favours, if it looks class-weighted.
-    instead : str
-        Name of a method that may change predictions.
-    is_one_answer_away : bool
-        Whether the method itself has such a form: ``keep_predictions=False``, or ``--free``.
-
-    """
+    """What keeping predictions costs, where it costs something."""
 
     nats: float
     standard_error: float
@@ -121,11 +101,7 @@ class Halves:
 def price_of_keeping(
     calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
 ) -> Price | None:
-    """Return what keeping predictions costs, or None where nothing is worth saying.
-
-    ``calibrator`` is fitted to ``nodes``, which have its calibration labels, and ``probs`` are
-    its probabilities of every node. ``halves`` of these nodes serve several calibrators.
-    """
+    """Return what keeping predictions costs, or None where nothing is worth saying."""
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
         return None
     used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
@@ -156,12 +132,7 @@ class Gain(NamedTuple):
 def gain_of_freedom(
     used: Calibrator, halves: Halves, probs: FloatArray, worth: float = WORTH
 ) -> Gain:
-    """Return how much lower the log loss is if predictions may change.
-
-    Each half of the calibration nodes is judged by a fit on the other.
-    Where a fit shows a smaller share of its loss than ``worth`` on its own nodes, that is returned
-    and nothing is fitted.
-    """
+    """Return how much lower the log loss is if predictions may change."""
     nodes = halves.nodes
     kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
     if used._freed() is None:
@@ -176,11 +147,7 @@ def gain_of_freedom(
 def _gains_of_own_form(
     used: Calibrator, nodes: Nodes, halves: BoolArray, kept: FloatArray, worth: float
 ) -> FloatArray:
-    """Compare a method with its own form that may change predictions; one fit gives both.
-
-    On the nodes of its fit the freer form looks better than it is. Where even that gain is not
-    worth a word, which is so for most models, nothing is fitted again.
-    """
+    """Compare a method with its own form that may change predictions; one fit gives both."""
     freed = used._freed()
     assert freed is not None
     unlabelled = nodes.with_known_labels()
@@ -198,12 +165,7 @@ def _gains_of_own_form(
 
 
 def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
-    """Compare any fit with a scale and a shift of each class, which need no graph.
-
-    The fit itself is not repeated: it may be costly. It has seen the nodes that it is judged on,
-    so it looks better than it is, and the price smaller. If it is worse than plain temperature
-    scaling, that is no fault of the predictions that it keeps, so the latter stands for it.
-    """
+    """Compare any fit with a scale and a shift of each class, which need no graph."""
     scaled, free = halves.losses_of_scaling
     return min(kept, scaled, key=halves.nodes.mean) - free
 

@@ -20,10 +20,7 @@ TOLERANCE = 1e-6  # of the sum of all rates
 
 
 def check_rates(rates: Any, before: FloatArray, class_names: list[str] | None) -> FloatArray:
-    """Return a rate for each class, (n_classes,); classes that are not named share the rest.
-
-    They keep their proportions ``before``.
-    """
+    """Return a rate for each class, (n_classes,); classes that are not named share the rest."""
     n_classes = len(before)
     if not isinstance(rates, Mapping):
         values = _listed(rates, n_classes)

@@ -290,10 +290,7 @@ class Structural(HasTemperature, Calibrator):
         setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
 
     def _set_floors(self, part: DescribedRows, nodes: Nodes) -> None:
-        """Find how certain the labels let probabilities be.
-
-        An update has floors already: the mean of the weight so far is then that of its prior.
-        """
+        """Find how certain the labels let probabilities be."""
         shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
         uniform = np.full(nodes.n_classes, 1.0 / nodes.n_classes)
         freed = self._freed()

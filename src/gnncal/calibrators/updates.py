@@ -82,10 +82,7 @@ def updated(
 
 
 def rates_of(calibrator: Calibrator) -> FloatArray:
-    """Return the rates that a calibrator's probabilities stand for.
-
-    They are those of its calibration labels, or what the last update left.
-    """
+    """Return the rates that a calibrator's probabilities stand for."""
     if calibrator.history_:
         return np.array(calibrator.history_[-1].rates)
     assert calibrator.class_histograms_ is not None  # only an update takes them away
@@ -185,11 +182,8 @@ def _conclude(
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:
-    """Return the nodes that the summary of an update describes: the labelled ones, if not too few.
-
-    A handful says little about how nodes are spread. Labelled nodes are drawn from those that the
-    calibrator will be used on, so these take their place. The model is surer of training nodes.
-    """
+    """Return the nodes that the summary of an update describes: the labelled ones, if not too
+    few."""
     if record.calibration_nodes.size >= SMALLEST_SAMPLE:
         return record.calibration_nodes
     return np.setdiff1d(np.arange(record.n_nodes), record.train_nodes)

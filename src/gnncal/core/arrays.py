@@ -17,11 +17,7 @@ ROWS_AT_ONCE = 1 << 12  # so that what is in hand stays in the cache
 
 
 def row_maxima(matrix: FloatArray) -> FloatArray:
-    """Return the largest entry of each row, (n,).
-
-    NumPy looks at one row after the other, which is slow for short ones. Here some rows at a time
-    are laid out column by column.
-    """
+    """Return the largest entry of each row, (n,)."""
     if matrix.shape[1] >= FEW_COLUMNS or matrix.shape[1] == 0:
         return matrix.max(axis=1)
     largest = np.empty(len(matrix), dtype=matrix.dtype)

@@ -260,10 +260,7 @@ def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
 
 
 def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
-    """Return the number of the class that is in view, which is given by its name or its number.
-
-    A text that is no name may be a number too, as it comes from a command line.
-    """
+    """Return the number of the class that is in view, which is given by its name or its number."""
     last = n_classes - 1
     if isinstance(positive, str):
         names = [] if class_names is None else list(class_names)

@@ -50,11 +50,7 @@ def n_threads() -> int:
 
 
 def in_parallel(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
-    """Call a function once for each set of arguments, on every core.
-
-    The threads live for one call. So nothing is left behind that a forked process would miss, and
-    calls from several threads do not meet.
-    """
+    """Call a function once for each set of arguments, on every core."""
     calls = list(zip(*arguments, strict=True))
     workers = min(n_threads(), len(calls))
     if workers <= 1:
@@ -67,10 +63,8 @@ def in_parallel(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
 
 
 def pieces(ends: IntArray) -> tuple[list[int], list[int]]:
-    """Cut rows into pieces with about equally many edges: first rows, and the rows after the last.
-
-    ``ends`` (n_rows + 1,) is the number of edges before each row.
-    """
+    """Cut rows into pieces with about equally many edges: first rows, and the rows after the
+    last."""
     n_edges = int(ends[-1])
     n_pieces = max(1, min(PIECES_PER_THREAD * n_threads(), n_edges // EDGES_PER_PIECE))
     cuts = np.searchsorted(ends, np.linspace(0, n_edges, n_pieces + 1)[1:-1])

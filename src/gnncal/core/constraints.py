@@ -197,25 +197,7 @@ FLAG = choice(True, False)
 
 
 def number_range(*, above: float) -> Constraint:
-    """Return the constraint that a value is two finite numbers, the lower first.
-
-    Parameters
-    ----------
-    above : float
-        A limit that both numbers must exceed.
-
-    Returns
-    -------
-    Constraint
-        An entry for ``constraints``.
-
-    Examples
-    --------
-    >>> from gnncal.core.constraints import number_range
-    >>> number_range(above=0).expected
-    'two numbers (low, high) with 0 < low <= high'
-
-    """
+    """Return the constraint that a value is two finite numbers, the lower first."""
 
     def holds(value: Any) -> bool:
         if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:

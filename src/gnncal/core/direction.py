@@ -15,12 +15,7 @@ NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 
 def warn_if_one_way(graph: Graph) -> None:
-    """Warn, once for each graph, that its edges seem to be listed in one direction only.
-
-    Most models make their edges symmetric. A list with one direction of each edge is then not the
-    model's graph: nodes that only send have no neighbours to receive from. A truly directed graph
-    looks different: it lists some edges in both directions.
-    """
+    """Warn, once for each graph, that its edges seem to be listed in one direction only."""
     if NOTICED in graph.__dict__:
         return
     graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
@@ -37,10 +32,7 @@ def warn_if_one_way(graph: Graph) -> None:
 
 
 def answered_share(graph: Graph) -> float | None:
-    """Return the share of edges whose reverse is listed too; None if there are few edges.
-
-    In a large graph it looks at an even sample of the edges.
-    """
+    """Return the share of edges whose reverse is listed too; None if there are few edges."""
     if graph.n_edges < FEWEST_EDGES:
         return None
     chosen = np.unique(np.linspace(0, graph.n_edges - 1, EDGES_LOOKED_AT).astype(np.int64))

@@ -62,11 +62,7 @@ def _starts(counts: IntArray, index_type: np.dtype[Any]) -> IntArray:
 def _by_sorting(
     senders: IntArray, receivers: IntArray, n_nodes: int, index_type: np.dtype[Any]
 ) -> IntArray:
-    """Senders ordered by (receiver, sender).
-
-    One in-place sort of receiver and sender packed into a 64-bit key: no permutation array, so
-    the peak is one key for each edge beside the input.
-    """
+    """Senders ordered by (receiver, sender)."""
     bits = max(n_nodes - 1, 1).bit_length()
     keys = receivers.astype(np.int64)
     keys <<= bits
@@ -86,10 +82,7 @@ def _by_counting(
     index_type: np.dtype[Any],
     kernels: ModuleType,
 ) -> GroupedEdges:
-    """Do the same without comparing: counted into buckets of receivers, then within each.
-
-    The peak is one key for each edge beside the input, as with sorting.
-    """
+    """Do the same without comparing: counted into buckets of receivers, then within each."""
     if senders.dtype not in (np.int32, np.int64):
         senders, receivers = senders.astype(np.int64), receivers.astype(np.int64)
     n_edges, bits = len(senders), max(n_nodes - 1, 1).bit_length()
@@ -158,12 +151,7 @@ def _counted(
 
 
 def same_in_both_directions(indptr: IntArray, indices: IntArray) -> bool:
-    """Whether grouped edges list every edge in both directions, equally often.
-
-    Each node gets a random number. At every node the numbers of its senders and those of its
-    receivers must have the same sum. These sums are exact; a directed graph passes with a
-    probability below one in a million.
-    """
+    """Whether grouped edges list every edge in both directions, equally often."""
     kernels = kernels_for(len(indices))
     if kernels is not None:
         return _same_sums_compiled(indptr, indices, kernels)

@@ -67,11 +67,7 @@ def fill_buckets(  # type: ignore[no-untyped-def]
 def sort_buckets(  # type: ignore[no-untyped-def]
     keys, starts, largest, low_bits, digit, bits, first, last, indices, in_degree, self_loops
 ):
-    """Sort the keys of the buckets first..last, and read senders, degrees and loops off them.
-
-    Keys of a bucket differ in their low bits only. They are counted by one digit of them after the
-    other, lowest first. Buckets above the largest size are sorted already.
-    """
+    """Sort the keys of the buckets first..last, and read senders, degrees and loops off them."""
     size = 0
     for bucket in range(first, last):
         count = starts[bucket + 1] - starts[bucket]
@@ -136,12 +132,10 @@ def direction_sums(  # type: ignore[no-untyped-def]
 def row_means(  # type: ignore[no-untyped-def]
     indptr, indices, back_indptr, back_indices, n_sides, values, loops, counts, first, last, means
 ):
-    """Write the mean row of ``values`` over the neighbours of the nodes first..last; NaN if none.
-
-    The first of one or two sides is the graph itself, the second is the graph turned around.
-    ``values`` may have more columns than ``means``, which are left out. Four rows are added in
-    their own precision, and these sums in float64, so that a hub keeps its digits.
-    """
+    """Write the mean row of ``values`` over the neighbours of the nodes first..last; NaN if
+    none."""
+    # Four rows are added in their own precision, and these sums in float64, so that a hub keeps its
+    # digits.
     n_columns, n_kept = values.shape[1], means.shape[1]
     total = np.empty(n_columns, dtype=np.float64)
     for node in range(first, last):
@@ -171,11 +165,7 @@ def row_means(  # type: ignore[no-untyped-def]
 def class_sums(  # type: ignore[no-untyped-def]
     indptr, indices, columns, first_class, classes, order, first, last, sums
 ):
-    """Sum over the senders of some nodes the one column that belongs to a node's class.
-
-    ``columns`` (c, n_nodes) are those of the classes from ``first_class`` on. The nodes are
-    ``order[first:last]``; those of a class stand together, so that its column stays in the cache.
-    """
+    """Sum over the senders of some nodes the one column that belongs to a node's class."""
     for k in range(first, last):
         node = order[k]
         chosen = classes[node] - first_class

@@ -67,12 +67,8 @@ def _edge_sums(
     values: FloatArray,
     data: FloatArray | None = None,
 ) -> FloatArray:
-    """Multiply some rows of a matrix, whose entries are 1 without ``data``, by ``values`` (n, k).
-
-    In float32 alone, the sum at a hub with a million neighbours would lose several digits. So a sum
-    of more than ``SHORT`` numbers is one of partial sums, which are added in float64. Where there
-    is such a row, all sums are float64.
-    """
+    """Multiply some rows of a matrix, whose entries are 1 without ``data``, by ``values`` (n,
+    k)."""
     starts = indptr[rows.start : rows.stop + 1].astype(np.int64)
     counts = np.diff(starts)
     is_long = counts > SHORT

@@ -13,12 +13,7 @@ ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
 
 
 def plain(value: Any, *, digits: int | None = None) -> Any:
-    """Turn a value into dictionaries, lists, numbers and text.
-
-    Records become dictionaries, by their ``as_dict`` if they have one. NaN and infinity become
-    None. ``digits`` rounds numbers to that many significant digits. Anything else
-    becomes its ``repr``.
-    """
+    """Turn a value into dictionaries, lists, numbers and text."""
     if hasattr(value, "as_dict"):
         return plain(value.as_dict(), digits=digits)
     if is_dataclass(value) and not isinstance(value, type):

@@ -115,10 +115,7 @@ def listed(values: Sequence[object]) -> Cell:
 def quantities(
     record: Any, title: str, names: Mapping[str, str], decimals: Mapping[str, int] | None = None
 ) -> Table:
-    """Return a table of some of a record's attributes, each shown as its kind of value asks for.
-
-    ``names`` says what each is called: its name in code first, then the one that is shown.
-    """
+    """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
     rows = []
     for name, shown in names.items():
         value = getattr(record, name)

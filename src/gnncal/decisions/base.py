@@ -78,19 +78,7 @@ class CalibrationNodes:
         return cls(keys, labels.astype(np.int64), n_rows, facts["has_ids"])
 
     def found(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, CalibrationNodes]:
-        """Find these nodes among those of today.
-
-        Without ids, the rows of today begin with those of the fit in their order. Nodes that have
-        left are named in a warning: the others still are a random draw, if leaving has nothing to
-        do with having been chosen for calibration.
-
-        Returns
-        -------
-        keys : (n_nodes,) those of every node of today.
-        rows : (n,) rows of the calibration nodes that are still there, in the order of the fit.
-        calibration : these nodes as a fit of today would know them.
-
-        """
+        """Find these nodes among those of today."""
         self._check_names(n_nodes, ids)
         today = node_keys(ids, n_nodes)
         order = np.argsort(today)

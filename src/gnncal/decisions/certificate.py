@@ -111,12 +111,7 @@ def _sequence(
 def plan_starts(
     chance: FloatArray, n: int, delta: float, *, most: tuple[float, float] | None = None
 ) -> Starts:
-    """Return the start of every target, chosen by probabilities alone.
-
-    ``chance`` (n_pool,) says how likely a decision about each node of the pool is right, in order
-    of the score. ``most`` is the target and the delta of a guarantee that also limits how many
-    wrong decisions there may be, as recall limits clearing.
-    """
+    """Return the start of every target, chosen by probabilities alone."""
     return _planned(chance.astype(np.float64).tobytes(), n, delta, most)
 
 
@@ -202,11 +197,8 @@ def best_target(ranked: RankedNodes, starts: Starts, below: float, delta: float)
 
 
 def labels_for_precision(chance: FloatArray, n: int, target: float, delta: float) -> int | None:
-    """Return how many labels certify the target with a good chance, if the probabilities are right.
-
-    ``chance`` is that of the pool in order of the score; n nodes were too few. None if no number
-    would do.
-    """
+    """Return how many labels certify the target with a good chance, if the probabilities are
+    right."""
     if (np.cumsum(chance) / np.arange(1, chance.size + 1)).max() <= target:
         return None
     low, high = n, 2 * n

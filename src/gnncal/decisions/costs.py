@@ -118,28 +118,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Amount:
-    """A total that is expected, with an interval.
-
-    Attributes
-    ----------
-    expected : float
-        The mean.
-    low, high : float
-        Ends of the interval; the level is that of the policy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Costs, Policy
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = Policy(positive=1, costs=Costs(missed=5, false_alarm=1))
-    >>> total = policy.fit(probs, labels, nodes=range(500)).outlook_.amounts["cost"]
-    >>> total.low < total.expected < total.high
-    True
-
-    """
+    """A total that is expected, with an interval."""
 
     expected: float
     low: float

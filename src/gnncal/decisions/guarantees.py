@@ -141,50 +141,7 @@ def of_one_class(
 
 @dataclass(frozen=True)
 class Certified:
-    """One guarantee: what was asked for, and what the calibration nodes certify.
-
-    Attributes
-    ----------
-    name : str
-        The parameter of the policy that asked for it, or the name of your own guarantee.
-    target : float
-        The share of the nodes that count which must be right.
-    action : {"decide", "act", "clear"}
-        What the guarantee is about.
-    of : {"action", "class"}
-        Whether the nodes with the action count, or those of some classes.
-    confidence_level : float
-        Probability with which this guarantee holds by itself.
-    is_certified : bool
-        Whether the calibration nodes certify it.
-    threshold : float
-        Lowest probability (or confidence) with the action; for ``"clear"``, the highest. Infinite
-        if no node gets it.
-    n_counted : int
-        Number of calibration nodes that count at the threshold.
-    n_right : int
-        Number of them that are right.
-    best_target : float
-        The target if it is certified; otherwise the highest, in steps of 0.001, that these labels
-        certify, 0 if none. It is chosen by the labels, so take it as advice.
-    labels_needed : int or None
-        With about so many labelled nodes, those of the calibrator included, 4 of 5 draws certify
-        the target if the probabilities are right; None if it is certified or no number would do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Policy
-    >>> generator = np.random.default_rng(0)
-    >>> p = generator.beta(0.3, 3, size=2000)
-    >>> labels = (generator.random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = Policy(positive=1, recall=0.9).fit(probs, labels, nodes=range(2000))
-    >>> recall = policy.guarantees_["recall"]
-    >>> recall.is_certified, recall.n_counted, recall.n_right
-    (True, 174, 163)
-
-    """
+    """One guarantee: what was asked for, and what the calibration nodes certify."""
 
     name: str
     target: float
@@ -199,19 +156,7 @@ class Certified:
     labels_needed: int | None
 
     def sentence(self, of_what: str) -> str:
-        """Return the guarantee in plain words.
-
-        Parameters
-        ----------
-        of_what : str
-            What the threshold is about, such as ``P(fraud)`` or ``confidence``.
-
-        Returns
-        -------
-        str
-            One or two sentences.
-
-        """
+        """Return the guarantee in plain words."""
         if not self.is_certified:
             return f"No threshold is certified for {self._goal}.{self._advice}"
         if not np.isfinite(self.threshold):
@@ -268,20 +213,7 @@ def certify_all(
     bounds: dict[Action, float] | None = None,
     is_advised: bool = True,
 ) -> dict[str, Certified]:
-    """Certify every guarantee on the calibration nodes, all of them together.
-
-    Parameters
-    ----------
-    guarantees : with the numbers of their classes.
-    scores : by action, (n,) higher is decided first.
-    holds : by name, (n,) whether the node has one of the guarantee's classes.
-    pools : by name, the chance of that for the nodes of the pool in order of the score.
-    delta : one minus the level with which all of them hold.
-    labels_for_one : labelled nodes for each calibration node, those of the calibrator included.
-    bounds : by action, a score that no threshold may lie below.
-    is_advised : whether to look for a lower target and for how many labels it takes.
-
-    """
+    """Certify every guarantee on the calibration nodes, all of them together."""
     n = len(next(iter(scores.values())))
     shares = _shares_of_delta(guarantees, pools, n, delta)
     found: dict[str, Certified] = {}
@@ -325,10 +257,7 @@ def certify_all(
 def _shares_of_delta(
     guarantees: list[Guarantee], pools: dict[str, FloatArray], n: int, delta: float
 ) -> dict[str, float]:
-    """Divide delta evenly; a guarantee without hope at its share gives it to the others.
-
-    No label is looked at, only the probabilities.
-    """
+    """Divide delta evenly; a guarantee without hope at its share gives it to the others."""
     hopeful = list(guarantees)
     while len(hopeful) > 1:
         share = delta / len(hopeful)

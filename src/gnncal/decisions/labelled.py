@@ -246,10 +246,7 @@ def nodes_to_label(
 
 
 def _spread(nodes: IntArray, labels: IntArray | None, random_state: int) -> IntArray:
-    """Return the nodes in a random order; any beginning has about its share of every class.
-
-    The i-th node of a class with n nodes comes at (i + 1/2) / n.
-    """
+    """Return the nodes in a random order; any beginning has about its share of every class."""
     order = np.random.default_rng(random_state).permutation(nodes)
     if labels is None:
         return order

@@ -40,11 +40,7 @@ def numbers_of_calibration_rows(n_nodes: int, random_state: int) -> FloatArray:
 
 
 def new_numbers(n_nodes: int) -> FloatArray:
-    """Return numbers that were never given before.
-
-    They come from the operating system's entropy, not from the seed. A process that serves one
-    node and ends would otherwise give each node the same number.
-    """
+    """Return numbers that were never given before."""
     return np.random.default_rng().random(n_nodes)
 
 

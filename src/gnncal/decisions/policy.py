@@ -750,10 +750,7 @@ class Policy(Decision):
 
 
 def misfit(p: FloatArray, is_positive: BoolArray) -> float:
-    """Return the p-value of labels as unlikely as these if the probabilities were right.
-
-    The test looks at a shift and a slope in log-odds (the scores of Cox's test).
-    """
+    """Return the p-value of labels as unlikely as these if the probabilities were right."""
     inside = np.clip(p, 1e-6, 1 - 1e-6)
     odds = np.log(inside / (1 - inside))
     design = np.column_stack([np.ones_like(odds), odds])

@@ -96,44 +96,7 @@ class Outlook(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class PolicyReport(Tabular):
-    """What the calibration nodes certify about a policy, and which thresholds follow.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    of_what : str
-        What thresholds are about: ``"confidence"``, or a probability such as ``P(fraud)``.
-    confidence_level : float
-        Probability with which all guarantees hold together.
-    n_calibration : int
-        Number of calibration nodes.
-    n_positive : int or None
-        How many of them are positive; None without a positive class.
-    labelled_share : float
-        Share of the calibration nodes among these and the nodes to decide.
-    is_proven : bool
-        Whether the guarantees are proven; those of cross-fitting are measured.
-    act_threshold, clear_threshold : float
-        Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
-        infinite if there is none, NaN where the action depends on more.
-    review_threshold : float or None
-        Lowest probability, or saving, that a budget has reviewed; None without a budget.
-    guarantees : dict of str to Certified
-        What was asked for, by name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Policy
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> report = Policy(positive=1, recall=0.9).fit(probs, labels, nodes=range(2000)).report_
-    >>> report.n_positive, report.n_uncertified, round(report.clear_threshold, 3)
-    (235, 0, 0.074)
-
-    """
+    """What the calibration nodes certify about a policy, and which thresholds follow."""
 
     of_what: str
     confidence_level: float
@@ -225,35 +188,7 @@ class PolicyReport(Tabular):
 
 @dataclass(frozen=True)
 class Kept:
-    """One thing that a policy guaranteed or let expect, and what was found.
-
-    Attributes
-    ----------
-    what : str
-        The name of a guarantee; ``"precision"`` or ``"recall"`` of a budget; or ``"cost"``.
-    asked : float
-        The target of a guarantee, or what was expected.
-    low, high : float
-        Between which it should lie: from the target up for a guarantee, the interval otherwise.
-    found : float
-        What the labels show; NaN where no node counts.
-    found_low, found_high : float
-        Ends of its 95 % interval as a chance: a guarantee is about the chance, and few nodes show
-        it roughly. NaN for what is expected.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Policy
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = Policy(positive=1, recall=0.9).fit(probs, labels, nodes=range(1000))
-    >>> (recall,) = policy.judge(labels[1000:], probs[1000:]).kept
-    >>> recall.asked, round(recall.found, 2), recall.is_kept
-    (0.9, 0.94, True)
-
-    """
+    """One thing that a policy guaranteed or let expect, and what was found."""
 
     what: str
     asked: float

@@ -107,10 +107,8 @@ class ConformalScore(ABC):
 
 
 def check_scores(score: ConformalScore, scores: Any, shape: tuple[int, int]) -> FloatArray:
-    """Return what a score has computed, a number for each class of each node, or say what it is.
-
-    A comparison with NaN is false, so that such a class would silently be in no set.
-    """
+    """Return what a score has computed, a number for each class of each node, or say what it is."""
+    # A comparison with NaN is false, so that such a class would silently be in no set.
     name, array = type(score).__name__, as_numpy(scores)
     if array.shape != shape or array.dtype.kind not in "fiu":
         raise InputError(
@@ -516,10 +514,7 @@ def conformal_quantile(scores: FloatArray, coverage: float) -> float:
 def by_rows(
     function: Callable[[FloatArray, FloatArray], FloatArray], probs: FloatArray, uniform: FloatArray
 ) -> FloatArray:
-    """Return scores that look at each row alone, computed for some rows after the other.
-
-    Every core takes part, and temporaries stay in the cache.
-    """
+    """Return scores that look at each row alone, computed for some rows after the other."""
     scores = np.empty(probs.shape)
     starts = range(0, len(probs), ROWS_AT_ONCE)
 
@@ -532,15 +527,7 @@ def by_rows(
 
 
 def ranked_mass(probs: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Order classes from the most to the least probable, earlier columns first among equals.
-
-    Returns
-    -------
-    order : (n_nodes, n_classes) classes by rank.
-    ordered : (n_nodes, n_classes) their probabilities.
-    mass : (n_nodes, n_classes) their sums up to and including each rank.
-
-    """
+    """Order classes from the most to the least probable, earlier columns first among equals."""
     order = np.argsort(-probs, axis=1, kind="stable")
     ordered = np.take_along_axis(probs, order, axis=1).astype(np.float64)
     return order, ordered, np.cumsum(ordered, axis=1)
@@ -554,13 +541,9 @@ def by_class(order: IntArray, ranked: FloatArray) -> FloatArray:
 
 
 def similar_mean(graph: Graph, values: FloatArray, k: int) -> FloatArray:
-    """Return the mean of values (n_nodes, m) over the k nodes of most similar features.
-
-    Similarity is the cosine, which also is the weight; a node is not similar to itself, nor to a
-    node with a cosine of zero or below. Nodes that are tied for the last places share them
-    equally, so that the numbers of the nodes never matter. NaN where no node is similar. Finding
-    them takes time quadratic in the number of nodes, once for each graph.
-    """
+    """Return the mean of values (n_nodes, m) over the k nodes of most similar features."""
+    # Nodes that are tied for the last places share them equally, so that the numbers of the nodes
+    # never matter.
     if graph in _KEPT and _KEPT[graph][0] == k:
         return _weighted_mean(_KEPT[graph][1], values)
     means, blocks, n_weights = [], [], 0

@@ -531,11 +531,7 @@ def fewest_calibration(coverage: float) -> int:
 
 
 def coverage_limits(n: int, coverage: float) -> tuple[float, float]:
-    """Return limits of what the quantile of n scores covers, in 95 % of the draws of them.
-
-    Given the calibration nodes, the coverage of continuous scores has a beta law. Too few nodes
-    leave no class out of a set, which covers everything.
-    """
+    """Return limits of what the quantile of n scores covers, in 95 % of the draws of them."""
     rank = conformal_rank(n, coverage)
     if rank > n:
         return 1.0, 1.0

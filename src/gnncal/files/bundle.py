@@ -196,10 +196,7 @@ def write_decisions(
     *,
     as_parquet: bool,
 ) -> Path:
-    """Write ``decisions.npz`` or ``decisions.parquet`` and return the file.
-
-    ``verdict`` has what is decided about each node, by the name of the column.
-    """
+    """Write ``decisions.npz`` or ``decisions.parquet`` and return the file."""
     arrays = _predictions(probs) | dict(verdict) | ({} if sets is None else {"sets": sets})
     return _write(folder / "decisions", arrays, bundle, as_parquet)
 

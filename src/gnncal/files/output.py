@@ -133,10 +133,7 @@ def write_page(path: Path, html: str, *, overwrite: bool = False) -> None:
 
 
 def write_file(path: Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write beside the target and move into place, so that no half file is ever seen.
-
-    A link is followed; a pipe or a device is written into.
-    """
+    """Write beside the target and move into place, so that no half file is ever seen."""
     if is_special(path):
         path.write_bytes(content)
         return
@@ -226,12 +223,7 @@ def result_folder(
     overwrite: bool = False,
     adds: bool = False,
 ) -> Iterator[Path]:
-    """Give an empty folder whose files become those of ``target`` if the block succeeds.
-
-    They replace the earlier result of the same command, or with ``overwrite`` of another one;
-    ``adds`` keeps it. ``names`` are patterns of the files beside :data:`RESULTS`. The folder above
-    the one that is given may be used for work.
-    """
+    """Give an empty folder whose files become those of ``target`` if the block succeeds."""
     names = {*RESULTS, *names}
     real = check_folder(target, inputs=inputs)
 
@@ -304,11 +296,7 @@ def check_ours(
     *,
     overwrite: bool = False,
 ) -> dict[str, list[str]]:
-    """Return the files of the earlier result with their digests; refuse what is not ours.
-
-    ``listing`` has what is there, ``digest`` gives the SHA-256 of one entry or None if it is no
-    file.
-    """
+    """Return the files of the earlier result with their digests; refuse what is not ours."""
     if not listing:
         return {}
     if marker is None:

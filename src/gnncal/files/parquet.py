@@ -116,11 +116,7 @@ def write(path: Path, arrays: dict[str, Any], bundle: Bundle) -> None:
 
 
 def _read_table(path: Path, required: list[str]) -> Any:
-    """Return the columns that may be of use; sizes and types are looked at before they are read.
-
-    A folder with the name of a file is a table of several files. Text is kept as a dictionary. The
-    metadata of the schema holds the class names, if the files have some.
-    """
+    """Return the columns that may be of use; sizes and types are looked at before they are read."""
     pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
     if not path.exists():
         raise InputError(f"there is no file {path}.")

@@ -128,10 +128,8 @@ def is_remote(source: str) -> bool:
 
 
 def open_storage(address: str) -> tuple[Any, str]:
-    """Return the fsspec filesystem of a path or an address, and the path there.
-
-    Listings are kept, so that one run reads one version; each call begins anew.
-    """
+    """Return the fsspec filesystem of a path or an address, and the path there."""
+    # Listings are kept, so that one run reads one version; each call begins anew.
     protocol, _, path = address.rpartition("://")
     protocol = protocol.lower()
     if protocol and SECRET.search(address):

@@ -34,13 +34,7 @@ def adam(
     weight_decay: float = 0.0,
     checkpoint: Checkpoint = "matched",
 ) -> AdamRun:
-    """Take one Adam step in each epoch on ``objective`` and return the best parameters seen.
-
-    With a ``monitor``, parameters are scored by it after each step. Without one, the objective's
-    own value is the score: it belongs to the parameters before the step (``"matched"``), but one
-    may keep those after it (``"after-step"``, as some releases do). Equal scores refresh the
-    checkpoint; ``patience`` epochs without that end the run.
-    """
+    """Take one Adam step in each epoch on ``objective`` and return the best parameters seen."""
     theta = np.array(initial, copy=True)
     mean, square = np.zeros_like(theta), np.zeros_like(theta)
     best, best_score, waited, epoch = theta.copy(), np.inf, 0, 0

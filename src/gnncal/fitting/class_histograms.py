@@ -32,24 +32,7 @@ EM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ClassHistograms:
-    """Counts of calibration nodes by their class and by what the model says of them.
-
-    With two classes the bins are those of P(class 1); with more, the predicted class and whether
-    the confidence is low or high for it. Where there is a graph, each bin is parted into nodes of
-    low and of high in-degree.
-
-    Attributes
-    ----------
-    cuts : ndarray
-        Upper ends of the bins but the last: (1, 9) with two classes, else (n_classes, 1).
-    degree_cut : float or None
-        Largest in-degree that counts as low; None without a graph.
-    counts : ndarray of shape (n_classes, n_bins)
-        Number of calibration nodes of each class in each bin.
-    rates : ndarray of shape (n_classes,)
-        Share of each class among the calibration nodes, by their weights.
-
-    """
+    """Counts of calibration nodes by their class and by what the model says of them."""
 
     cuts: FloatArray
     degree_cut: float | None
@@ -119,18 +102,7 @@ class ClassHistograms:
 
 @dataclass(frozen=True)
 class EstimatedRates:
-    """Rates of unlabelled nodes, and whether the assumption behind them holds.
-
-    Attributes
-    ----------
-    rates : ndarray of shape (n_classes,)
-        The estimate, if nodes of each class look as they did.
-    low, high : ndarray of shape (n_classes,)
-        The middle 90 % of what the noise of the counts makes of it.
-    p_value : float
-        How often chance alone makes the fit as bad as it is, if they do.
-
-    """
+    """Rates of unlabelled nodes, and whether the assumption behind them holds."""
 
     rates: FloatArray
     low: FloatArray
@@ -139,12 +111,7 @@ class EstimatedRates:
 
 
 def estimate_rates(histograms: ClassHistograms, new_counts: IntArray) -> EstimatedRates:
-    """Estimate the rates by expectation-maximisation, and test whether any rates fit.
-
-    ``new_counts`` are those of the new nodes. The estimate is the mean over redrawn counts, old and
-    new: the most probable rates alone are often zero, which a rate never is. The test is
-    Pearson's, with the noise of the histograms themselves beside that of the new nodes.
-    """
+    """Estimate the rates by expectation-maximisation, and test whether any rates fit."""
     n_classes, known = len(histograms.counts), np.flatnonzero(histograms.counts.sum(axis=1))
     counts = histograms.counts[known] + PSEUDO_COUNT
     totals = counts.sum(axis=1)
@@ -185,10 +152,7 @@ def _pearson(new_counts: IntArray, expected: FloatArray, noise: FloatArray) -> t
 
 
 def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
-    """Return the shares of the histograms under which the counts are most probable.
-
-    ``shares`` is (n_draws, n_classes, n_bins), ``new_counts`` (n_draws, n_bins).
-    """
+    """Return the shares of the histograms under which the counts are most probable."""
     rates = np.full(shares.shape[:2], 1.0 / shares.shape[1])
     observed = new_counts / new_counts.sum(axis=1, keepdims=True)
     for _ in range(EM_STEPS):

@@ -70,11 +70,7 @@ def listed_classes(classes: Sequence[int]) -> str:
 
 
 def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:
-    """Root mean square over nodes of the standard error of ln T.
-
-    ``hessian`` (p, p) is that of the loss summed over nodes, ``slopes`` (n, p) are d ln T_i by
-    the same parameters. A flat loss gives a large error.
-    """
+    """Root mean square over nodes of the standard error of ln T."""
     curvature, directions = np.linalg.eigh(hessian)
     variance = (slopes @ directions) ** 2 / np.maximum(curvature, SMALLEST_CURVATURE)
     return float(np.sqrt(variance.sum(axis=1).mean()))

@@ -34,10 +34,7 @@ def floor_of(
     weights: FloatArray | None = None,
     doubt: float | None = None,
 ) -> FloatArray:
-    """Return what each class gets at least, (n_classes,): epsilon times the background.
-
-    ``doubt`` is that of the prior Beta(1, doubt); default: √n.
-    """
+    """Return what each class gets at least, (n_classes,): epsilon times the background."""
     if doubt is None:
         doubt = float(np.sqrt(len(labels) if weights is None else weights.sum()))
     at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
@@ -47,11 +44,7 @@ def floor_of(
 def mixing_weight(
     p: FloatArray, q: FloatArray, weights: FloatArray | None = None, doubt: float = 1.0
 ) -> float:
-    """Return the posterior mean of epsilon, from what p and q (n,) give to the labels.
-
-    The prior is Beta(1, doubt), with the mean 1/(1 + doubt). The density is log-concave, so halving
-    intervals finds its mode and where it ends.
-    """
+    """Return the posterior mean of epsilon, from what p and q (n,) give to the labels."""
     w = np.ones(len(p)) if weights is None else weights
     p = np.maximum(p, SMALLEST)
     change = q - p

@@ -93,10 +93,7 @@ class TemperatureLabelled:
 
 @dataclass(frozen=True)
 class AffineLabelled:
-    """softmax(x + W x + b) with theta = (W, b), flattened; W is (K, K), or (K,) if diagonal.
-
-    Without a bias theta has W alone.
-    """
+    """softmax(x + W x + b) with theta = (W, b), flattened; W is (K, K), or (K,) if diagonal."""
 
     x: FloatArray  # (n, n_classes)
     labels: IntArray

@@ -71,11 +71,7 @@ class Law(NamedTuple):
         return limited(self._unlimited(rows))
 
     def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,).
-
-        The derivative by the offset of the predicted class is one. A temperature at the limit of
-        its range does not move with the parameters.
-        """
+        """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,)."""
         unlimited = self._unlimited(rows)
         share = np.exp(self.log_certain) * (1.0 - rows.entropy)
         share /= share + np.exp(self.log_uncertain) * rows.entropy
@@ -90,11 +86,7 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True)
 class LawPrior:
-    """Prior of the law's parameters: how far they may lie from those of no effect.
-
-    ``benchmarks/choose_structural.py`` chose these numbers, one family of graphs left out at a
-    time.
-    """
+    """Prior of the law's parameters: how far they may lie from those of no effect."""
 
     ratio: float = 1.2  # centre of ln(T_c / T_u)
     ratio_scale: float = 1.0
@@ -106,10 +98,7 @@ class LawPrior:
     offset_precision: float = 32.0
 
     def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
-        """Return the negative log density up to a constant, its gradient, and its Hessian.
-
-        No two offsets meet in the Hessian, so it is an arrow: see ``arrow_directions``.
-        """
+        """Return the negative log density up to a constant, its gradient, and its Hessian."""
         p, n_classes = 2 + len(law.weights), len(law.offsets)
         gradient, hessian = np.zeros(p + n_classes), np.zeros((p + 1, p + n_classes))
         value = 0.0
@@ -147,10 +136,7 @@ def student_penalty(x: float, scale: float, dof: float) -> tuple[float, float, f
 def gamma_mixture_penalty(
     weights: FloatArray, shape: float, rate: float
 ) -> tuple[float, FloatArray]:
-    """Negative log density of N(0, 1/precision) weights whose precision is Gamma(shape, rate).
-
-    The evidence of the weights together sets the precision: it is high while all are small.
-    """
+    """Negative log density of N(0, 1/precision) weights whose precision is Gamma(shape, rate)."""
     exponent = shape + 0.5 * len(weights)
     total = rate + 0.5 * float(weights @ weights)
     return exponent * float(np.log(total / rate)), exponent / total * weights
@@ -181,10 +167,7 @@ def fit_law(
     prior: LawPrior,
     weights: FloatArray | None = None,
 ) -> LawFit:
-    """Maximise the posterior by Newton's method, from several starts.
-
-    The offset of a class that is predicted at no row stays zero.
-    """
+    """Maximise the posterior by Newton's method, from several starts."""
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
     loss = TemperatureLoss(logits, labels, weights)
     limits = np.full(2 + m + n_classes, np.inf)

@@ -22,40 +22,17 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as are the numbers belo
 
 @dataclass(frozen=True, eq=False)
 class LearnedNodes:
-    """Keys of labelled nodes: 63-bit hashes from which no node's data can be read.
+    """Keys of labelled nodes: 63-bit hashes from which no node's data can be read."""
 
-    A node with an id is known by it. One without is known by its number and its logits together,
-    because on another graph the same number is another node.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Keys of number and logits, in rising order.
-    ids : ndarray of shape (m,)
-        Keys of ids, in rising order; empty if there were none.
-
-    """
+    # One without is known by its number and its logits together, because on another graph the same
+    # number is another node.
 
     rows: IntArray
     ids: IntArray
 
     @classmethod
     def of(cls, nodes: Nodes, before: LearnedNodes | None = None) -> Self:
-        """Return the keys of the calibration nodes, and of those that were learned before.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            The record of a fit.
-        before : LearnedNodes, optional
-            What was learned from before.
-
-        Returns
-        -------
-        LearnedNodes
-            Both together.
-
-        """
+        """Return the keys of the calibration nodes, and of those that were learned before."""
         old = cls(NONE, NONE) if before is None else before
         return cls(
             np.unique(np.append(old.rows, _keys_of_rows(nodes))),
@@ -63,49 +40,18 @@ class LearnedNodes:
         )
 
     def holds(self, nodes: Nodes) -> BoolArray:
-        """Return which calibration nodes of a record are among these.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            The record of a fit.
-
-        Returns
-        -------
-        ndarray of bool of shape (n,)
-            One entry for each calibration node.
-
-        """
+        """Return which calibration nodes of a record are among these."""
         if nodes.node_ids is not None and self.ids.size:
             return np.isin(_keys_of_ids(nodes), self.ids)
         return np.isin(_keys_of_rows(nodes), self.rows)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the keys for a file.
-
-        Returns
-        -------
-        dict
-            What :meth:`from_plain` reads.
-
-        """
+        """Return the keys for a file."""
         return {"rows": self.rows, **({"ids": self.ids} if self.ids.size else {})}
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
-        """Return the record of such values, each of which is checked.
-
-        Parameters
-        ----------
-        plain : dict
-            What :meth:`to_plain` returned.
-
-        Returns
-        -------
-        LearnedNodes
-            The record.
-
-        """
+        """Return the record of such values, each of which is checked."""
         has_ids = isinstance(plain, dict) and "ids" in plain
         table = KEYS if has_ids else {"rows": KEYS["rows"]}
         check_learned(table, plain, {}, where="learned_nodes")

@@ -15,33 +15,7 @@ NUMBERS_IN_CACHE = 1 << 16  # temporaries of that many numbers are reused quickl
 def loss_and_residual(
     scores: FloatArray, labels: IntArray, weights: FloatArray | None = None
 ) -> tuple[float, FloatArray]:
-    """Return the mean cross-entropy of softmax(scores), and its derivative by the scores.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-        Logits of the nodes, after whatever is fitted.
-    labels : ndarray of int of shape (n,)
-        Their classes.
-    weights : ndarray of shape (n,), optional
-        How many nodes each counts as.
-
-    Returns
-    -------
-    loss : float
-        The mean.
-    residual : ndarray of shape (n, n_classes)
-        Its derivative by each score: (p - onehot(label)) / n, or times the share of the weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.fitting.losses import loss_and_residual
-    >>> loss, residual = loss_and_residual(np.zeros((1, 2)), np.array([0]))
-    >>> round(loss, 3), residual
-    (0.693, array([[-0.5,  0.5]]))
-
-    """
+    """Return the mean cross-entropy of softmax(scores), and its derivative by the scores."""
     rows = np.arange(len(labels))
     shifted = scores - scores.max(axis=1, keepdims=True)
     residual = np.exp(shifted)

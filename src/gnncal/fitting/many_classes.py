@@ -20,13 +20,8 @@ GRADIENT_TOLERANCE = 1e-5  # of the gradient itself: below it, the end counts as
 class RowSpaceLoss:
     r"""The penalised loss of :math:`\mathrm{softmax}(x + \Delta x + b)` in few coordinates.
 
-    Beside its diagonal, the best Δ is a sum of outer products with the rows of x, since only they
-    enter the loss and every entry beside the diagonal has the same penalty. With
-    :math:`x = L V`, V of shape (r, K) and r at most the number of rows,
-
     .. math:: \Delta = B V - \mathrm{diag}(B V) + \mathrm{diag}(d)
 
-    therefore loses nothing. theta is (B, d, b), flattened: (r + 2) K numbers instead of K² + K.
     """
 
     def __init__(
@@ -115,10 +110,7 @@ class RowSpaceLoss:
 
 
 def fit_matrix(loss: RowSpaceLoss) -> Solution:
-    """Newton's method with conjugate gradients, within a fixed number of products.
-
-    The parameters of the solution are (Δ, b), flattened.
-    """
+    """Newton's method with conjugate gradients, within a fixed number of products."""
     scale, n_products = loss.scale(), 0
     # A weak penalty leaves the loss flat, where a small gradient may still be far from the end.
     gradient_limit = min(SCALED_GRADIENT, SMALL_SHARE * loss.off_diagonal)

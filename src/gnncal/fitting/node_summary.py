@@ -30,16 +30,7 @@ BINS: LearnedTable = {
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """How the values of one quantity are spread.
-
-    Attributes
-    ----------
-    cuts : ndarray of shape (20,)
-        Upper ends of the bins but the last, which has none. Equal ones enclose empty bins.
-    counts : ndarray of shape (21,)
-        Number of nodes in each bin.
-
-    """
+    """How the values of one quantity are spread."""
 
     cuts: FloatArray
     counts: IntArray
@@ -57,35 +48,7 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class NodeSummary:
-    """What a calibrator remembers of the nodes it was fitted on.
-
-    :func:`gnncal.check` compares other nodes with it. It holds counts, and nothing about a single
-    node.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of nodes that were counted. Of very many, every second or third one is.
-    predicted : ndarray of shape (n_classes,)
-        Number of nodes that the model gives each class.
-    bins : dict of str to Bins
-        How confidence and entropy of softmax(logits) are spread; if there was a graph, also the
-        support (mean probability that the senders of a node give to its predicted class) and the
-        in-degree.
-    all_nodes : NodeSummary or None
-        The same of every node of the graph outside training; None if these are all of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import TemperatureScaling
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> seen = TemperatureScaling().fit(logits, labels).fitted_on_
-    >>> seen.n_nodes, seen.predicted, list(seen.bins)
-    (300, array([ 88,  98, 114]), ['confidence', 'entropy'])
-
-    """
+    """What a calibrator remembers of the nodes it was fitted on."""
 
     n_nodes: int
     predicted: IntArray
@@ -94,21 +57,7 @@ class NodeSummary:
 
     @classmethod
     def of(cls, nodes: Nodes, rows: IntArray) -> Self:
-        """Summarise some nodes of a record, and all of them outside training.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            All nodes, with their graph if there is one.
-        rows : ndarray of int
-            The nodes to summarise, in rising order.
-
-        Returns
-        -------
-        NodeSummary
-            Counts; the bins are chosen by these very nodes.
-
-        """
+        """Summarise some nodes of a record, and all of them outside training."""
         among = np.setdiff1d(np.arange(nodes.n_nodes), nodes.train_nodes, assume_unique=True)
         sets = [rows] if np.array_equal(rows, among) else [rows, among]
         some = [each[:: -(-each.size // MOST_NODES)].astype(np.int64).tobytes() for each in sets]
@@ -117,14 +66,7 @@ class NodeSummary:
         return cls(*counts, *(cls(*each) for each in others))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the summary as numbers and arrays, for files.
-
-        Returns
-        -------
-        dict
-            What :meth:`from_plain` reads.
-
-        """
+        """Return the summary as numbers and arrays, for files."""
         return {
             "predicted": self.predicted,
             **{name: {"cuts": b.cuts, "counts": b.counts} for name, b in self.bins.items()},
@@ -133,26 +75,7 @@ class NodeSummary:
 
     @classmethod
     def from_plain(cls, plain: Any, n_classes: int) -> Self:
-        """Return the summary of such values, each of which is checked.
-
-        Parameters
-        ----------
-        plain : dict
-            What :meth:`to_plain` returned.
-        n_classes : int
-            Number of classes.
-
-        Returns
-        -------
-        NodeSummary
-            The summary.
-
-        Raises
-        ------
-        InputError
-            If a value cannot be part of a summary.
-
-        """
+        """Return the summary of such values, each of which is checked."""
         others = None
         if isinstance(plain, Mapping) and "all_nodes" in plain:
             plain = dict(plain)
@@ -168,10 +91,7 @@ class NodeSummary:
 
 
 def _counts_of(nodes: Nodes, *sets: bytes) -> list[tuple[int, IntArray, dict[str, Bins]]]:
-    """Return what summaries of some sets of nodes hold; their numbers are bytes, to be a key.
-
-    The edges are looked at once.
-    """
+    """Return what summaries of some sets of nodes hold; their numbers are bytes, to be a key."""
     each: list[IntArray] = [np.frombuffer(some, dtype=np.int64) for some in sets]
     rows = np.unique(np.concatenate(each))
     quantities = quantities_of(nodes, rows)

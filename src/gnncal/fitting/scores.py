@@ -33,12 +33,7 @@ MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with thei
 
 @dataclass(frozen=True)
 class ScoresPrior:
-    """Prior of the bias and of what the neighbours do: how far they may lie from zero.
-
-    A model that looks at its neighbours has counted their votes already. Whether this one has is
-    not known, so there are two priors of w and gamma, and the evidence of the labels weighs them.
-    ``benchmarks/choose_free.py`` chose their scales, one family of graphs left out at a time.
-    """
+    """Prior of the bias and of what the neighbours do: how far they may lie from zero."""
 
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
@@ -85,12 +80,7 @@ def fit_scores(
     uses_neighbours: bool,
     prior: ScoresPrior | None = None,
 ) -> ScoresFit:
-    """Maximise the posterior of law, bias and neighbours' weight together, for each prior.
-
-    ``law`` is where to start: that of :func:`gnncal.fitting.law.fit_law` on the same rows. The
-    parameters are averaged by the evidence of their priors (Laplace's approximation). With too many
-    of them for that, only the prior under which neighbours matter counts.
-    """
+    """Maximise the posterior of law, bias and neighbours' weight together, for each prior."""
     prior = ScoresPrior() if prior is None else prior
     n_classes, m = logits.shape[1], rows.covariates.shape[1]
     labelled = ScoresLabelled.of(

@@ -158,11 +158,7 @@ def dense_directions(
     lower: FloatArray,
     upper: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the Newton step of each start, and the gradient by what may move.
-
-    A coordinate that would leave the box stops at its bound and the others are solved again;
-    clipping a joint step instead would leave them where the loss rises.
-    """
+    """Return the Newton step of each start, and the gradient by what may move."""
     moving = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
     gradient = np.where(moving, gradient, 0.0)
     identity, both = np.eye(theta.shape[1]), _pairs(moving)
@@ -191,11 +187,7 @@ def arrow_directions(
     lower: FloatArray,
     upper: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Do the same for arrows [[A, B], [B', diag(d)]], in time linear in the size of d.
-
-    ``hessian`` (n_starts, p + 1, p + q) holds A and B in its first p rows, and d in the last. The q
-    parameters have no bounds. They follow the first p, whose curvature is A - B diag(1/d) B'.
-    """
+    """Do the same for arrows [[A, B], [B', diag(d)]], in time linear in the size of d."""
     p = hessian.shape[1] - 1
     sides, d = hessian[:, :p, p:], np.abs(hessian[:, p, p:])
     d = np.maximum(d, SMALLEST_CURVATURE * np.maximum(1.0, d.max(axis=1, keepdims=True)))

@@ -36,10 +36,7 @@ def quadratic_score(s: Any, bias: Any, linear: Any, quadratic: Any) -> Any:
 
 
 def structured(z: Any, base_temperature: Any, uniform_weight: Any, weight: Any, bias: Any) -> Any:
-    """SVS and SMS: softmax(W x + b) of the mixed log-probabilities x.
-
-    With two classes sigma(b + w_1 s + w_2 s^2) of the log-odds s, for which b has one entry.
-    """
+    """SVS and SMS: softmax(W x + b) of the mixed log-probabilities x."""
     xp = backend_of(z)
     if len(bias) > 1:
         x = mixed_log_probabilities(z, base_temperature, uniform_weight)

@@ -209,10 +209,7 @@ def structural(
     uses_neighbours: bool = True,
     **learned: Any,
 ) -> Any:
-    """The mean confidence of the law under its posterior; the free method divides the rest.
-
-    What the free method learned has the prefix ``free_``; its own floor has no part in this.
-    """
+    """The mean confidence of the law under its posterior; the free method divides the rest."""
     free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
     law = {name: value for name, value in learned.items() if not name.startswith("free_")}
     xp, described = backend_of(nodes.logits), nodes.once(describe_neighbourhoods)

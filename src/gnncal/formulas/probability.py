@@ -27,26 +27,7 @@ def softmax(z: Any, T: Any = None) -> Any:
 
 
 def normalised_entropy(z: Any) -> Any:
-    """Return e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1].
-
-    Parameters
-    ----------
-    z : array of shape (n_nodes, n_classes)
-        Logits, NumPy or torch.
-
-    Returns
-    -------
-    array of shape (n_nodes,)
-        0 where the model is certain, 1 where all classes are equally probable.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import normalised_entropy
-    >>> normalised_entropy(np.array([[0.0, 0.0], [2.0, 0.0]])).round(2)
-    array([1.  , 0.53])
-
-    """
+    """Return e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]."""
     xp = backend_of(z)
     s = xp.maximum_(shifted(z), LOWEST_SHIFTED_LOGIT)
     weights = xp.exp(s)
@@ -54,10 +35,7 @@ def normalised_entropy(z: Any) -> Any:
 
 
 def entropy_of_sums(mass: Any, energy: Any, n_classes: int) -> Any:
-    """e = (ln M - S / M) / ln K, with M = sum_k e^{s_k} and S = sum_k e^{s_k} s_k.
-
-    s are the logits with row maximum 0. No logarithm of a vanishing probability is needed.
-    """
+    """e = (ln M - S / M) / ln K, with M = sum_k e^{s_k} and S = sum_k e^{s_k} s_k."""
     xp = backend_of(mass)
     e = xp.precise(xp.log(mass) - energy / mass) / log(n_classes)
     return xp.minimum(xp.maximum(e, 0.0), 1.0)
@@ -70,27 +48,7 @@ def concentration(e: Any, n_classes: int, minimum: Any = 0.0) -> Any:
 
 
 def normalised_homophily(h: Any, n_classes: int) -> Any:
-    """Return h~ = (K h - 1) / (K - 1): 0 in a random neighbourhood, 1 in a pure one.
-
-    Parameters
-    ----------
-    h : float or array of shape (n_nodes,)
-        Homophily: the share of neighbours of a node's own class.
-    n_classes : int
-        K.
-
-    Returns
-    -------
-    float or array of shape (n_nodes,)
-        Numbers in [-1 / (K - 1), 1].
-
-    Examples
-    --------
-    >>> from gnncal.formulas.probability import normalised_homophily
-    >>> normalised_homophily(0.2, n_classes=5), normalised_homophily(1.0, n_classes=5)
-    (0.0, 1.0)
-
-    """
+    """Return h~ = (K h - 1) / (K - 1): 0 in a random neighbourhood, 1 in a pure one."""
     return (n_classes * h - 1.0) / (n_classes - 1.0)
 
 

@@ -54,11 +54,7 @@ class Neighbourhood:
 
 
 def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
-    """Look at the senders and receivers of each node together.
-
-    One sparse product of size nodes x classes for each direction of the edges, and a pass over
-    the edges for two hops. An undirected graph has one direction.
-    """
+    """Look at the senders and receivers of each node together."""
     xp, neighbours, n_classes = backend_of(nodes.logits), nodes.neighbours, nodes.n_classes
     predictions, e = nodes.predictions, nodes.entropy
     probs = softmax(nodes.logits)
@@ -97,10 +93,7 @@ def covariates(
     n_classes: int,
     is_alone: Any = None,
 ) -> Any:
-    """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees.
-
-    Where a node ``is_alone``, the four numbers about its neighbours are NaN; tables have null.
-    """
+    """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees."""
     xp = backend_of(support)
     of_neighbours = [
         normalised_homophily(support, n_classes),
@@ -150,10 +143,7 @@ def log_temperature_variance(
 
 
 def three_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
-    """Return the temperatures (n,) whose confidences are averaged; ln T is without limits.
-
-    ``averaging`` is the share of the variance that they stand for.
-    """
+    """Return the temperatures (n,) whose confidences are averaged; ln T is without limits."""
     xp = backend_of(log_T)
     spread = xp.sqrt(averaging * variance)
     return [xp.exp(limited(log_T + place * spread)) for place in THREE_PLACES]
@@ -211,11 +201,7 @@ def _divided(s: Any, T: Any) -> Any:
 
 
 def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
-    r"""Give each predicted class its confidence c, and the others the rest, none of them more.
-
-    The others get min(lambda q, c), with q what ``probs`` gives them. Classes that get nothing
-    from it share what no other class may take.
-    """
+    r"""Give each predicted class its confidence c, and the others the rest, none of them more."""
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
     share = limited_share(q, rest_factor(q, confidence), confidence)
@@ -249,11 +235,7 @@ def limited_share(q: Any, factor: Any, confidence: Any) -> Any:
 
 
 def _factor_with_full_classes(q: Any, confidence: Any) -> Any:
-    """Return lambda for which the classes min(lambda q, c) sum to 1 - c.
-
-    The largest are at the limit first. If the m largest are, the others share 1 - c - m c, so
-    lambda is the largest of (1 - c - m c) / (sum of all but the m largest q) over m = 0, 1, ...
-    """
+    """Return lambda for which the classes min(lambda q, c) sum to 1 - c."""
     xp = backend_of(q)
     tails, c = xp.tails(q), xp.column(confidence)
     factors = (1.0 - c - xp.numbered(q) * c) / xp.maximum(tails, SMALLEST_SUM)

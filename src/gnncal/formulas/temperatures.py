@@ -21,11 +21,7 @@ def log_signal(h: Any, n_classes: int, epsilon: Any) -> Any:
 
 
 def power_ratio(numerator: Any, log_signal: Any, alpha: Any) -> Any:
-    """c / (|h~| + epsilon)^alpha, from c and ln(|h~| + epsilon).
-
-    HoTS has c = sqrt(2 K ln K (1 - e)). Its ablations fix a part: c = 1 without the entropy,
-    alpha = 0 without homophily, alpha = 1 in the first order of the theory.
-    """
+    """c / (|h~| + epsilon)^alpha, from c and ln(|h~| + epsilon)."""
     return numerator * backend_of(log_signal).exp(-alpha * log_signal)
 
 

@@ -18,21 +18,7 @@ Weights = dict[str, npt.NDArray[Any]]
 
 
 class CannotLearnError(InputError):
-    """The data lack what an estimator learns from; the message says what is missing.
-
-    ``HomophilyEstimator.learn`` raises it, and the calibrator then uses ``Support()`` with a
-    warning.
-
-    Examples
-    --------
-    >>> from gnncal.homophily.base import CannotLearnError
-    >>> raise CannotLearnError("the predictor needs features; pass Graph(..., features=x).")
-    Traceback (most recent call last):
-        ...
-    gnncal.homophily.base.CannotLearnError: the predictor needs features; pass Graph(...,
-    features=x).
-
-    """
+    """The data lack what an estimator learns from; the message says what is missing."""
 
 
 class HomophilyEstimator(ABC):

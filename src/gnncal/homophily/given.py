@@ -15,26 +15,7 @@ from gnncal.nodes import Nodes
 
 @dataclass(frozen=True, eq=False)
 class Given(HomophilyEstimator):
-    """Homophily that is known: one value for each node of the fitted graph.
-
-    Parameters
-    ----------
-    values : array_like of shape (n_nodes,)
-        Shares in [0, 1], NaN where unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gnncal
-    >>> from gnncal.homophily.given import Given
-    >>> task = gnncal.example()
-    >>> known = np.full(len(task.labels), 0.9)
-    >>> calibrator = gnncal.HoTS(homophily=Given(known))
-    >>> calibrator = calibrator.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
-    >>> calibrator.homophily_[-1].item()
-    0.9
-
-    """
+    """Homophily that is known: one value for each node of the fitted graph."""
 
     values: Any
 

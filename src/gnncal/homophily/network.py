@@ -121,11 +121,7 @@ class _Loss:
 
 
 def _propagated(matrix: sparse.csr_array, features: Features) -> tuple[Any, ...]:
-    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X.
-
-    Dense features are multiplied once. Sparse ones would fill in, so Â and X are kept apart, unless
-    some of the rows show that Â X stays sparse.
-    """
+    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X."""
     if sparse.issparse(features):
         rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))
         entries = (matrix[rows] @ features).nnz / len(rows)

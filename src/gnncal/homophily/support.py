@@ -20,26 +20,6 @@ class Support(NeighbourMean):
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}
 
-    Nothing is learned, so calibration and test nodes are treated alike and nothing can leak.
-
-    Parameters
-    ----------
-    side : {"in", "out", "both"}, default="in"
-        ``"in"`` averages over the nodes that send to a node, ``"out"`` over those it sends to,
-        ``"both"`` over both together. Multi-edges count as often as they are listed.
-    clamp_train_labels : bool, default=False
-        Use the training nodes' labels in place of their predictions.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.homophily.support import Support
-    >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS(homophily=Support(side="both"))
-    >>> calibrator = calibrator.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
-    >>> round(float(calibrator.homophily_.mean()), 1)
-    0.8
-
     """
 
     def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
@@ -49,10 +29,7 @@ class Support(NeighbourMean):
 
 
 def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
-    """Mean probability (n_nodes,) that neighbours give to a node's predicted class.
-
-    A neighbour with a known label gives all of it to that class. NaN without neighbours.
-    """
+    """Mean probability (n_nodes,) that neighbours give to a node's predicted class."""
     probs = softmax(nodes.logits)
     if known_labels is not None:
         known = np.flatnonzero(known_labels >= 0)

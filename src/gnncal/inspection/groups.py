@@ -114,11 +114,7 @@ def by_distance(graph: Graph, train_nodes: IntArray) -> Grouping:
 
 
 def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:
-    """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out.
-
-    The worst group stands first: that whose mean confidence lies furthest outside the interval
-    of its accuracy. Groups whose interval holds it follow by the size of the gap.
-    """
+    """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out."""
     cells = cells_of(outcomes, grouping.group[nodes])
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)

@@ -51,11 +51,7 @@ def measure_new_nodes(
     selective: SelectiveFindings,
     one_class: ClassFindings | None,
 ) -> NewNodeFindings | None:
-    """Compare the subject's new nodes with its calibration nodes; None if it has no new ones.
-
-    ``without`` is the method fitted without the nodes that the thresholds were certified on, and
-    ``held_out_probs`` are its probabilities of the subject's nodes.
-    """
+    """Compare the subject's new nodes with its calibration nodes; None if it has no new ones."""
     if subject.new is None:
         return None
     new = subject.new

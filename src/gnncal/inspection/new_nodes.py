@@ -31,16 +31,7 @@ def check_new_nodes(
     class_names: Sequence[str] | None,
     graph_method: str | None,
 ) -> NewNodes:
-    """Check new nodes before any work is done.
-
-    Parameters
-    ----------
-    new : a bundle, a record of nodes, or a pair of logits and graph.
-    n_classes, n_calibration : number of classes and of calibration nodes of the report.
-    class_names : names of its classes, if they are known.
-    graph_method : name of the method that judges the new nodes if it needs a graph, else None.
-
-    """
+    """Check new nodes before any work is done."""
     if isinstance(new, Bundle):
         _check_names(new.class_names, class_names)
         record, train = Nodes(new.logits, new.graph), new.train_nodes

@@ -54,10 +54,7 @@ def most_changed(before: FloatArray, after: FloatArray, n_listed: int = LISTED_N
 def look_around(
     graph: Graph, nodes: IntArray, *, random_state: int = 0
 ) -> tuple[IntArray, list[Surroundings]]:
-    """Return the nodes to draw, and the surroundings of each of ``nodes`` among them.
-
-    Of a node with many neighbours a random choice is drawn.
-    """
+    """Return the nodes to draw, and the surroundings of each of ``nodes`` among them."""
     generator = np.random.default_rng(random_state)
     circles = []
     for node in nodes.tolist():

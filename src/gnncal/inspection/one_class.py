@@ -59,11 +59,7 @@ class ClassFindings:
 def measure_class(
     subject: Subject, probs: FloatArray, held_out_probs: FloatArray, held_out: IntArray
 ) -> ClassFindings | None:
-    """Judge the probability of the subject's positive class; None if it has none.
-
-    ``held_out_probs`` are those of the method fitted without ``held_out``: guarantees rest on nodes
-    that the method has not seen.
-    """
+    """Judge the probability of the subject's positive class; None if it has none."""
     if subject.positive is None:
         return None
     test = subject.test_nodes

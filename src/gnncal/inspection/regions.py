@@ -23,12 +23,7 @@ class Nearest:
 
 
 def nearest_source(graph: Graph, sources: IntArray) -> Nearest:
-    """Walk from all sources at once, along edges in either direction.
-
-    Of two sources that are equally near, a node takes the one that is listed first. Each step
-    looks at the edges of the nodes that were reached last or at those of the nodes that are
-    still to be reached, whichever are fewer.
-    """
+    """Walk from all sources at once, along edges in either direction."""
     nobody = len(sources)
     source = np.full(graph.n_nodes, nobody, dtype=np.int64)
     hops = np.full(graph.n_nodes, -1, dtype=np.int64)
@@ -60,10 +55,7 @@ def _reach_from(front: IntArray, sides: list[Graph], source: IntArray, hops: Int
 
 
 def _look_around(missing: IntArray, sides: list[Graph], source: IntArray) -> None:
-    """Give nodes that nobody has reached the first source of their neighbours.
-
-    A neighbour that has been reached is one that was reached last; others have nobody.
-    """
+    """Give nodes that nobody has reached the first source of their neighbours."""
     nearest = source[missing]
     for graph in sides:
         around, start, count = _edges_of(graph, missing)

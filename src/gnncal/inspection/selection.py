@@ -44,18 +44,14 @@ class SelectiveFindings:
 
 
 def split_for_decisions(nodes: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
-    """Calibration nodes for the methods, and others for the thresholds, with all classes in both.
-
-    A calibrator looks better on the nodes it was fitted on, so they cannot judge it.
-    """
+    """Calibration nodes for the methods, and others for the thresholds, with all classes in
+    both."""
     return hold_out(nodes, labels=labels) if len(nodes) > 1 else (nodes, nodes)
 
 
 def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -> SelectiveFindings:
-    """Find thresholds on nodes that the method has not seen, and count what they decide elsewhere.
-
-    ``probs`` are those of the method fitted without ``held_out``.
-    """
+    """Find thresholds on nodes that the method has not seen, and count what they decide
+    elsewhere."""
     score = probs.max(axis=1).astype(np.float32).astype(np.float64)
     pool = np.union1d(held_out, subject.others)
     fitted = certify_targets(
@@ -95,11 +91,7 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
 def measure_sets(
     subject: Subject, probs: FloatArray, held_out: IntArray, *, is_shown: bool
 ) -> dict[str, SetOutcome]:
-    """Judge sets of classes on the test nodes, by the name of their score.
-
-    Sets that look at neighbours need the scores of every node. On a large graph they are made
-    only for the method that the report opens with.
-    """
+    """Judge sets of classes on the test nodes, by the name of their score."""
     test = subject.test_nodes
     chosen = np.concatenate([held_out, test])
     own = _sets("aps", probs[chosen], subject.labels[chosen], None, np.arange(len(held_out)))

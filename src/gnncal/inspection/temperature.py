@@ -30,28 +30,7 @@ BISECTIONS = 50
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through the temperatures of the nodes, with the name that a legend gives it.
-
-    Attributes
-    ----------
-    label : str
-        Name in the legend.
-    x : ndarray of shape (n_points,)
-        Homophily or entropy, ascending.
-    temperature : ndarray of shape (n_points,)
-        Temperature at each point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import EntropyScaling
-    >>> from gnncal.inspection.temperature import temperature_profile
-    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
-    >>> calibrator = EntropyScaling().fit(logits, (logits + noise).argmax(axis=1), nodes=range(80))
-    >>> [curve.label for curve in temperature_profile(calibrator, logits).by_entropy]
-    ['fitted law']
-
-    """
+    """A line through the temperatures of the nodes, with the name that a legend gives it."""
 
     label: str
     x: FloatArray
@@ -60,47 +39,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class TemperatureProfile:
-    """Temperatures of some nodes beside what they depend on, and the curves to draw through them.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n,)
-        Indices of the nodes, ascending; a sample if there were many.
-    entropy : ndarray of shape (n,)
-        Normalised entropy of the raw prediction.
-    homophily : ndarray of shape (n,)
-        What ``homophily_name`` says; NaN for nodes without neighbours.
-    temperature : ndarray of shape (n,)
-        What each node's logits are divided by.
-    by_homophily, by_entropy : tuple of Curve
-        Curves. If ``has_law``, the fitted law with the other of the two held at its 10th
-        percentile, median and 90th percentile, and everything else typical. If not, one running
-        median of the nodes.
-    has_law : bool
-        Whether the method has a formula of homophily and entropy.
-    is_effective : bool
-        Whether the method has no temperature of its own; then it is the one that would give the raw
-        prediction the same confidence. Nodes for which there is none are left out.
-    homophily_name : str
-        What the homophily is.
-    n_candidates : int
-        Number of nodes that the sample was drawn from.
-    n_without : int
-        Number of nodes of the sample that have no temperature and were left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import TemperatureScaling
-    >>> from gnncal.inspection.temperature import temperature_profile
-    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(80))
-    >>> profile = temperature_profile(calibrator, logits)
-    >>> profile.has_law, profile.is_effective, profile.n_candidates
-    (True, False, 80)
-
-    """
+    """Temperatures of some nodes beside what they depend on, and the curves to draw through
+    them."""
 
     nodes: IntArray
     entropy: FloatArray
@@ -125,50 +65,7 @@ def temperature_profile(
     max_nodes: int = MAX_NODES,
     random_state: int = 0,
 ) -> TemperatureProfile:
-    """Look at the temperatures that a fitted calibrator gives to the nodes of a graph.
-
-    Parameters
-    ----------
-    calibrator : Calibrator or None
-        Fitted. One that divides no logits by a temperature is shown with the temperature that would
-        have the same effect on the confidence. With None, pass the calibrated
-        ``probabilities``.
-    logits : array_like of shape (n_nodes, n_classes) or Nodes
-        Raw scores of every node; or a record of nodes with their graph.
-    graph : Graph or torch_geometric.data.Data, optional
-        The graph of these nodes. Without one there is no homophily.
-    nodes : array_like, optional
-        Nodes to look at, mask or indices. Default: all.
-    probabilities : array_like of shape (n_nodes, n_classes), optional
-        What ``calibrator`` predicts, if it is known already.
-    max_nodes : int, default=4000
-        Of more nodes a random sample is taken.
-    random_state : int, default=0
-        Seed of the sample.
-
-    Returns
-    -------
-    TemperatureProfile
-        Temperatures, entropy and homophily of the nodes, and curves.
-
-    Raises
-    ------
-    InputError
-        If neither a calibrator nor probabilities are given, or an array cannot be used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.calibrators import TemperatureScaling
-    >>> from gnncal.inspection.temperature import temperature_profile
-    >>> logits, noise = np.random.default_rng(0).normal(size=(2, 50, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> calibrator = TemperatureScaling().fit(logits, labels, nodes=range(50))
-    >>> profile = temperature_profile(calibrator, logits, max_nodes=20)
-    >>> len(profile.nodes), [curve.label for curve in profile.by_entropy]
-    (20, ['fitted law'])
-
-    """
+    """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
     whole_number(at_least=1).check("max_nodes", max_nodes)
     record = as_nodes(logits, graph)
     candidates: IntArray = np.arange(record.n_nodes)
@@ -201,11 +98,8 @@ def temperature_profile(
 
 
 def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatArray:
-    """Return the T for which softmax(z / T) gives the predicted class this confidence; (n_nodes,).
-
-    NaN where no temperature does, for instance below 1 / n_classes. Between the smallest and the
-    largest T the confidence falls, so bisection finds it.
-    """
+    """Return the T for which softmax(z / T) gives the predicted class this confidence;
+    (n_nodes,)."""
     shifted = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
 
     def at(log_temperature: FloatArray) -> FloatArray:

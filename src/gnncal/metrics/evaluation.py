@@ -91,16 +91,7 @@ class Evaluation(Tabular):
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of after - before over the same nodes, with a paired 95 % interval.
-
-    Attributes
-    ----------
-    mean : float
-        The mean difference; negative is better for metrics of which less is better.
-    low, high : float
-        Ends of the interval.
-
-    """
+    """Mean of after - before over the same nodes, with a paired 95 % interval."""
 
     mean: float
     low: float
@@ -352,10 +343,7 @@ def comparison_of(
 
 
 def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
-    """Return every metric as a row, and a column for each evaluation of the same nodes.
-
-    The metrics of the class in view come last, under its name.
-    """
+    """Return every metric as a row, and a column for each evaluation of the same nodes."""
     evaluations = list(sides.values())
     first = evaluations[0]
     known = METRICS | {metric.name: metric for metric in first.added}

@@ -125,10 +125,8 @@ def floor_of_cells(confidence: FloatArray, cell: IntArray) -> NoiseFloor:
 def calibrated_range(
     confidence: FloatArray, edges: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return which share of hits perfect calibration would show in each bin, with this probability.
-
-    Lower and upper ends, both (n_bins,); NaN where a bin is empty.
-    """
+    """Return which share of hits perfect calibration would show in each bin, with this
+    probability."""
     cell = bin_index(confidence, edges)
     ends = np.full((len(edges) - 1, 2), np.nan)
     for i in np.unique(cell):
@@ -139,11 +137,7 @@ def calibrated_range(
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The number of hits in a cell whose nodes are right with these chances.
-
-    Nodes of nearly the same chance may stand as one entry with their number as its count. A node
-    that belongs to two cells counts in each by its share. Only a small variance needs the chances.
-    """
+    """The number of hits in a cell whose nodes are right with these chances."""
 
     variance: float  # of the number of hits
     chance: FloatArray  # (m,)
@@ -204,10 +198,8 @@ def floor_of_hits(cells: Sequence[Hits], n_nodes: float) -> NoiseFloor:
 
 
 def fine_sums(confidence: FloatArray, n_bins: int) -> FloatArray:
-    """Return the number of nodes and of confidence in fine cells of bins: (2, n_bins, FINE_CELLS).
-
-    Unlike confidences they may be added up over batches of nodes.
-    """
+    """Return the number of nodes and of confidence in fine cells of bins: (2, n_bins,
+    FINE_CELLS)."""
     confidence = np.minimum(confidence, 1.0)
     cell = bin_index(confidence, bin_edges(confidence, n_bins, "uniform"))
     part = (confidence * n_bins - cell) * FINE_CELLS

@@ -83,32 +83,7 @@ def cells_of(outcomes: Outcomes, groups: Any) -> GroupCells:
 
 
 def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
-    """Sort nodes into blocks of similar in-degree.
-
-    Parameters
-    ----------
-    in_degree : array_like of shape (n_nodes,)
-        In-degree of each node.
-    n_blocks : int, default=10
-        Number of blocks. Each has ceil(n / n_blocks) nodes, the last may have fewer.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-        Block of each node, from low to high degree; ties are split by position.
-
-    Raises
-    ------
-    InputError
-        If ``in_degree`` has no node or another shape, or is no number of edges.
-
-    Examples
-    --------
-    >>> from gnncal.metrics.groups import degree_blocks
-    >>> degree_blocks([5, 1, 9, 2], n_blocks=2)
-    array([1, 0, 1, 0])
-
-    """
+    """Sort nodes into blocks of similar in-degree."""
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")

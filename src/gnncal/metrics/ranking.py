@@ -17,16 +17,7 @@ ROUNDING = 1e-9  # of a share: 0.9 of ten nodes is nine, not a little more
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How many nodes have each score, and how many of them are hits; the highest score first.
-
-    Attributes
-    ----------
-    size : ndarray of shape (n_scores,)
-        Number of nodes with each distinct score.
-    hits : ndarray of shape (n_scores,)
-        Number of hits among them.
-
-    """
+    """How many nodes have each score, and how many of them are hits; the highest score first."""
 
     size: FloatArray
     hits: FloatArray

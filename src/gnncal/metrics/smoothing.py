@@ -22,10 +22,7 @@ def spectrum_of(mass: FloatArray) -> FloatArray:
 
 
 def smoothed(spectrum: FloatArray, bandwidth: FloatArray | float) -> FloatArray:
-    """Return the residuals by cell after smoothing with a Gaussian reflected at 0 and 1.
-
-    Reflection makes the cosine transform diagonal: smoothing is one multiplication.
-    """
+    """Return the residuals by cell after smoothing with a Gaussian reflected at 0 and 1."""
     frequency = np.pi * np.arange(N_CELLS)[:, None]
     damping = np.exp(-0.5 * (bandwidth * frequency) ** 2)
     return idct(spectrum * damping, type=2, norm="ortho", axis=0)

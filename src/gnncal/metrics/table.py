@@ -136,30 +136,7 @@ class Metric:
     def __call__(
         self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
     ) -> float:
-        """Return the metric of some probabilities.
-
-        Parameters
-        ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1.
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-        in_degree : array_like of shape (n_nodes,), optional
-            In-degree of each node.
-        positive : int, optional
-            Number of the class in view.
-
-        Returns
-        -------
-        float
-            The value; NaN if these nodes do not define it.
-
-        Raises
-        ------
-        InputError
-            If an array cannot be used, or the metric needs what is not given.
-
-        """
+        """Return the metric of some probabilities."""
         outcomes = Outcomes(labels, probs, in_degree, positive=positive)
         if not self.has_all_of(outcomes):
             missing = "positive" if self.needs_positive else "in_degree"
@@ -296,11 +273,7 @@ METRICS: dict[str, Metric] = {
 
 
 def measures_of(outcomes: Outcomes) -> dict[str, float]:
-    """Return every metric and every noise floor by name, as plain numbers.
-
-    A floor is named like its metric with ``_floor`` appended, and its standard deviation with
-    ``_floor_spread``.
-    """
+    """Return every metric and every noise floor by name, as plain numbers."""
     measured: dict[str, float] = {}
     for name, metric in METRICS.items():
         value = metric.of(outcomes)

@@ -280,10 +280,7 @@ class _Layout:
         return floor_of_cells(self.confidence[self.cells.indices], cell).mean
 
     def linear(self, sums: FloatArray, value: float) -> FloatArray:
-        """Cell sums as they enter the norm of an error whose value is ``value``.
-
-        A smooth error exceeds a value exactly when smoothing at that bandwidth leaves more.
-        """
+        """Cell sums as they enter the norm of an error whose value is ``value``."""
         if self.is_smooth:
             return smoothed(spectrum_of(sums), value)
         return sums
@@ -295,11 +292,7 @@ class _Layout:
         return self.error(linear, norm)
 
     def draw_calibrated(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums when every label is drawn from the node's own probabilities.
-
-        On many nodes, the hits of a large cell are drawn as one number: normal with the exact
-        variance, or as Poisson misses where hardly any node is uncertain.
-        """
+        """Cell sums when every label is drawn from the node's own probabilities."""
         if self.draws_sums:
             return self._draw_calibrated_sums(n_draws, generator)
         parts = []
@@ -315,10 +308,7 @@ class _Layout:
         return np.concatenate(parts, axis=1)
 
     def draw_noise(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes.
-
-        On many nodes the sums are drawn themselves. They are normal, with a known covariance.
-        """
+        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes."""
         if self.draws_sums:
             squares, sums = self.sums(self.residual**2), self.sums(self.residual)
             covariance = np.diag(squares) - np.outer(sums, sums) / self.n_nodes

@@ -84,14 +84,7 @@ def evidence_of(
 
 
 def judge_method(name: str, evidence: Evidence) -> Verdict:
-    """Say what a method did to the confidence, and whether it is honest now.
-
-    The paired interval of the log loss decides between better and worse. The ECE, compared with
-    what perfect calibration would show on the same nodes, decides whether a method is honest. If
-    perfect calibration would show a large error, this cannot be decided, and the verdict says so.
-    Where keeping predictions costs much and a class is favoured or the ECE is not honest, that is
-    the verdict; where they are honest, the price is only said.
-    """
+    """Say what a method did to the confidence, and whether it is honest now."""
     excess = max(evidence.ece_after - evidence.floor, 0.0)
     honest = not evidence.beyond_chance or excess < NEGLIGIBLE
     if name == UNCALIBRATED:

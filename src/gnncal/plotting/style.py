@@ -75,10 +75,7 @@ def open_frame(ax: Any) -> None:
 
 
 def legend_below(ax: Any, *, n_columns: int = 2, n_lines: int = 1) -> None:
-    """A legend under the axis and its name, where it hides no data.
-
-    ``n_lines`` is how many lines the numbers of the axis have.
-    """
+    """A legend under the axis and its name, where it hides no data."""
     transforms = require("matplotlib.transforms", extra="plot", purpose=PURPOSE)
     height = (2.6 + 1.2 * n_lines) * ax.xaxis.label.get_fontsize()  # of numbers and name
     shift = transforms.ScaledTranslation(0, -height / POINTS, ax.figure.dpi_scale_trans)

@@ -57,10 +57,7 @@ def check_edges(edges: Any, nodes: Any) -> Any:
 
 
 def check_nodes(nodes: Any, *, fits: bool) -> list[str]:
-    """Return the columns of the logits by class, none if they are in a list.
-
-    ``fits`` says whether a calibrator is to be fitted, which needs labels and a split.
-    """
+    """Return the columns of the logits by class, none if they are in a list."""
     kinds = nodes.schema()
     if "id" not in kinds:
         raise InputError(f"the nodes lack the column id; they have {_few(kinds)}.")
@@ -88,10 +85,8 @@ def check_number_of_classes(kinds: Any, n_classes: int) -> None:
 
 
 def kind_of_id(kind: Any) -> str | None:
-    """Return what ids of this type are: whole numbers, text or UUIDs; None if they cannot be ids.
-
-    Spark reads unsigned numbers of 64 bits as decimals without a fraction.
-    """
+    """Return what ids of this type are: whole numbers, text or UUIDs; None if they cannot be
+    ids."""
     if kind.is_integer() or (kind.is_decimal() and kind.scale == 0):
         return "whole numbers"
     if kind.is_string():

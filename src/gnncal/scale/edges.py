@@ -13,11 +13,7 @@ PRIME = (1 << 31) - 1  # products of two numbers below it fit 64 bits
 
 
 def both_ends(edges: Any, nodes: Any, *, both: bool, loops: bool = False) -> Any:
-    """Rows (node, other): each edge at its receiver and, if ``both``, again at its sender.
-
-    ``inward`` is 1 where the other node sends, ``own`` the node's predicted class, null if the
-    node is not in ``nodes``. A self-loop has no other node, unless ``loops`` count.
-    """
+    """Rows (node, other): each edge at its receiver and, if ``both``, again at its sender."""
     import ibis
 
     if both:  # a product with two rows, because a union would read the edges twice
@@ -38,10 +34,7 @@ def both_ends(edges: Any, nodes: Any, *, both: bool, loops: bool = False) -> Any
 
 
 def clustered(ends: Any) -> Any:
-    """Sort by a hash of the node, in the column ``code``: the ends of a node stand together.
-
-    An engine then finishes the sums of one node before it starts the next.
-    """
+    """Sort by a hash of the node, in the column ``code``: the ends of a node stand together."""
     return ends.mutate(code=_code(ends["node"]).abs().fill_null(0)).order_by("code")
 
 
@@ -64,11 +57,7 @@ def joined(ends: Any, values: Any) -> Any:
 
 
 def degrees(ends: Any) -> dict[str, Any]:
-    """Aggregates of joined ends that every first pass has.
-
-    ``in_degree`` and ``out_degree`` count edges between nodes, ``listed`` all edges, and ``turned``
-    is part of a sum that is 0 if every edge is listed in both directions equally often.
-    """
+    """Aggregates of joined ends that every first pass has."""
     inward = ends["inward"] == 1
     known = ends["other_id"].notnull() | ends["loop"]
     return {
@@ -79,11 +68,7 @@ def degrees(ends: Any) -> dict[str, Any]:
 
 
 def turned(ends: Any) -> Any:
-    """Sum of a fingerprint of each edge minus that of the edge turned around.
-
-    The fingerprint depends on the order of the two ends. Over all nodes the sum is 0 if every edge
-    is listed in both directions equally often, and otherwise with a chance of one in two billion.
-    """
+    """Sum of a fingerprint of each edge minus that of the edge turned around."""
     import ibis
 
     there, back = _code(ends["other_id"]), _code(ends["node"])

@@ -87,10 +87,7 @@ class Engine(ABC):
         compute: Callable[[dict[str, Any]], dict[str, Any]],
         results: list[str],
     ) -> Any:
-        """Keep id and what a NumPy function makes of the columns, a few rows at a time.
-
-        ``results`` names what the function returns, arrays of float64.
-        """
+        """Keep id and what a NumPy function makes of the columns, a few rows at a time."""
         import ibis
         import pyarrow as pa
 

@@ -33,13 +33,7 @@ def scaled(
     further: tuple[str, ...] = (),
     averaged: tuple[str, ...] = (),
 ) -> Any:
-    """Return id, prediction, temperature and confidence, and the terms of every metric.
-
-    ``table`` has ``temperature``, ``in_degree`` and ``further`` columns, which are handed on. If it
-    has two more temperatures (``averaged``), the confidence is the mean over all three.
-    Terms are null where ``is_test`` is false. Every sum over classes is a column of its own, so
-    the number of exponentials is linear in K.
-    """
+    """Return id, prediction, temperature and confidence, and the terms of every metric."""
     import ibis
 
     before = shifted_logits(table, range(n_classes))
@@ -94,11 +88,7 @@ def terms(
 
 
 def measure(engine: Engine, rows: Any) -> tuple[dict[str, Measured], dict[str, Difference], float]:
-    """Return metrics of both sides, paired differences, and the share of changed predictions.
-
-    Floors of cells with few doubtful nodes take one more each. The first two are empty if there is
-    no row.
-    """
+    """Return metrics of both sides, paired differences, and the share of changed predictions."""
     by_degree = _fetch(engine, rows, rows["in_degree"], SIDES)
     measured: dict[str, Measured] = {}
     if by_degree["key"].size == 0:
@@ -215,10 +205,7 @@ class _Blocks:
 
 
 def degree_blocks_of(sums: Sums, side: str) -> _Blocks:
-    """Blocks of ceil(n / 10) nodes; nodes of one degree at a border count for both, by share.
-
-    In memory such ties are split by position, but the rows of a table have no order.
-    """
+    """Blocks of ceil(n / 10) nodes; nodes of one degree at a border count for both, by share."""
     end = np.cumsum(sums["count"])
     start = end - sums["count"]
     size = np.ceil(end[-1] / DEGREE_BLOCKS)
@@ -236,12 +223,7 @@ def _floor(
     variance: FloatArray,
     n_nodes: float,
 ) -> NoiseFloor:
-    """Compute the error that perfect calibration would show in cells of this variance.
-
-    ``share`` (n_cells, n_keys) says how much of the nodes of a key is in each cell. Where the
-    variance is small, the floor needs the confidences too: nodes of one key that are in the same
-    fine part of the axis take the mean of theirs.
-    """
+    """Compute the error that perfect calibration would show in cells of this variance."""
     small = share[variance < LARGE_VARIANCE].any(axis=0)
     index, chance, count = np.empty(0, np.int64), np.empty(0), np.empty(0)
     if small.any():

@@ -29,10 +29,7 @@ def total(values: Sequence[Any]) -> Any:
 
 
 def balanced(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """Combine expressions in pairs, so that the depth grows with the logarithm of their number.
-
-    Engines limit the depth of an expression.
-    """
+    """Combine expressions in pairs, so that the depth grows with the logarithm of their number."""
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
@@ -52,11 +49,7 @@ def at_class(column: Any, values: Mapping[int, Any]) -> Any:
 
 
 def canonical(raw: Any, layout: Layout, *, fits: bool) -> Any:
-    """id, label, split, z0..zK-1 and ``reason``: null, or why the row cannot be used.
-
-    Logits of 32 bits stay so; all others become float64. ``fits`` says whether a calibrator is to
-    be fitted, so that nodes of val need a label.
-    """
+    """id, label, split, z0..zK-1 and ``reason``: null, or why the row cannot be used."""
     import ibis
 
     K = layout.n_classes
@@ -91,11 +84,7 @@ def canonical(raw: Any, layout: Layout, *, fits: bool) -> Any:
 
 
 def described(clean: Any, n_classes: int) -> Any:
-    """Add what the node's own logits say.
-
-    ``top`` is the largest logit, ``mass`` the sum of exp(z - top), ``prediction`` the first class
-    with the largest logit, ``entropy`` the normalised entropy of softmax(z).
-    """
+    """Add what the node's own logits say."""
     import ibis
 
     zs = names("z", n_classes)
@@ -125,10 +114,7 @@ def probabilities(table: Any, classes: range) -> list[Any]:
 
 
 def probability_at(table: Any, column: Any, classes: range) -> Any:
-    """The probability of the class that a column names, or null if it is not among ``classes``.
-
-    The logit is chosen first, so there is one exponential for each row and not one for each class.
-    """
+    """The probability of the class that a column names, or null if it is not among ``classes``."""
     logit = at_class(column, {k: table[f"z{k}"] for k in classes}).cast("float64")
     return (logit - table["top"].cast("float64")).exp() / table["mass"]
 

@@ -46,10 +46,7 @@ class Run:
         self.is_undirected: bool | None = None
 
     def read(self, nodes: TableFiles, edges: TableFiles, *, fits: bool) -> None:
-        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones.
-
-        ``fits`` says whether a calibrator is to be fitted, which needs labels and a split.
-        """
+        """Read both tables, refuse or drop bad rows of the nodes, and keep the good ones."""
         with self.progress.stage("checking the nodes", self.engine):
             raw = self.engine.read(nodes)
             names = None if isinstance(nodes, str) else nodes.class_names

@@ -34,20 +34,7 @@ CellsT = TypeVar("CellsT", bound=Cells)
 
 @dataclass(frozen=True, repr=False)
 class DegreeBlocks(Cells):
-    """Cells that are blocks of equally many nodes of neighbouring in-degree.
-
-    Attributes
-    ----------
-    count : ndarray of shape (n_blocks,)
-        Number of nodes in each block.
-    confidence : ndarray of shape (n_blocks,)
-        Mean confidence of the block.
-    accuracy : ndarray of shape (n_blocks,)
-        Share of correct nodes of the block.
-    lowest, highest : ndarray of shape (n_blocks,)
-        Smallest and largest in-degree of the block.
-
-    """
+    """Cells that are blocks of equally many nodes of neighbouring in-degree."""
 
     lowest: FloatArray
     highest: FloatArray
@@ -62,40 +49,7 @@ class DegreeBlocks(Cells):
 
 @dataclass(frozen=True)
 class Measured:
-    """The metrics of one set of probabilities on the test nodes.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of labelled test nodes.
-    accuracy : float
-        Share of correct predictions.
-    ece : float
-        Expected calibration error.
-    ece_floor, ece_floor_spread : float
-        Mean and standard deviation of the ECE that perfect calibration would show.
-    degree_ece : float
-        Calibration error over blocks of similar in-degree.
-    degree_ece_floor, degree_ece_floor_spread : float
-        Mean and standard deviation of it that perfect calibration would show.
-    nll : float
-        Mean log loss.
-    brier : float
-        Brier score.
-    reliability : ReliabilityBins
-        Confidence and accuracy by bin of confidence.
-    degree_blocks : DegreeBlocks
-        Confidence and accuracy by block of in-degree.
-
-    Examples
-    --------
-    ``summary.before`` and ``summary.after`` of a run are such records:
-
-    >>> from gnncal.scale import calibrate
-    >>> summary = calibrate("nodes.parquet", "edges.parquet", "out")  # doctest: +SKIP
-    >>> print(summary.after.ece, summary.after.ece_floor)  # doctest: +SKIP
-
-    """
+    """The metrics of one set of probabilities on the test nodes."""
 
     n_nodes: int
     accuracy: float

@@ -30,18 +30,7 @@ CERTAIN = 1e-3  # nearer to 0 or 1 no probability is taken at its word
 
 
 class Evidence:
-    """Evidence against a claim, for several streams of labels at once.
-
-    Parameters
-    ----------
-    n_streams : int
-        Number of streams. A watch has one; a simulation many.
-    tolerance : float
-        How far the true probability may lie from the stated one.
-    only_below : bool
-        Whether the claim is that the event is at least as probable as stated.
-
-    """
+    """Evidence against a claim, for several streams of labels at once."""
 
     def __init__(self, n_streams: int = 1, *, tolerance: float = 0.0, only_below: bool = False):
         self.tolerance, self.only_below = tolerance, only_below
@@ -51,10 +40,7 @@ class Evidence:
         self.log_wealth = np.full((n_streams, self.log_stakes.size), -np.inf)
 
     def add(self, stated: FloatArray, happened: BoolArray) -> FloatArray:
-        """Take some labels in and return ln E after each of them, (n_streams, n).
-
-        ``stated`` and ``happened`` are (n_streams, n) in the order of their arrival.
-        """
+        """Take some labels in and return ln E after each of them, (n_streams, n)."""
         evidence = np.empty(stated.shape)
         done = 0
         while done < stated.shape[1]:

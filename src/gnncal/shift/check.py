@@ -42,24 +42,7 @@ LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
 
 @dataclass(frozen=True)
 class Move:
-    """How one quantity differs between the nodes of the fit and the new ones.
-
-    Attributes
-    ----------
-    name : str
-        The quantity.
-    distance : float
-        Share of the nodes that would have to change for the two to agree (total variation over the
-        bins of the summary), from 0 to 1.
-    chance : float
-        The distance that chance exceeds in one of a hundred cases, with so many nodes.
-    higher : float
-        How often a new node has a higher value than one of the fit, ties counted as half; 0.5 if
-        nothing moved, NaN for classes.
-    is_moved : bool
-        Whether the distance is beyond chance, and not tiny.
-
-    """
+    """How one quantity differs between the nodes of the fit and the new ones."""
 
     name: str
     distance: float
@@ -251,10 +234,8 @@ def _compared(summary: NodeSummary, record: Nodes, rows: IntArray, reference: Re
 def _move(
     name: str, before: IntArray, after: IntArray, generator: np.random.Generator
 ) -> tuple[Move, float]:
-    """Compare two counts over the same bins; also return the distance that chance shows on average.
-
-    Chance deals both samples from the two together.
-    """
+    """Compare two counts over the same bins; also return the distance that chance shows on
+    average."""
     sizes = [int(counts.sum()) for counts in (before, after)]
     pooled = (before + after) / sum(sizes)
     drawn = [generator.multinomial(n, pooled, N_DRAWS) / n for n in sizes]

@@ -22,10 +22,7 @@ BLOCKS = Array(f"n_blocks {COLUMNS}", may_be_empty=True)
 
 @dataclass
 class Claim:
-    """Labels of one claim, taken in as they come.
-
-    ``blocks`` are sums over at least fifty labels each, in their order; the last may be unfinished.
-    """
+    """Labels of one claim, taken in as they come."""
 
     name: ClaimName
     tolerance: float
@@ -91,11 +88,7 @@ class Claim:
         return exp(min(self.blocks[-1][4], 700.0)) if self.blocks else 1.0
 
     def since(self) -> tuple[int, float, float]:
-        """Return where the labels seem to have changed, and means of stated and happened since.
-
-        It is the block from which on the gap is largest beside its standard deviation: a
-        description, not a test. The first is the number of labels before it.
-        """
+        """Return where the labels seem to have changed, and means of stated and happened since."""
         sums = np.cumsum(np.array(self.blocks)[::-1], axis=0)
         size = np.abs(sums[:, 1] - sums[:, 2]) / np.sqrt(np.maximum(sums[:, 3], 1e-9))
         n, stated, happened = sums[int(size.argmax()), :3]

@@ -48,10 +48,7 @@ class LogReading:
 
 
 def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None) -> LogReading:
-    """Let a watch take in the lines that were appended since; a line is never counted twice.
-
-    If a line cannot be used, nothing is taken in.
-    """
+    """Let a watch take in the lines that were appended since; a line is never counted twice."""
     begun: Mapping[str, Any] = START_OF_LOG if position is None else position
     check_learned(POSITION, begun, {}, where="the position in the log")
     lines, reached = _new_lines(path, begun)
@@ -202,11 +199,7 @@ def _probability(place: str, name: str, row: dict[str, Any]) -> float:
 
 
 def _class_of(place: str, column: str, row: dict[str, Any], watch: Watch) -> int:
-    """Return the number of a class that a line names, or numbers.
-
-    Labels are the user's: where names are numbers, a number is a name. Predictions may be copied
-    from a file of ours, which numbers them.
-    """
+    """Return the number of a class that a line names, or numbers."""
     value, names = row.get(column), watch.class_names or []
     number = _whole_number(value)
     name = value if number is None or value in names else str(number)

@@ -15,19 +15,7 @@ MOST_LABELS = 20_000  # a simulation ends there
 
 @dataclass(frozen=True)
 class Plan:
-    """How many labels find a gap.
-
-    Attributes
-    ----------
-    gap : float
-        How far the accuracy lies below the confidence.
-    half, most : int or None
-        Numbers of labels with which half, and nine tenths, of the simulated watches found it;
-        None if more than 20,000 are needed.
-    sentence : str
-        The same in words.
-
-    """
+    """How many labels find a gap."""
 
     gap: float
     half: int | None
@@ -64,10 +52,7 @@ def labels_needed(
     most: int = MOST_LABELS,
     enough: float = 0.9,
 ) -> FloatArray:
-    """Return the number of labels at the alarm of each stream; infinite without one.
-
-    The gap begins after ``well_until`` labels. The simulation ends once ``enough`` have alarms.
-    """
+    """Return the number of labels at the alarm of each stream; infinite without one."""
     generator = np.random.default_rng(0)
     evidence = Evidence(n_streams, tolerance=tolerance)
     n_labels = np.full(n_streams, np.inf)

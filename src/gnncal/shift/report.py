@@ -13,24 +13,7 @@ WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it 
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """What the labels say about one claim.
-
-    Attributes
-    ----------
-    name : str
-        The claim: confidence, positive, decide, act or clear.
-    n_labels : int
-        Number of labels that bear on it.
-    stated, happened : float
-        Mean probability that was stated or promised, and the share that was so; NaN without labels.
-    evidence, limit : float
-        Evidence against the claim now, and the evidence that raises an alarm.
-    alarm_at : int or None
-        Number of labels at which it did; an alarm stays.
-    sentence : str
-        The same in words.
-
-    """
+    """What the labels say about one claim."""
 
     name: ClaimName
     n_labels: int

@@ -21,26 +21,7 @@ def _always(subject: Any) -> bool:
 
 @dataclass(frozen=True)
 class Law:
-    """A sentence that must be true of a calibrator.
-
-    Attributes
-    ----------
-    function : callable
-        Raises an AssertionError where the law is broken. It gets a calibrator that is not fitted,
-        and a :class:`Task` if the law speaks of a family of tasks.
-    family : Family or None
-        The random tasks that the law speaks of; None if it brings its own numbers.
-    applies : callable
-        Tells whether the law speaks of a calibrator at all.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> gnncal.testing.LAWS[0].name
-    'rows are probabilities'
-    >>> gnncal.testing.LAWS[0].check(gnncal.calibrators.TemperatureScaling())
-
-    """
+    """A sentence that must be true of a calibrator."""
 
     function: Callable[..., None]
     family: Family | None
@@ -55,21 +36,7 @@ class Law:
         return self.name
 
     def check(self, subject: Any, *, n_examples: int = N_EXAMPLES) -> None:
-        """Check that a calibrator keeps the law.
-
-        Parameters
-        ----------
-        subject : Calibrator
-            What the law speaks of. It is cloned, so it need not be fitted.
-        n_examples : int
-            Number of random tasks.
-
-        Raises
-        ------
-        AssertionError
-            If the law is broken; the message has the reason and the example.
-
-        """
+        """Check that a calibrator keeps the law."""
         if self.family is None:
             self._check_once(subject)
             return

@@ -154,28 +154,7 @@ def make_task(
 
 
 def small_task(n_nodes: int = 60, n_classes: int = 3, *, noise: float = 3.0) -> Task:
-    """Return a task of fixed numbers; without noise in the labels every prediction is right.
-
-    Parameters
-    ----------
-    n_nodes, n_classes : int
-        Its size.
-    noise : float
-        How much the labels depart from the logits.
-
-    Returns
-    -------
-    Task
-        The same for the same arguments.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.testing.tasks import small_task
-    >>> small_task().logits.shape
-    (60, 3)
-
-    """
+    """Return a task of fixed numbers; without noise in the labels every prediction is right."""
     generator = np.random.default_rng(7)
     logits = 2 * generator.normal(size=(n_nodes, n_classes))
     return Task(

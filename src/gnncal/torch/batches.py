@@ -18,11 +18,7 @@ from gnncal.torch.module import CalibratorModule
 
 
 def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
-    """Raise an InputError unless the seed nodes of a batch have all that they depend on.
-
-    ``n_id`` of the batch names its nodes in ``data``, the whole graph; the first ``batch_size`` of
-    them are the seeds. The model looks ``model_hops`` away, and the calibrator comes after it.
-    """
+    """Raise an InputError unless the seed nodes of a batch have all that they depend on."""
     n_id, n_seeds = getattr(batch, "n_id", None), getattr(batch, "batch_size", None)
     if n_id is None or n_seeds is None:
         raise InputError(
@@ -61,11 +57,7 @@ def _incomplete(
     n_hops: int,
     whole: _Degrees,
 ) -> int:
-    """Return how many nodes that matter have fewer edges in the batch than in the whole graph.
-
-    The model hears senders. The calibrator looks first, at the seeds and their neighbours, and
-    may look at receivers too.
-    """
+    """Return how many nodes that matter have fewer edges in the batch than in the whole graph."""
     senders, receivers = edges
     lacks_in = torch.bincount(receivers, minlength=n_nodes) < whole.into
     lacks_out = torch.bincount(senders, minlength=n_nodes) < whole.out

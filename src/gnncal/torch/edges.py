@@ -14,10 +14,7 @@ WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
-    """(2, n_edges) of an edge_index or of a transposed adjacency, for so many nodes if given.
-
-    Looks at types and shapes only; :func:`check_nodes` looks at the numbers.
-    """
+    """(2, n_edges) of an edge_index or of a transposed adjacency, for so many nodes if given."""
     if isinstance(edges, Tensor) and edges.layout == torch.strided and edges.dtype in WHOLE_NUMBERS:
         if edges.ndim != 2 or edges.shape[0] != 2:
             hint = " Transpose it." if edges.ndim == 2 and edges.shape[1] == 2 else ""
@@ -61,11 +58,10 @@ def check_nodes(edge_index: Tensor, n_nodes: int) -> None:
 
 
 def set_apart(edge_index: Tensor, logits: Tensor) -> Tensor:
-    """Turn edges of nodes whose logits are NaN into edges among such nodes; no other one sees them.
-
-    Negative numbers, which ONNX would count from the end, become one that is out of range, so that
-    they are an error there too.
-    """
+    """Turn edges of nodes whose logits are NaN into edges among such nodes; no other one sees
+    them."""
+    # Negative numbers, which ONNX would count from the end, become one that is out of range, so
+    # that they are an error there too.
     n_nodes = logits.shape[0]
     senders, receivers = torch.where(edge_index < 0, n_nodes, edge_index).unbind(0)
     unknown = logits[:, 0].isnan()

@@ -64,10 +64,7 @@ class GroupedEdges:
 
 
 class ConstantProduct(torch.autograd.Function):
-    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order.
-
-    ``matrix`` and ``transpose`` give it and its transpose as compressed rows when they are needed.
-    """
+    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
 
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Matrix, transpose: Matrix) -> Tensor:

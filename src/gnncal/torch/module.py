@@ -248,10 +248,7 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
 
 
 def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:
-    """Raise the predicted class by one unit in the last place where rounding tied it.
-
-    Anything larger than a tie is left alone.
-    """
+    """Raise the predicted class by one unit in the last place where rounding tied it."""
     largest, classes = probs.max(dim=1)
     lost = classes != predictions
     is_free_to_look = probs.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -26,11 +26,8 @@ COLUMNS_PER_BLOCK = 16  # bounds the memory for sums in float64
 
 
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
-    """Return the neighbours in an edge_index, an adj_t or a Graph, for the nodes of these logits.
-
-    With ``checks_values`` edges that name a node that is not there raise an error, and every row of
-    the logits is known to be finite. Without it, nodes whose logits are NaN are set apart.
-    """
+    """Return the neighbours in an edge_index, an adj_t or a Graph, for the nodes of these
+    logits."""
     n_nodes = logits.shape[0]
     if isinstance(edges, Graph):
         if edges.n_nodes != n_nodes:
@@ -105,11 +102,7 @@ class EdgeList:
         return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
 
     def _sums_by_column(self, values: Tensor, side: Side) -> Tensor:
-        """Add one column at a time: what runs everywhere without a race and in little memory.
-
-        ``index_add`` would become ONNX's ScatterND, whose sums race in onnxruntime; ScatterElements
-        does not, and for whole rows it would need an index for each edge and column.
-        """
+        """Add one column at a time: what runs everywhere without a race and in little memory."""
         columns = []
         for column in values.unbind(1):
             sums = self._zeros()

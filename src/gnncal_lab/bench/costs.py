@@ -31,12 +31,7 @@ class Costs:
         self._seconds[step.kind][step.dataset].add(seconds)
 
     def predict(self, step: Step) -> float | None:
-        """Return the expected seconds of a step; None before anything like it was measured.
-
-        Like it is the same kind of work on the same dataset, or else on the measured dataset
-        nearest in size, if one is at most ten times larger than the other. Seconds then go by
-        size. (Across a wider range they do not: what takes a small graph is mostly overhead.)
-        """
+        """Return the expected seconds of a step; None before anything like it was measured."""
         measured = self._seconds.get(step.kind, {})
         if step.dataset in measured:
             return measured[step.dataset].value

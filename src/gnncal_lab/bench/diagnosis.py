@@ -184,11 +184,7 @@ def _moments(
 def _sampled_nodes(
     bundle: Bundle, normalised_homophily: FloatArray, seed: int
 ) -> dict[str, list[float]]:
-    """Return the raw confidence gap of some test nodes, and the correction of the paper's HoTS.
-
-    The parameters are those that the paper's method learns with its estimate of homophily; the
-    correction shown uses the true homophily instead.
-    """
+    """Return the raw confidence gap of some test nodes, and the correction of the paper's HoTS."""
     hots = HoTS.paper(random_state=seed)
     fit_bundle(hots, bundle)
     generator = np.random.default_rng(0)

@@ -28,11 +28,7 @@ class Workers(ABC):
     def __call__(
         self, work: Callable[[S], R], items: Sequence[S], lost: Callable[[S], R] | None = None
     ) -> Iterator[R]:
-        """Yield ``work(item)`` of every item, in any order.
-
-        What was under way when a process died is run again; what kills its process once more is
-        ``lost(item)``, and the rest goes on. Without ``lost`` a death is an error.
-        """
+        """Yield ``work(item)`` of every item, in any order."""
 
     @abstractmethod
     def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
@@ -41,13 +37,7 @@ class Workers(ABC):
 
 @contextmanager
 def workers(jobs: int | None = None, engine: Engine | None = None) -> Iterator[Workers]:
-    """Workers for as long as the block lasts.
-
-    ``engine="dask"`` joins the cluster that ``DASK_SCHEDULER_ADDRESS`` names, ``"ray"`` that of
-    ``RAY_ADDRESS``; without one, a local cluster is started. Its machines need gnncal and must
-    see the same folders. ``jobs`` defaults to all that a cluster has, and else to 1; a dask
-    cluster that is joined is always used in full.
-    """
+    """Workers for as long as the block lasts."""
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs is {jobs}; expected at least 1.")
     if engine is None:
@@ -119,12 +109,11 @@ class _Pool(Workers):
 
 
 class _DaskCluster(Workers):
-    """Workers of a Dask cluster.
+    """Workers of a Dask cluster."""
 
-    Dask tries an item three times if its worker dies, and then suspects every item that waited
-    there. joblib is not used here, because its backend for Dask waits forever for an item that
-    killed its process.
-    """
+    # Dask tries an item three times if its worker dies, and then suspects every item that waited
+    # there. joblib is not used here, because its backend for Dask waits forever for an item that
+    # killed its process.
 
     def __init__(self, distributed: Any, client: Any) -> None:
         self.count = max(sum(client.ncores().values()), 1)
@@ -160,10 +149,7 @@ class _DaskCluster(Workers):
             return lost(item)
 
     def _wait(self, pending: set[Any]) -> tuple[set[Any], set[Any]]:
-        """Wait until something is done; returns that and the rest.
-
-        A local cluster whose workers are all gone gets new ones, or this would never end.
-        """
+        """Wait until something is done; returns that and the rest."""
         while True:
             try:
                 found = self._distributed.wait(

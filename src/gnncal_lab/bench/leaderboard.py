@@ -108,23 +108,7 @@ class Leaderboard:
 
 
 def make_leaderboard(folder: Path, wanted: Selection = EVERYTHING) -> Leaderboard:
-    """Summarise the records of a folder, all of them or a selection.
-
-    Parameters
-    ----------
-    folder : what ``gnncal bench run --out`` wrote.
-    wanted : which datasets, backbones, methods and seeds to look at.
-
-    Returns
-    -------
-    Leaderboard
-
-    Raises
-    ------
-    InputError
-        If the folder has no such records.
-
-    """
+    """Summarise the records of a folder, all of them or a selection."""
     results = read_results(folder, wanted)
     first = next(iter(results.values()))
     everything = list(results.values())

@@ -56,11 +56,7 @@ class LogitProvider(ABC):
 
 @dataclass(frozen=True)
 class TrainedLogits(LogitProvider):
-    """Classifiers of :mod:`gnncal_lab.classifiers`, their logits cached in a folder.
-
-    A classifier is trained again if its cached file cannot be read, or if data, settings or the
-    code that trains it have changed since.
-    """
+    """Classifiers of :mod:`gnncal_lab.classifiers`, their logits cached in a folder."""
 
     cache: Path
     root: Path | None = None

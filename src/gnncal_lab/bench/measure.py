@@ -28,11 +28,7 @@ Predictors = dict[HomophilyEstimator, Shared]  # trained on one task, by their p
 
 
 def run_cell(cell: Cell, bundle: Bundle, predictors: Predictors, *, run: str) -> Record:
-    """Fit, predict, measure; an exception becomes the record of a failure.
-
-    Homophily predictors come from ``predictors``, which keeps what is trained here for the next
-    cell of the task. The CPU time of a fit includes the training, whichever cell it was done for.
-    """
+    """Fit, predict, measure; an exception becomes the record of a failure."""
     started, cpu_started = perf_counter(), process_time()
     parameters: dict[str, Any] = {}
     learned: dict[str, Any] = {}
@@ -72,11 +68,9 @@ def _use_shared_predictor(calibrator: Calibrator, predictors: Predictors) -> flo
 
 
 def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
-    """Fit on the validation nodes without warnings, because the records show the result.
-
-    Return the nodes as a prediction sees them. Each fit has a record of its own, so that its time
-    does not depend on what others have computed before.
-    """
+    """Fit on the validation nodes without warnings, because the records show the result."""
+    # Each fit has a record of its own, so that its time does not depend on what others have
+    # computed before.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes = Nodes(bundle.logits, bundle.graph)
@@ -90,10 +84,8 @@ def ordered_test_nodes(bundle: Bundle) -> IntArray:
 
 
 def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
-    """Return the metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain numbers.
-
-    What is not a finite number is left out; readers take it as NaN.
-    """
+    """Return the metrics of probabilities (n_nodes, n_classes) on the test nodes, as plain
+    numbers."""
     test = ordered_test_nodes(bundle)
     outcomes = Outcomes(bundle.labels[test], probs[test], bundle.graph.in_degree[test])
     measured = measures_of(outcomes)

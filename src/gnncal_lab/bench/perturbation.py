@@ -67,11 +67,7 @@ class PerturbationEntry(TypedDict):
 
 
 def perturb(graph: Graph, operation: Operation, rate: float, *, seed: int) -> Graph:
-    """Add or remove ``rate`` times as many edges as there are, chosen uniformly.
-
-    An undirected graph is changed by pairs, both directions together. Self-loops stay; new edges
-    join nodes that had none between them in that direction.
-    """
+    """Add or remove ``rate`` times as many edges as there are, chosen uniformly."""
     if operation not in OPERATIONS or not 0 <= rate <= 1:
         raise InputError(
             f"operation is {operation!r} and rate {rate}; expected 'add' or 'remove' and a share."

@@ -130,19 +130,13 @@ def knows_protocols(method: str) -> bool:
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
-    """Return the unfitted calibrator of a cell; the seed of the task seeds its random numbers.
-
-    The paper's protocol estimates homophily with the paper's predictor.
-    """
+    """Return the unfitted calibrator of a cell; the seed of the task seeds its random numbers."""
     method, parameters = _recipe(cell)
     return get_calibrator(method, **parameters)
 
 
 def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
-    """Return whether a record with these parameters is what the cell would compute today.
-
-    No optional package is needed to tell.
-    """
+    """Return whether a record with these parameters is what the cell would compute today."""
     method, wanted = _recipe(cell)
     return parameters == constructor_parameters(class_of(method)(**wanted))
 

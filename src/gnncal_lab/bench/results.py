@@ -24,10 +24,7 @@ Grouped = dict[tuple[str, str, str], list[Record]]  # by (dataset, backbone, met
 
 @dataclass(frozen=True)
 class Results:
-    """Records of one protocol; methods that know no protocol belong to both.
-
-    A metric that a record does not have is left out of means as if the record were absent.
-    """
+    """Records of one protocol; methods that know no protocol belong to both."""
 
     protocol: Protocol
     records: Grouped
@@ -69,11 +66,7 @@ class Results:
 
     @property
     def pairs(self) -> list[tuple[str, list[str]]]:
-        """Every dataset with each pooled backbone: the rows of averages and paired tests.
-
-        Other backbones may have been run with other methods, whose averages would then be over
-        other rows.
-        """
+        """Every dataset with each pooled backbone: the rows of averages and paired tests."""
         present = {(dataset, backbone) for dataset, backbone, _ in self.records}
         return [(d, [b]) for d in self.datasets for b in self.pooled_backbones if (d, b) in present]
 
@@ -133,10 +126,7 @@ class Results:
     def matched(
         self, metric: str, method: str, reference: str, other: Results | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Means of both methods in each of the pairs, over the seeds that both have; else NaN.
-
-        The reference is taken from ``other`` results if these are given.
-        """
+        """Means of both methods in each of the pairs, over the seeds that both have; else NaN."""
         means = np.full((2, len(self.pairs)), np.nan)
         for i, (dataset, [backbone]) in enumerate(self.pairs):
             ours = self._by_seed(metric, dataset, backbone, method)

@@ -68,12 +68,7 @@ def run_plan(
     command: str = "",
     watch: Watch = lambda progress: None,
 ) -> Outcome:
-    """Compute every cell of the plan that has no record yet, and append the records.
-
-    A record counts if it is whole, did not fail, and was made with the parameters that the cell
-    has today; ``again`` computes all cells anew. Only this process writes records; the others
-    send them here. ``jobs`` defaults to all workers of a cluster, and without ``engine`` to 1.
-    """
+    """Compute every cell of the plan that has no record yet, and append the records."""
     cells = list(plan.cells())
     records = read_records(folder)
     pending = cells if again else _without_record(cells, records)
@@ -167,10 +162,8 @@ class _Ledger:
         self._tell()
 
     def units(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """Return the cells of one task that are run together, without holding much work back.
-
-        Cells with the same homophily predictor stay together, so that it is trained once.
-        """
+        """Return the cells of one task that are run together, without holding much work back."""
+        # Cells with the same homophily predictor stay together, so that it is trained once.
         units = []
         for _, group in groupby(cells, key=lambda cell: cell.task):
             blocks: dict[Any, list[Cell]] = {}

@@ -44,11 +44,7 @@ def package_source() -> dict[str, str | None]:
 
 @cache
 def training_source(backbone: str) -> str:
-    """Return a digest of the code that splits the nodes and trains a backbone.
-
-    Comments, docstrings and layout do not count, nor do other backbones: what cannot change logits
-    must not make anybody train again.
-    """
+    """Return a digest of the code that splits the nodes and trains a backbone."""
     code = [
         node
         for module, names in FUNCTIONS.items()

@@ -28,10 +28,7 @@ STATISTICS = ("homophily", LINKED, "clustering", "pagerank", "curvature")
 
 
 def oracle_homophily(graph: Graph, labels: IntArray) -> FloatArray:
-    """Return the share of a node's class among the nodes it sends to, self-loops included.
-
-    0 where it sends to none, as in the paper.
-    """
+    """Return the share of a node's class among the nodes it sends to, self-loops included."""
     senders, receivers = graph.edge_index
     same = np.bincount(
         senders, weights=labels[senders] == labels[receivers], minlength=graph.n_nodes
@@ -41,13 +38,7 @@ def oracle_homophily(graph: Graph, labels: IntArray) -> FloatArray:
 
 
 def node_statistics(graph: Graph, labels: IntArray, n_classes: int) -> dict[str, FloatArray]:
-    """Return the statistics of every node; NaN where one is not defined.
-
-    h~ = (K h - 1) / (K - 1) of the model's graph, where nodes that send to none have h = 0, and
-    again without those (most of Chameleon and Squirrel). The others on the undirected graph
-    without loops: local clustering, PageRank, and the mean over a node's edges of the augmented
-    Forman-Ricci curvature 4 - d_u - d_v + 3 t_uv, with t_uv the common neighbours.
-    """
+    """Return the statistics of every node; NaN where one is not defined."""
     adjacency = undirected(graph)
     degree = np.diff(adjacency.indptr).astype(np.float64)
     triangles, total_degree = _common_neighbours(adjacency), adjacency @ degree
@@ -113,10 +104,8 @@ class ResidualMoments:
 def residual_moments(
     statistic: FloatArray, correct: FloatArray, confidence: FloatArray, in_degree: IntArray
 ) -> ResidualMoments:
-    """Return the moments after regressing both on an intercept, confidence and log(1 + in-degree).
-
-    Nodes without the statistic are left out of both regressions.
-    """
+    """Return the moments after regressing both on an intercept, confidence and log(1 + in-
+    degree)."""
     known = ~np.isnan(statistic)
     controls = np.stack(
         [np.ones(known.sum()), confidence[known], np.log1p(in_degree[known])], axis=1
@@ -153,10 +142,7 @@ def homophily_split(
     n_groups: int,
     n_bins: int = 5,
 ) -> HomophilySplit:
-    """Sort nodes into confidence quantiles, and each by rank of homophily into equal groups.
-
-    Ties keep the order of the nodes.
-    """
+    """Sort nodes into confidence quantiles, and each by rank of homophily into equal groups."""
     if len(confidence) < n_bins * n_groups:
         raise InputError(
             f"there are {len(confidence)} test nodes; {n_bins} quantiles of {n_groups} groups need "

@@ -39,10 +39,7 @@ def mean_ranks(matrix: FloatArray) -> FloatArray:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's step-down adjustment: the smallest p times their number, the next times one less.
-
-    NaN, a test that was not made, stays NaN and does not count.
-    """
+    """Holm's step-down adjustment: the smallest p times their number, the next times one less."""
     made = np.flatnonzero(~np.isnan(p_values))
     order = made[np.argsort(p_values[made])]
     steps = len(made) - np.arange(len(made))
@@ -56,11 +53,8 @@ SAME_UNIT = {"Texas": "Texas and Cornell", "Cornell": "Texas and Cornell"}
 
 
 def unit_means(values: FloatArray, graphs: Sequence[str]) -> FloatArray:
-    """Average rows of one graph: (n_rows, ...) becomes (n_units, ...), NaN entries left out.
-
-    Backbones of one graph are not independent of each other, so a graph is the unit of every
-    test and interval. Texas and Cornell are one unit, because their files share all labels.
-    """
+    """Average rows of one graph: (n_rows, ...) becomes (n_units, ...), NaN entries left out."""
+    # Texas and Cornell are one unit, because their files share all labels.
     units = np.array([SAME_UNIT.get(graph, graph) for graph in graphs])
     table = values[:, None] if values.ndim == 1 else values
     names = dict.fromkeys(units)
@@ -183,10 +177,7 @@ class CriticalDifference:
 
 
 def critical_difference(matrix: FloatArray) -> CriticalDifference:
-    """Compare methods (columns) over rows without a missing entry; lower is better.
-
-    Demsar (JMLR 2006): q sqrt(k (k + 1) / (6 N)) with q from the studentised range.
-    """
+    """Compare methods (columns) over rows without a missing entry; lower is better."""
     complete = matrix[~np.isnan(matrix).any(axis=1)]
     n_rows, n_methods = complete.shape
     if n_rows < 2 or n_methods < 3:

@@ -39,35 +39,7 @@ def reweighted_logits(
     seed: int,
     learning: TrainingSettings = LEARNING,
 ) -> FloatArray:
-    """Return the logits of a frozen classifier on its graph with DCGC's edge weights.
-
-    The classifier stays in evaluation mode throughout; the release leaves its dropout on while the
-    weights are learned. Self-loops keep weight 1.
-
-    Parameters
-    ----------
-    classifier : TrainedClassifier
-        A ``"gcn"`` or ``"gat"`` of this data set.
-    dataset : Dataset
-        The graph that the classifier was trained on, and labels.
-    split : Split
-        Weights are learned on ``split.train`` and stopped on ``split.validation``.
-    seed : int
-        Seed of the network that gives the weights.
-    learning : TrainingSettings, optional
-        How the weights are learned. Default: as published.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_classes)
-        Raw scores in float32.
-
-    Raises
-    ------
-    InputError
-        If the classifier is another network, or the graph has too many edges.
-
-    """
+    """Return the logits of a frozen classifier on its graph with DCGC's edge weights."""
     if classifier.backbone not in FORWARDS:
         names = " and ".join(FORWARDS)
         raise InputError(f"DCGC knows {names}; got a classifier {classifier.backbone!r}.")
@@ -108,10 +80,7 @@ class Edges:
 
 
 class DecisiveWeights(nn.Module):
-    """ReLU(MLP([z_u; z_v])) of the logits at both ends, 2K -> 4K -> 1 with batch normalisation.
-
-    As a network of a graph it gives the logits of the frozen classifier under these weights.
-    """
+    """ReLU(MLP([z_u; z_v])) of the logits at both ends, 2K -> 4K -> 1 with batch normalisation."""
 
     def __init__(self, logits: Tensor, edges: Edges, forward: Forward, dropout: float) -> None:
         super().__init__()

@@ -20,8 +20,6 @@ class GAT(nn.Module):
         \alpha_{uv} = \mathrm{softmax}_{u \to v}(e_{uv}), \quad
         h'_v = \textstyle\sum_u \alpha_{uv} h_u + b, \quad h = X W
 
-    Dropout acts on X and on alpha; there is no activation in between. The paper calls this a
-    two-layer GAT; depth and batch normalisation do not change it.
     """
 
     def __init__(self, n_features: int, n_classes: int, settings: TrainingSettings) -> None:

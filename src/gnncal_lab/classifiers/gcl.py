@@ -24,28 +24,7 @@ def train_with_gcl(
     seed: int,
     settings: TrainingSettings | None = None,
 ) -> TrainedClassifier:
-    r"""Train with the loss :math:`-(1 + \gamma p_y) \ln p_y`, once for each of :data:`GAMMAS`.
-
-    Parameters
-    ----------
-    backbone : str
-        One of :func:`~gnncal_lab.classifiers.list_classifiers`.
-    dataset : Dataset
-        Graph with features, and labels.
-    split : Split
-        Training, validation and test nodes.
-    seed : int
-        Seed of the initial weights and of dropout, the same for each factor.
-    settings : TrainingSettings, optional
-        Everything but the loss. Default: ``training_settings(backbone, dataset.name)``.
-
-    Returns
-    -------
-    TrainedClassifier
-        The one with the smallest log loss on ``split.validation``; ``settings.gamma`` is its
-        factor.
-
-    """
+    r"""Train with the loss :math:`-(1 + \gamma p_y) \ln p_y`, once for each of :data:`GAMMAS`."""
     settings = settings or training_settings(backbone, dataset.name)
     trained = (
         train_classifier(

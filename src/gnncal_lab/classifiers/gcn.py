@@ -14,10 +14,8 @@ from gnncal_lab.classifiers.settings import TrainingSettings
 
 
 class GCN(nn.Module):
-    r"""Layers :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2} H W + b`, ReLU and dropout between.
-
-    Self-loops are those of the graph; none is added. The input has no dropout.
-    """
+    r"""Layers :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2} H W + b`, ReLU and dropout
+    between."""
 
     def __init__(self, n_features: int, n_classes: int, settings: TrainingSettings) -> None:
         super().__init__()

@@ -20,7 +20,6 @@ class GCNII(nn.Module):
     .. math:: H^{(l)} = \mathrm{ReLU}\bigl(S\,((1-\beta_l) I + \beta_l W_l)\bigr), \quad
         S = (1-\alpha) P H^{(l-1)} + \alpha H^{(0)}, \quad \beta_l = \ln(\lambda / l + 1)
 
-    The paper's release has two convolutions; the literature has 16 and more.
     """
 
     def __init__(self, n_features: int, n_classes: int, settings: TrainingSettings) -> None:

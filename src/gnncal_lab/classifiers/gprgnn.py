@@ -14,10 +14,8 @@ ALPHA = 0.1  # teleport probability of the PageRank weights it starts from
 
 
 class GPRGNN(nn.Module):
-    r""":math:`\sum_{k=0}^{10} \gamma_k P^k \,\mathrm{MLP}(X)`; :math:`\gamma_k` starts as PageRank.
-
-    The perceptron has one hidden layer with dropout before both of its linear maps.
-    """
+    r""":math:`\sum_{k=0}^{10} \gamma_k P^k \,\mathrm{MLP}(X)`; :math:`\gamma_k` starts as
+    PageRank."""
 
     def __init__(self, n_features: int, n_classes: int, settings: TrainingSettings) -> None:
         super().__init__()

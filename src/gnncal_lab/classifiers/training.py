@@ -24,24 +24,7 @@ from gnncal_lab.classifiers.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """A trained classifier, ready to give logits on its graph or another.
-
-    Attributes
-    ----------
-    backbone : str
-        Name of the network.
-    settings : TrainingSettings
-        How it was trained.
-    n_epochs : int
-        Number of epochs that were run.
-    validation_loss : float
-        Mean cross-entropy of the kept weights, in evaluation mode.
-    network : torch.nn.Module
-        The network.
-    inputs : GraphInput
-        The graph it was trained on.
-
-    """
+    """A trained classifier, ready to give logits on its graph or another."""
 
     backbone: str
     settings: TrainingSettings
@@ -51,19 +34,7 @@ class TrainedClassifier:
     inputs: GraphInput = field(repr=False)
 
     def logits(self, graph: Graph | None = None) -> FloatArray:
-        """Return the logits of every node of the training graph or of another one.
-
-        Parameters
-        ----------
-        graph : Graph, optional
-            A graph with features of the same width. Default: the training graph.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes, n_classes)
-            Raw scores in float32.
-
-        """
+        """Return the logits of every node of the training graph or of another one."""
         inputs = self.inputs if graph is None else GraphInput(self._checked(graph))
         return evaluate(self.network, inputs).numpy()
 

@@ -17,10 +17,8 @@ class _DownloadedError(Exception):
 
 
 def download(name: str, facts: Facts, root: Path) -> None:
-    """Let PyTorch Geometric's or OGB's class fetch the raw files, then move them below ``root``.
-
-    They go through a temporary folder, so that a broken download leaves nothing behind.
-    """
+    """Let PyTorch Geometric's or OGB's class fetch the raw files, then move them below ``root``."""
+    # They go through a temporary folder, so that a broken download leaves nothing behind.
     module, _, class_name = facts.family.source.rpartition(".")
     extra = "datasets" if module.startswith("ogb") else "pyg"
     library = require(module, extra=extra, purpose=f"downloading {name}")

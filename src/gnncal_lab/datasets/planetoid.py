@@ -15,10 +15,7 @@ from gnncal_lab.datasets.preprocessing import RawGraph
 
 
 class ArrayUnpickler(pickle.Unpickler):
-    """Builds arrays, CSR matrices and dictionaries of lists; any other name is refused.
-
-    Names are looked up in a table of our own, never imported, so a file can run nothing.
-    """
+    """Builds arrays, CSR matrices and dictionaries of lists; any other name is refused."""
 
     admitted: ClassVar[dict[tuple[str, str], Any]] = {
         ("numpy", "_reconstruct"): np.empty(0).__reduce__()[0],

@@ -13,26 +13,15 @@ DIGITS = 9  # of centres; what is beyond depends on the order of sums
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centres that every node joins the nearest of, the first of several.
-
-    Attributes
-    ----------
-    ranges : ndarray of shape (n_numbers, 2)
-        Lowest and highest of each number; they become 0 and 1.
-    centres : ndarray of shape (n_groups, n_numbers)
-        Scaled numbers at each centre, in rising order.
-
-    """
+    """Centres that every node joins the nearest of, the first of several."""
 
     ranges: FloatArray
     centres: FloatArray
 
     @classmethod
     def of(cls, points: FloatArray, n_groups: int) -> Clusters:
-        """Return the clusters of points (n_nodes, n_numbers); fewer where fewer points differ.
-
-        The points are sorted first, so that the numbering of the nodes does not matter.
-        """
+        """Return the clusters of points (n_nodes, n_numbers); fewer where fewer points differ."""
+        # The points are sorted first, so that the numbering of the nodes does not matter.
         from sklearn.cluster import KMeans  # here because it takes long to import
 
         ranges = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)

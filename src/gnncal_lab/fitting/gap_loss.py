@@ -18,10 +18,7 @@ Curve = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class GapLoss:
-    """Share of the cross-entropy, and weight of the squared gap, of nodes with one temperature.
-
-    The loss is ``share * CE + gap_weight * (mean confidence - accuracy)**2`` as a function of ln T.
-    """
+    """Share of the cross-entropy, and weight of the squared gap, of nodes with one temperature."""
 
     def __init__(
         self, logits: FloatArray, labels: IntArray, share: float, gap_weight: float

@@ -24,11 +24,7 @@ def best_number_of_groups(
     order: IntArray,
     fit: GroupFit,
 ) -> int:
-    """Return the number of groups with the lowest log loss on held-out folds, or the first.
-
-    ``groupings`` has the group of each node by the number of groups. Nodes are dealt out to five
-    folds in the given order, so nothing is random.
-    """
+    """Return the number of groups with the lowest log loss on held-out folds, or the first."""
     first, *_ = groupings
     if len(labels) < 2:
         return first

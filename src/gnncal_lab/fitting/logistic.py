@@ -19,31 +19,7 @@ def logistic(
     penalty: FloatArray | None = None,
     rising: bool = False,
 ) -> Solution:
-    """Minimise the summed cross-entropy of sigma(x theta + c), which is convex.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, p)
-        x, without a column for c.
-    targets : ndarray of shape (n,)
-        What sigma should be, in [0, 1].
-    weights : ndarray of shape (n,) or None
-        How many nodes each counts as.
-    start : ndarray of shape (p + 1,)
-        Where theta and then c begin, and what the ridge pulls them towards.
-    ridge : float, default=0.0
-        Times half the squared distance from the start and the number of nodes.
-    penalty : ndarray of shape (p + 1, p + 1), optional
-        A matrix P that adds half of v P v, where v is theta and then c.
-    rising : bool, default=False
-        Whether theta is kept from being negative.
-
-    Returns
-    -------
-    Solution
-        With theta, then c. Features that do not vary have theta = 0.
-
-    """
+    """Minimise the summed cross-entropy of sigma(x theta + c), which is convex."""
     weights = np.ones(len(targets)) if weights is None else weights
     # Steps are limited in size, so every feature gets centre 0 and spread 1.
     centre = np.average(features, axis=0, weights=weights)

@@ -13,10 +13,7 @@ LARGEST_LOGIT = 1e100  # its square still fits a float64
 
 
 def neighbour_similarity(logits: FloatArray, graph: Graph) -> FloatArray:
-    """Mean of sigmoid(z_i . z_j) over the senders j to each node i, 0 without any; (n_nodes,).
-
-    Edges are taken in blocks, so nothing of size edges x classes is kept.
-    """
+    """Mean of sigmoid(z_i . z_j) over the senders j to each node i, 0 without any; (n_nodes,)."""
     sums, width = np.zeros(graph.n_nodes), max(NUMBERS_AT_ONCE // logits.shape[1], 1)
     for first in range(0, graph.n_edges, width):
         senders = graph.indices[first : first + width]

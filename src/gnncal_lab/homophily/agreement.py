@@ -48,10 +48,7 @@ class Agreement(NeighbourMean):
 
 
 def agreement_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
-    """Share (n_nodes,) of neighbours whose class is a node's predicted one; NaN without any.
-
-    The class of a neighbour is its known label, else its predicted class.
-    """
+    """Share (n_nodes,) of neighbours whose class is a node's predicted one; NaN without any."""
     predictions = nodes.predictions
     votes = predictions if known_labels is None else known_labels
     votes = np.where(votes < 0, predictions, votes)

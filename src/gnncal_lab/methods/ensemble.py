@@ -125,14 +125,7 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
 
 
 def mixture_weights(at_label: FloatArray) -> Solution:
-    r"""Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture.
-
-    ``at_label`` (n, 3) holds what each part gives to the labels. An interior-point method solves
-    the convex problem :math:`\min_{w \ge 0} -\frac1n \sum_i \ln(w \cdot a_i) + \sum_j w_j`, whose
-    solution sums to one by itself. No mixture has a loss lower by more than
-    :math:`\ln \max_j \frac1n \sum_i a_{ij} / (w \cdot a_i)`, so that number tells exactly whether
-    the fit has converged.
-    """
+    r"""Weights (w1, w2, w3) on the simplex that minimise the mean log loss of the mixture."""
     weights, n_iter = np.full(3, 1.0 / 3.0), 0
     for barrier in BARRIERS:
         for _ in range(MAX_STEPS):
@@ -153,10 +146,7 @@ def mixture_weights(at_label: FloatArray) -> Solution:
 def mixture_derivatives(
     at_label: FloatArray, weights: FloatArray, barrier: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Mean log loss, plus the sum of the weights, minus the barrier times their logarithms.
-
-    Returns the value, the gradient (3,) and the Hessian (3, 3) by the weights.
-    """
+    """Mean log loss, plus the sum of the weights, minus the barrier times their logarithms."""
     mixed = np.maximum(at_label @ weights, SMALLEST_PROBABILITY)
     share = at_label / mixed[:, None]
     value = weights.sum() - np.log(mixed).mean() - barrier * np.log(weights).sum()

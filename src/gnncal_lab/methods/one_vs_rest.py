@@ -48,10 +48,7 @@ class OneVsRestCalibrator(OwnLogitsCalibrator):
         """Fit the curve of a class to ln p (n,), ln(1 - p) (n,) and who has it."""
 
     def _undetermined(self, log_odds: FloatArray, is_label: BoolArray) -> tuple[str, ...]:
-        """Return why the labels do not determine the curves; a hook.
-
-        Both arrays are (n, K).
-        """
+        """Return why the labels do not determine the curves; a hook."""
         return ()
 
     @abstractmethod

@@ -190,11 +190,7 @@ class OrderInvariant(OwnLogitsCalibrator):
 
 
 def canonical_rows(logits: FloatArray, labels: IntArray) -> tuple[FloatArray, IntArray]:
-    """Sorted logits (n, K) in float64 and the labels' ranks (n,), the nodes in a fixed order.
-
-    The loss is not convex: without that order, rounding could lead to another minimum when nodes
-    are numbered differently.
-    """
+    """Sorted logits (n, K) in float64 and the labels' ranks (n,), the nodes in a fixed order."""
     order = np.argsort(-logits, axis=1, kind="stable")
     ranked = np.take_along_axis(logits, order, axis=1).astype(np.float64)
     rank = (order == labels[:, None]).argmax(axis=1)

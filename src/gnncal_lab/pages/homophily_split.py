@@ -25,28 +25,7 @@ DEFAULT_GROUPS = 5
 
 @dataclass(frozen=True)
 class HomophilyGroups:
-    """Groups of nodes of similar homophily, and how well each is calibrated.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_groups,)
-        Ends of each group's homophily; a value on an edge belongs below it.
-    homophily : ndarray of shape (n_groups,)
-        Mean homophily of the group.
-    sides : mapping of str to Cells
-        Confidence and accuracy by group, for each set of probabilities by name.
-    n_unknown : int
-        Number of nodes whose homophily is not known; they are in no group.
-
-    Examples
-    --------
-    >>> from gnncal_lab.pages.homophily_split import homophily_groups
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
-    >>> groups.homophily, groups.n_unknown
-    (array([0.2, 0.9]), 0)
-
-    """
+    """Groups of nodes of similar homophily, and how well each is calibrated."""
 
     lower: FloatArray
     upper: FloatArray
@@ -95,38 +74,7 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
 def homophily_groups(
     labels: Any, sides: Mapping[str, Any], homophily: Any, *, n_groups: int = DEFAULT_GROUPS
 ) -> HomophilyGroups:
-    """Sort nodes into equally large groups by homophily, and look at the calibration of each.
-
-    Parameters
-    ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    sides : mapping of str to array_like of shape (n_nodes, n_classes)
-        Probabilities by name, for instance before and after calibration.
-    homophily : array_like of shape (n_nodes,)
-        Numbers in [0, 1], such as :func:`neighbour_support`; NaN where unknown.
-    n_groups : int, default=5
-        Number of groups; there are fewer where many nodes have the same homophily.
-
-    Returns
-    -------
-    HomophilyGroups
-        The groups, with confidence and accuracy of each.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together, or no homophily is known.
-
-    Examples
-    --------
-    >>> from gnncal_lab.pages.homophily_split import homophily_groups
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> groups = homophily_groups([1, 0, 0, 0], {"raw": probs}, [0.1, 0.3, 0.8, 1.0], n_groups=2)
-    >>> groups.upper, groups.sides["raw"].gap.round(2)
-    (array([0.3, 1. ]), array([ 0.35, -0.35]))
-
-    """
+    """Sort nodes into equally large groups by homophily, and look at the calibration of each."""
     whole_number(at_least=1).check("n_groups", n_groups)
     values = as_numpy(homophily).astype(np.float64)
     outcomes = {name: confidence_and_correctness(labels, probs) for name, probs in sides.items()}

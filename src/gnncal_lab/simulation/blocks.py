@@ -10,10 +10,7 @@ from gnncal.core.arrays import IntArray
 def sample_block_edges(
     labels: IntArray, p_in: float, p_out: float, generator: np.random.Generator
 ) -> IntArray:
-    """Draw each pair of nodes with probability p_in (same class) or p_out; (2, n_pairs).
-
-    Time and memory are linear in the edges drawn and quadratic in the classes only.
-    """
+    """Draw each pair of nodes with probability p_in (same class) or p_out; (2, n_pairs)."""
     members = np.argsort(labels, kind="stable")
     count = np.bincount(labels)
     first = np.concatenate([[0], np.cumsum(count)])

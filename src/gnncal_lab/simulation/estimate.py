@@ -74,11 +74,8 @@ def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]
 
 
 def fit_inverse_temperature(scores: FloatArray, labels: IntArray) -> Estimate:
-    """Return the signed tau that minimises the log loss of softmax(tau s), with its Wald interval.
-
-    A negative one is temperature scaling of the reversed scores. The loss is convex in tau with
-    curvature Var_p(s), which is the Fisher information of a node.
-    """
+    """Return the signed tau that minimises the log loss of softmax(tau s), with its Wald
+    interval."""
     (t_up, loss_up), (t_down, loss_down) = (
         fit_temperature(sign * scores, labels) for sign in (1.0, -1.0)
     )

@@ -65,11 +65,7 @@ def feature_log_likelihood(model: CSBM, features: FloatArray) -> FloatArray:
 def graph_posterior(
     model: CSBM, graph: Graph, levels: tuple[float, ...], *, radius: int
 ) -> FloatArray:
-    """P(y_i = c | features and edges within ``radius`` steps of i), (n_nodes, n_classes).
-
-    Class means, noise and levels are known; no label and no node's level is. With radius 0 only
-    the node's own features count.
-    """
+    """P(y_i = c | features and edges within ``radius`` steps of i), (n_nodes, n_classes)."""
     assert graph.features is not None
     log_likelihood = feature_log_likelihood(model, graph.features)
     edges = Edges.of(graph, np.array(levels), model.n_classes)
@@ -96,10 +92,7 @@ def propagate(log_likelihood: FloatArray, edges: Edges, rounds: int) -> FloatArr
 
 
 def _messages(known: FloatArray, edges: Edges) -> FloatArray:
-    """Return ln of the sum of psi over the sender's states, for each state of the receiver.
-
-    ``known`` (messages, n_classes, n_levels) is what the speaker knows from everyone else.
-    """
+    """Return ln of the sum of psi over the sender's states, for each state of the receiver."""
     n_edges, n_classes = len(edges.senders), known.shape[1]
     heard = np.empty_like(known)
     for part, copying in (

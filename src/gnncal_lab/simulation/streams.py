@@ -6,9 +6,5 @@ import numpy as np
 
 
 def stream(purpose: str, seed: int) -> np.random.Generator:
-    """Return a generator for one purpose of an experiment.
-
-    Two generators made from the same seed repeat each other: homophily drawn by one would decide
-    the labels drawn by the other.
-    """
+    """Return a generator for one purpose of an experiment."""
     return np.random.default_rng([seed, *purpose.encode()])

@@ -49,12 +49,7 @@ def symmetric_head(
 
 
 def symmetrised(head: FloatArray, means: FloatArray) -> FloatArray:
-    r"""Return the mean of P W R^-1 over all permutations of the classes, shape (K, K - 1).
-
-    Write W = B M with the centred means M (K, K - 1) as rows. A permutation turns B into P B P^-1,
-    so the mean over all of them has one number on its diagonal and one beside it. As the rows of M
-    sum to zero, what remains is (mean diagonal - mean off-diagonal) M.
-    """
+    r"""Return the mean of P W R^-1 over all permutations of the classes, shape (K, K - 1)."""
     n_classes = len(means)
     weights = head @ np.linalg.pinv(means)  # (K, K)
     diagonal = np.trace(weights) / n_classes

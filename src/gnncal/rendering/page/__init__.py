@@ -34,19 +34,7 @@ def render_page(
     scripts: Sequence[str],
     **context: Any,
 ) -> str:
-    """Fill a template that extends ``base.html`` and return the page.
-
-    Parameters
-    ----------
-    package : the package that has the template and its scripts as files.
-    template : name of the template's file.
-    title : heading of the page.
-    sections : anchor and heading of each section, for the bar at the top.
-    data : what the scripts read; records and arrays become JSON.
-    scripts : names of the scripts' files, in their order.
-    context : what the template reads.
-
-    """
+    """Fill a template that extends ``base.html`` and return the page."""
     jinja2 = require("jinja2", extra="report", purpose="making a report")
     markup = require("markupsafe", extra="report", purpose="making a report").Markup
     environment = jinja2.Environment(
@@ -91,12 +79,7 @@ def _packed_plotly() -> str:
 
 
 def _parsed_at_once(script: str) -> str:
-    """Put the function that holds all of Plotly into parentheses.
-
-    A browser takes a function in parentheses for one that is called at once. Others it reads
-    twice: first only to find where they end, which takes a tenth of the time that a page needs.
-    A release of Plotly that begins otherwise is left as it is.
-    """
+    """Put the function that holds all of Plotly into parentheses."""
     script, (begin, end) = script.rstrip(), RELEASED
     if script.count(begin) != 1 or not script.endswith(end):
         return script

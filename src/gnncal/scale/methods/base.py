@@ -100,10 +100,7 @@ class ScaleMethod(ABC, Generic[C]):
         return {"temperature": self.temperature(table)}
 
     def finished(self, tables: Tables, scaled: Any) -> Any:
-        """Return prediction, confidence and terms of the metrics of every node.
-
-        ``scaled`` has those of softmax(z / T); they stay if that is the whole method.
-        """
+        """Return prediction, confidence and terms of the metrics of every node."""
         return scaled
 
     def class_probabilities(self, tables: Tables, finished: Any) -> Any:
@@ -136,12 +133,7 @@ def value_bytes(tables: Tables) -> int:
 def mean_support(
     tables: Tables, *, both: bool, loops: bool, only_inward: bool | None, direction: bool
 ) -> Any:
-    """Find the mean probability that the other ends give to each node's predicted class.
-
-    ``only_inward`` counts senders (True) or receivers (False) alone. Where the logits of all
-    classes do not fit in memory, ends are kept and joined with a few classes at a time: an end
-    needs one class, that of its node, so all passes together join every end once.
-    """
+    """Find the mean probability that the other ends give to each node's predicted class."""
     nodes = tables.nodes
     blocks = blocks_of_values(tables.n_nodes, tables.n_classes, value_bytes(tables), tables.memory)
     ends = passes.both_ends(tables.edges, nodes, both=both, loops=loops)

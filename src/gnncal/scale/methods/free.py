@@ -34,12 +34,7 @@ class FreeScores(NamedTuple):
     means: list[Means]
 
     def summed(self, tables: Tables, temperatures: Any) -> Any:
-        """Keep sums over the classes of e^score, less the largest score, for every node.
-
-        ``temperatures`` has id and the temperature of the free method. ``top_score`` is the largest
-        score and ``best`` its class, ``own`` the summand of the class that the logits predict,
-        ``at_label`` that of the label; the others are about all classes but the predicted one.
-        """
+        """Keep sums over the classes of e^score, less the largest score, for every node."""
         handed_on = temperatures
         for i, means in enumerate(self.means):
             handed_on = tables.keep(f"sums{i}", self._with_block(tables, handed_on, means, i == 0))

@@ -32,11 +32,7 @@ SAFE_SHARE = 1e-6  # of a sum: a difference is precise while it is more than thi
 
 
 def with_divided_rest(tables: Tables, scaled: Any, sums: Any, free: FreeScores) -> Any:
-    """Keep the scaled table with the terms of the divided rest in place of its own.
-
-    It has what :func:`shares_of_rest` needs too: ``factor`` is lambda, and ``empty`` what each
-    class gets that gets nothing else.
-    """
+    """Keep the scaled table with the terms of the divided rest in place of its own."""
     rest = _rest(scaled, sums)
     short = tables.keep(
         "short", rest.filter("is_short").select("id", TEMPERATURE, "confidence_after")
@@ -80,10 +76,8 @@ def shares_of_rest(rows: Any, n_classes: int) -> dict[str, Any]:
 
 
 def _rest(scaled: Any, sums: Any) -> Any:
-    """Add what q gives to the classes that are not predicted, lambda, and where q must be sorted.
-
-    ``squares`` leaves the largest of them out.
-    """
+    """Add what q gives to the classes that are not predicted, lambda, and where q must be
+    sorted."""
     joined = scaled.join(sums.drop(TEMPERATURE), "id")
     joined = joined.mutate(mass=joined["own"] + joined["others"])
     mass, largest = joined["mass"], joined["other_largest"]

@@ -39,10 +39,7 @@ from gnncal.scale.nodes import at_class, names, probabilities, total
 
 
 class ScaleStructural(ScaleMethod[Structural]):
-    """The structural law: six numbers about the neighbourhood, two of which need a second pass.
-
-    If the neighbours' mean probabilities count too, they are kept beside the logits.
-    """
+    """The structural law: six numbers about the neighbourhood, two of which need a second pass."""
 
     covariates: tuple[str, ...] = ("entropy", "prediction", *COVARIATES)
     means: list[Means]
@@ -53,11 +50,7 @@ class ScaleStructural(ScaleMethod[Structural]):
         return self.calibrator.without is None
 
     def describe(self, tables: Tables) -> Any:
-        """Add means over the neighbours, then the support two hops away from these means.
-
-        Where the sums fit in memory, there are two passes over the edges. Otherwise the first one
-        keeps the ends sorted, and the passes for each block of classes read these.
-        """
+        """Add means over the neighbours, then the support two hops away from these means."""
         nodes = tables.nodes
         ends = passes.both_ends(tables.edges, nodes, both=True)
         blocks = blocks_of_sums(

@@ -22,10 +22,7 @@ TESTED = ("ece", "nll")  # the metrics of paired tests and ranks
 def all_tables(
     folder: Path, reference: str, wanted: Selection = EVERYTHING
 ) -> Iterator[tuple[Protocol | None, ResultTable]]:
-    """Yield the paper's tables and ours, each with its protocol, or None if it covers both.
-
-    Structure and perturbation are shown only if everything is wanted, not for a selection.
-    """
+    """Yield the paper's tables and ours, each with its protocol, or None if it covers both."""
     results = read_results(folder, wanted)
     methods = dict.fromkeys(method for found in results.values() for method in found.methods)
     if reference not in methods:

@@ -56,11 +56,7 @@ class ResultTable:
 def marked(
     entries: Sequence[Entry], columns: Sequence[str], *, decimals: int = 2, highest: bool = False
 ) -> tuple[Entry, ...]:
-    """Mark the best three values of a row, the lowest or the ``highest``.
-
-    Values that are equal as printed get the same mark. The uncalibrated method gets none. Where
-    all values are equal, none is marked.
-    """
+    """Mark the best three values of a row, the lowest or the ``highest``."""
     rounded = [round(entry.value, decimals) for entry in entries]
     ranked = [
         value

@@ -21,10 +21,7 @@ TITLES = {UNTREATED: "as trained", "dcgc": "DCGC", "gcl": "GCL"}
 
 
 def treatments(results: Results) -> ResultTable:
-    """Compare treated and untreated networks under the same calibrators, with graphs as units.
-
-    Only classifiers (graph, network, seed) that have all records of the table count.
-    """
+    """Compare treated and untreated networks under the same calibrators, with graphs as units."""
     present = {parts_of(b)[1] for b in results.backbones if b in TREATED}
     kinds = [kind for kind in TITLES if kind == UNTREATED or kind in present]
     keys = [(kind, method) for kind in kinds for method in METHODS]

@@ -217,11 +217,7 @@ class NeuralTemperature(NeuralCalibrator, TemperatureCalibrator):
 
 
 def within_range(values: Tensor) -> Tensor:
-    """Temperatures or multipliers kept within [e^-5, e^5].
-
-    A node at a limit gives no gradient. Published numbers were made so; letting gradients pass
-    would change those of CaGCN, GETS and WATS.
-    """
+    """Temperatures or multipliers kept within [e^-5, e^5]."""
     return values.clamp(*TEMPERATURE_RANGE)
 
 

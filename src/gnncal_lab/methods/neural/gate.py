@@ -24,12 +24,7 @@ class Gates:
 
 
 def noisy_top_k(clean: Tensor, spread: Tensor, k: int, noise: Noise | None) -> Gates:
-    r"""Softmax over the k largest of clean + softplus(spread) ε, without ε outside training.
-
-    Equal scores go to the first experts. An expert's load is the probability that it would be
-    chosen if its own noise were drawn again:
-    :math:`\Phi((\text{clean} - \text{threshold}) / \sigma)`.
-    """
+    r"""Softmax over the k largest of clean + softplus(spread) ε, without ε outside training."""
     import torch
     from torch.nn.functional import softplus
 

@@ -341,11 +341,7 @@ class GETS(NeuralCalibrator):
         return logits * within_range(softplus(t))
 
     def _first_layer(self, weights: dict[str, Tensor], inputs: _Inputs) -> Tensor:
-        """Â [z, projected x, embedded degree] W + b of every expert, (n_senders, n_experts, h).
-
-        Projection and embedding are linear, so each is multiplied into W first and the graph
-        sends ``hidden`` columns instead of the wider ones.
-        """
+        """Â [z, projected x, embedded degree] W + b of every expert, (n_senders, n_experts, h)."""
         import torch
 
         parts = {"l": inputs.propagated_logits @ _side_by_side(weights["logit_weight"])}

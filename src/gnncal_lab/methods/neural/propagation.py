@@ -43,10 +43,7 @@ def has_sender(graph: Graph, chosen: BoolArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The senders to some rows; each row itself counts once, in place of its self-loops.
-
-    Senders are numbered within ``nodes``, the nodes that occur.
-    """
+    """The senders to some rows; each row itself counts once, in place of its self-loops."""
 
     indptr: IntArray  # (n_rows + 1,)
     indices: IntArray  # (n_edges,) senders, as places in ``nodes``
@@ -107,8 +104,6 @@ class Attention:
     .. math:: o_i = \sum_j \alpha_{ij} v_j, \quad
         \alpha_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle z_i, z_j \rangle r_i r_j)
 
-    The dot products are constant and cost four bytes for each edge; everything else of the size of
-    the edges lives for one block, and the backward pass computes the weights anew.
     """
 
     def __init__(self, neighbourhoods: Neighbourhoods, values: FloatArray) -> None:

@@ -33,12 +33,7 @@ def train(
     learning_rate: float,
     weight_decay: float,
 ) -> TrainingRun:
-    """Take one Adam step in each epoch and leave the best weights seen in ``weights``.
-
-    ``monitor`` scores the weights after each step; an equal score counts as better, and
-    ``patience`` epochs without a better one end the run. Without a monitor the last weights stay.
-    Weights that do not require a gradient are left alone.
-    """
+    """Take one Adam step in each epoch and leave the best weights seen in ``weights``."""
     moving = [weight for weight in weights.values() if weight.requires_grad]
     optimiser = torch.optim.Adam(moving, lr=learning_rate, weight_decay=weight_decay, fused=True)
     best, best_score, best_epoch = _copy(moving), float("inf"), 0

@@ -89,10 +89,7 @@ ROW = Template("<tr><td>$quantity</td><td>$ours</td><td>$reference</td></tr>\n")
 def csbm_page(
     results: Sequence[tuple[Experiment, Any]], *, version: str, command: str, full_size: bool = True
 ) -> str:
-    """Return the page of these experiments and their records, in this order.
-
-    The texts under "What to see" describe records of full size; a page of other sizes says so.
-    """
+    """Return the page of these experiments and their records, in this order."""
     links = [
         f'<a href="#{experiment.name}">{i}. {experiment.title}</a>'
         for i, (experiment, _) in enumerate(results, 1)

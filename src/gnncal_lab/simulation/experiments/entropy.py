@@ -120,10 +120,7 @@ def _expansion(
 
 
 def uncertainty_lost(logits: FloatArray) -> FloatArray:
-    """1 - e = KL(softmax(z) || uniform) / ln K, without the cancellation of 1 - H / ln K.
-
-    With centred z: ln K - H = sum_k p_k z_k - ln mean_k e^{z_k}; both are small where z is.
-    """
+    """1 - e = KL(softmax(z) || uniform) / ln K, without the cancellation of 1 - H / ln K."""
     n_classes = logits.shape[1]
     log_mean = np.log1p(np.expm1(logits).mean(axis=1))
     weights = np.exp(logits - log_mean[:, None]) / n_classes

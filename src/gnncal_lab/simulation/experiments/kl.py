@@ -153,12 +153,7 @@ def _mean_kl(
 
 
 def shared_inputs(graph: Graph, centre: int, *, own: bool = True) -> FloatArray:
-    """S_jj' of the centre's neighbours: nodes that both aggregate, the centre left out.
-
-    The diagonal is d_j, what neighbour j aggregates besides the centre: its other neighbours and
-    itself. ``own=False`` leaves a neighbour's own feature out, against the paper's definition:
-    then adjacent neighbours share nothing by being adjacent. Neighbours without inputs are dropped.
-    """
+    """S_jj' of the centre's neighbours: nodes that both aggregate, the centre left out."""
     neighbours = graph.indices[graph.indptr[centre] : graph.indptr[centre + 1]]
     first, last = graph.indptr[neighbours], graph.indptr[neighbours + 1]
     position = np.arange(len(neighbours))
@@ -176,11 +171,7 @@ def shared_inputs(graph: Graph, centre: int, *, own: bool = True) -> FloatArray:
 
 
 def unit_kl(shared: FloatArray) -> float:
-    """-1/2 ln det(I + R) with R_jj' = S_jj' / sqrt(d_j d_j'), for one dimension of the logits.
-
-    Whitening by the nodes' own degrees makes I + R a correlation matrix, hence never indefinite;
-    infinite where two neighbours aggregate the very same nodes.
-    """
+    """-1/2 ln det(I + R) with R_jj' = S_jj' / sqrt(d_j d_j'), for one dimension of the logits."""
     size = np.sqrt(np.diag(shared))
     eigenvalues = np.linalg.eigvalsh(shared / np.outer(size, size))
     if (eigenvalues < SINGULAR).any():

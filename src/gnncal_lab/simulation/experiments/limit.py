@@ -104,10 +104,7 @@ def limit(
 def sample_mixed_undirected(
     model: CSBM, homophily: FloatArray, *, random_state: int = 0
 ) -> GraphSample:
-    """Return an undirected graph in which every node has its own homophily.
-
-    Each node draws half of its neighbours by its own h, and is drawn by the other half by theirs.
-    """
+    """Return an undirected graph in which every node has its own homophily."""
     half = replace(model, mean_degree=model.mean_degree / 2.0)
     sample = half.sample(homophily, random_state=random_state)
     edges = sample.graph.edge_index
@@ -117,10 +114,7 @@ def sample_mixed_undirected(
 
 
 def best_temperature_given(posterior: FloatArray, logits: FloatArray) -> FloatArray:
-    """Return the temperature of each node whose expected log loss under its posterior is lowest.
-
-    It stays within the range that the structural law allows.
-    """
+    """Return the temperature of each node whose expected log loss under its posterior is lowest."""
     limits = float(np.exp(-LOG_TEMPERATURE)), float(np.exp(LOG_TEMPERATURE))
     expected = np.einsum("ik,ik->i", posterior, logits)
     return 1.0 / solve_tau(logits, expected, *limits)

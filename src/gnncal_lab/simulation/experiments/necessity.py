@@ -85,11 +85,8 @@ def necessity(
 
 
 def _gaps(model: CSBM, homophily: FloatArray, n_nodes: int, seed: int) -> tuple[float, ...]:
-    """Return the exact gap, its formula and the gap of a single temperature, averaged over scores.
-
-    Then what strictness is about: the share of score vectors at which h stays uncertain, the
-    smallest conditional variance of tau* and the smallest gap at any of them.
-    """
+    """Return the exact gap, its formula and the gap of a single temperature, averaged over
+    scores."""
     h = np.tile(homophily, n_nodes // len(homophily))
     scores = model.sample_population(h, random_state=seed).scores
     tau = model.bayes.inverse_temperature(homophily)  # (m,) tau*(s, h), which does not depend on s

@@ -76,17 +76,7 @@ def sufficiency(
     n_seeds: int = 10,
     head_sizes: tuple[int, ...] = HEAD_SIZES,
 ) -> SufficiencyRecord:
-    """Test whether a temperature needs only h, and what each assumption contributes.
-
-    Examples
-    --------
-    >>> record = sufficiency(homophily=(0.5,), n_nodes=200, n_seeds=2, head_sizes=(200,))
-    >>> float(record.worlds["as assumed"].lost.value[0]) < 1e-3
-    True
-    >>> float(record.worlds["one other class"].lost.value[0]) > 1e-2
-    True
-
-    """
+    """Test whether a temperature needs only h, and what each assumption contributes."""
     check_seeds(n_seeds)
     _check(model, homophily)
     means, close = span_coordinates(model.class_means), span_coordinates(_close_means(model))
@@ -116,10 +106,7 @@ def sufficiency(
 
 
 def common_tau(scores: FloatArray, target: FloatArray, reach: float) -> float:
-    """Solve mean E_p[s] = mean target for tau in [-reach, reach], p = softmax(tau s).
-
-    It minimises the log loss of softmax(tau s), where target is the (expected) score of the label.
-    """
+    """Solve mean E_p[s] = mean target for tau in [-reach, reach], p = softmax(tau s)."""
 
     def excess(tau: float) -> float:
         return float((np.einsum("nk,nk->n", softmax(tau * scores), scores) - target).mean())
