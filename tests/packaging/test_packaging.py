@@ -61,10 +61,11 @@ def test_the_wheel_has_every_file_of_the_package(installed):
     source = ROOT / "src"
     wanted = {
         file.relative_to(source)
-        for file in (source / "gnncal").rglob("*")
+        for package in ("gnncal", "gnncal_lab")
+        for file in (source / package).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
-    there = {file.relative_to(installed) for file in (installed / "gnncal").rglob("*")}
+    there = {file.relative_to(installed) for file in installed.rglob("*")}
     assert wanted <= there
     assert {path.suffix for path in wanted} > {".csv", ".html", ".css", ".js", ".typed"}
 

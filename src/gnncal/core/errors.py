@@ -18,6 +18,11 @@ class InputError(ValueError):
 
     It is a ``ValueError``. The message says what came, what was expected, and what to do.
 
+    Parameters
+    ----------
+    message : object, default=""
+        The sentence.
+
     Examples
     --------
     >>> import gnncal

@@ -89,7 +89,26 @@ class Guarantee:
         choice("action", "class").check(f"of of {self.name}", self.of)
 
     def numbered(self, n_classes: int, class_names: Any) -> Guarantee:
-        """Return the same guarantee with the numbers of its classes."""
+        """Return the same guarantee with the numbers of its classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+        class_names : list of str or None
+            A name for each class.
+
+        Returns
+        -------
+        Guarantee
+            With sorted class numbers.
+
+        Raises
+        ------
+        InputError
+            If a class is unknown, or all of them are named.
+
+        """
         numbers = {check_positive(c, n_classes, class_names) for c in self.classes}
         if len(numbers) == n_classes:
             raise InputError(f"the guarantee {self.name} names every class; leave one out.")
@@ -97,19 +116,59 @@ class Guarantee:
         return Guarantee(self.name, float(self.target), self.action, found, self.of)
 
     def holds_for(self, labels: IntArray, predicted: IntArray) -> BoolArray:
-        """Return which nodes have one of the classes; for deciding, the predicted one."""
+        """Return which nodes have one of the classes; for deciding, the predicted one.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_nodes,)
+            Class numbers.
+        predicted : ndarray of shape (n_nodes,)
+            Predicted class numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Booleans.
+
+        """
         if self.action == "decide":
             return labels == predicted
         return np.isin(labels, self.classes)
 
     def chance(self, probs: FloatArray) -> FloatArray:
-        """Return the probability of :meth:`holds_for`, (n_nodes,)."""
+        """Return the probability of :meth:`holds_for`.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n_nodes, n_classes)
+            Probabilities.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A probability for each node.
+
+        """
         if self.action == "decide":
             return probs.max(axis=1).astype(np.float64)
         return probs[:, list(self.classes)].sum(axis=1, dtype=np.float64)
 
     def counted(self, has_action: BoolArray, holds: BoolArray) -> tuple[int, int]:
-        """Return how many nodes count, and how many of them are right."""
+        """Return how many nodes count, and how many of them are right.
+
+        Parameters
+        ----------
+        has_action : ndarray of shape (n_nodes,)
+            Which nodes get the action.
+        holds : ndarray of shape (n_nodes,)
+            What :meth:`holds_for` returned.
+
+        Returns
+        -------
+        tuple of int
+            Nodes that count, nodes that are right.
+
+        """
         if self.of == "class":
             return int(holds.sum()), int((holds & ~has_action).sum())
         return int(has_action.sum()), int((holds & has_action).sum())

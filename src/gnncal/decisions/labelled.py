@@ -98,8 +98,16 @@ def cross_fit(
     ----------
     calibrator : Calibrator
         The method; it is fitted on all nodes.
-    logits, labels, graph, nodes, train_nodes
-        As for ``Calibrator.fit``.
+    logits : array_like of shape (n_nodes, n_classes)
+        Logits of every node.
+    labels : array_like of shape (n_nodes,)
+        Class numbers; only those of ``nodes`` and ``train_nodes`` are read.
+    graph : Graph, optional
+        The graph, if the method needs one.
+    nodes : array_like
+        Mask or numbers of the calibration nodes.
+    train_nodes : array_like, optional
+        Mask or numbers of the training nodes.
     n_folds : int, default=5
         Number of parts, each scored by a fit on the others.
     random_state : int, default=0
@@ -162,11 +170,22 @@ def cross_fit_nodes(
 
 @dataclass(frozen=True, eq=False)
 class ToLabel:
-    """Nodes to label, drawn at random from the region in which a threshold must lie."""
+    """Nodes to label, drawn at random from the region in which a threshold must lie.
 
-    nodes: IntArray  # (n,) sorted
-    region: float  # lowest probability of the region, for ``Policy.fit(region=...)``
-    n_region: int  # nodes in it
+    Attributes
+    ----------
+    nodes : ndarray of shape (n,)
+        Node numbers, sorted.
+    region : float
+        Lowest probability of the region, for ``Policy.fit(region=...)``.
+    n_region : int
+        Number of nodes in the region.
+
+    """
+
+    nodes: IntArray
+    region: float
+    n_region: int
 
 
 def nodes_to_label(

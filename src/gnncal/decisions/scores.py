@@ -60,8 +60,8 @@ class ConformalScore(ABC):
     >>> conformal = ConformalClassifier(score=Improbability(), coverage=0.5)
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
     >>> conformal = conformal.fit(probs, [0, 0, 0], nodes=range(3))
-    >>> round(conformal.threshold_, 2)
-    0.2
+    >>> conformal.threshold_.round(2)
+    array([0.2])
 
     """
 

@@ -438,20 +438,43 @@ class SetReport(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class SetOutcome(Tabular):
-    """How often sets have the true class of labelled nodes, and how large they are."""
+    """How often sets have the true class of labelled nodes, and how large they are.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled nodes.
+    n_covered : int
+        Nodes whose set has the true class.
+    coverage : float
+        Share of such nodes.
+    coverage_low, coverage_high : float
+        Ends of its 95% Clopper-Pearson interval.
+    mean_size : float
+        Mean number of classes in a set.
+    single, empty : float
+        Share of sets with exactly one class, and with none.
+    class_names : tuple of str
+        A name for each class.
+    nodes_by_class, covered_by_class : tuple of int
+        Nodes of each true class, and those of them that are covered.
+    coverage_by_class : tuple of float
+        Their share; NaN for a class without a node.
+
+    """
 
     n_nodes: int
-    n_covered: int  # nodes whose set has the true class
-    coverage: float  # share of such nodes
-    coverage_low: float  # ends of its 95 % Clopper-Pearson interval
+    n_covered: int
+    coverage: float
+    coverage_low: float
     coverage_high: float
-    mean_size: float  # number of classes in a set
-    single: float  # share of sets with exactly one class
-    empty: float  # share of sets without a class
+    mean_size: float
+    single: float
+    empty: float
     class_names: tuple[str, ...]
     nodes_by_class: tuple[int, ...]
     covered_by_class: tuple[int, ...]
-    coverage_by_class: tuple[float, ...]  # NaN for a class that no node has
+    coverage_by_class: tuple[float, ...]
 
     @property
     def sentence(self) -> str:
