@@ -260,6 +260,7 @@ def test_a_policy_of_another_calibrator_guarantees_nothing(tmp_path, source):
     assert result.exit_code == 3
     assert "it guarantees nothing" in " ".join(result.stderr.split())
     assert "at least 80 %" not in result.stdout
+    assert "guaranteed" not in result.stdout
     summary = json.loads((tmp_path / "n" / "summary.json").read_text())
     assert summary["policy"]["n_uncertified"] == 1
     refused = run("apply", *arguments, "--refresh", "--out", tmp_path / "m")

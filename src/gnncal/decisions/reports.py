@@ -211,7 +211,7 @@ class Kept:
         found = f"{self.what.replace('_', '-')} {100 * self.found:.1f} %"
         if self.high < 1 or self.asked != self.low:
             return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f} %)"
-        return f"{found} (guaranteed {percent(self.asked)})"
+        return f"{found} (target {percent(self.asked)})"
 
 
 @dataclass(frozen=True, repr=False)
