@@ -4,11 +4,12 @@
 
 Models: those of the paper's protocol (GCN, GAT and GraphSAGE on fourteen graphs), and GraphSAGE
 with mini-batches on graphs with a rare class, with class weights and without (`practice.py`).
-Candidates: the scales of the priors of what the neighbours do (several are weighed by their
-evidence), and the floor: which background is mixed in, and the prior of its weight. Choice and
-judging are those of ``choose_structural.py``: test log loss with 30, 100 and all calibration nodes,
-mean rank over the other families. On the models with a rare class, average precision and precision
-among the top 100 are held against `platt`. Graphs of `external.py` take no part.
+Candidates: the prior of what the neighbours do (one with heavy tails, normal ones of several
+scales, several of these weighed by their evidence), and the floor: which background is mixed in,
+and the prior of its weight. Choice and judging are those of ``choose_structural.py``: test log loss
+with 30, 100 and all calibration nodes, mean rank over the other families. On the models with a rare
+class, average precision and precision among the top 100 are held against `platt`. Graphs of
+`external.py` take no part.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from gnncal.calibrators.structural import centre_of
 from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.fitting.floor import class_shares, floor_of
 from gnncal.fitting.law import LawPrior, LawRows, fit_law
-from gnncal.fitting.scores import Scores, ScoresPrior, fit_scores
+from gnncal.fitting.scores import Scores, ScoresFit, ScoresPrior, fit_scores
 from gnncal.formulas.probability import softmax
-from gnncal.formulas.structural import describe_neighbourhoods, floored, scores
+from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.metrics import METRICS, Outcomes
 from gnncal.nodes import Nodes
 from gnncal_lab.bench.logits import TrainedLogits
@@ -46,26 +47,65 @@ RARE_FAMILIES = {
     "streamers": ("twitch_RU", *THINNED),
 }
 WEIGHTED = f"{IN_BATCHES}-weighted"
-PACKAGE = ScoresPrior().scales
-SCALES = (PACKAGE, (0.1,), (0.5,), (1.0,), (0.03, 1.0), (0.1, 0.3, 1.0), (0.03, 0.2, 1.0))
+PACKAGE = "the package's prior"
+
+
+def normal(scale: float) -> ScoresPrior:
+    """Return a prior under which w and gamma are normal with a known scale."""
+    law = LawPrior(weight_shape=1e6 / scale**2, weight_rate=1e6)
+    return ScoresPrior(law=law, neighbour_precision=scale**-2)
+
+
+def heavy(rate: float) -> ScoresPrior:
+    """Return a prior like the package's, with another rate of the weights' precision."""
+    return ScoresPrior(law=LawPrior(weight_rate=rate), neighbour_precision=4.0 / rate)
+
+
+PRIORS: dict[str, dict[float, ScoresPrior]] = {  # by the scale of those that are weighed
+    PACKAGE: {1.0: ScoresPrior()},
+    **{f"rate {rate:g}": {1.0: heavy(rate)} for rate in (0.1, 0.3, 3.0)},
+    **{
+        f"normal, {' and '.join(f'{scale:g}' for scale in scales)}": {
+            scale: normal(scale) for scale in scales
+        }
+        for scales in ((0.03,), (0.1,), (0.5,), (1.0,), (0.1, 1.0), (0.1, 1.0, 10.0))
+    },
+}
 FLOORS = ("none", "1/(n + 1)", "uniform", "Beta(1, √n)", "Beta(1, n)")  # priors of its weight
 PACKAGE_FLOOR = ("Beta(1, √n)", "shares")
 BACKGROUNDS = ("shares", "uniform background")
 Found = list[tuple[str, int, float]]
 
 
-def candidates() -> Iterator[tuple[str, tuple[float, ...], str, str]]:
-    """Name, scales, floor and background of everything that is tried."""
-    for scales in SCALES:
-        yield _name(scales, *PACKAGE_FLOOR), scales, *PACKAGE_FLOOR
+def candidates() -> Iterator[tuple[str, str, str, str]]:
+    """Name, prior, floor and background of everything that is tried."""
+    for prior in PRIORS:
+        yield _name(prior, *PACKAGE_FLOOR), prior, *PACKAGE_FLOOR
     for floor in FLOORS:
         for background in BACKGROUNDS:
             if (floor, background) != PACKAGE_FLOOR:
                 yield _name(PACKAGE, floor, background), PACKAGE, floor, background
 
 
-def _name(scales: tuple[float, ...], floor: str, background: str) -> str:
-    return f"prior {' '.join(f'{scale:g}' for scale in scales)}, {floor}, {background}"
+def _name(prior: str, floor: str, background: str) -> str:
+    return f"{prior}, {floor}, {background}"
+
+
+def weighed(fits: dict[float, ScoresFit], n_nodes: int) -> Scores:
+    """Average the parameters of several normal priors by their evidence (Laplace)."""
+    thetas = np.array([fit.scores.vector(uses_neighbours=True) for fit in fits.values()])
+    n_weights = len(COVARIATES) + 1
+    evidence = np.array(
+        [
+            0.5 * np.linalg.slogdet(fit.covariance)[1]
+            - n_nodes * fit.solution.loss
+            - n_weights * np.log(scale)
+            for scale, fit in fits.items()
+        ]
+    )
+    shares = np.exp(evidence - evidence.max())
+    n_classes = len(next(iter(fits.values())).scores.bias)
+    return Scores.of(shares @ thetas / shares.sum(), len(COVARIATES), n_classes)
 
 
 def judge(bundle: Any, seed: int) -> tuple[Found, dict[str, dict[str, float]]]:
@@ -98,20 +138,24 @@ def probabilities(
     rows = LawRows(described.entropy, np.nan_to_num(covariates, nan=0.0), described.predictions)
     said = described.mean_probs.astype(np.float64)
     law = fit_law(rows.take(nodes), bundle.logits[nodes], labels, LawPrior()).law
-    fitted: dict[tuple[float, ...], Scores] = {}
-    for name, scales, floor, background in candidates():
-        if scales not in fitted:
-            fitted[scales] = fit_scores(
-                rows.take(nodes),
-                bundle.logits[nodes],
-                said[nodes],
-                labels,
-                law,
-                uses_neighbours=True,
-                prior=ScoresPrior(scales=scales),
-            ).scores
+    fitted: dict[str, Scores] = {}
+    for name, prior, floor, background in candidates():
+        if prior not in fitted:
+            fits = {
+                scale: fit_scores(
+                    rows.take(nodes),
+                    bundle.logits[nodes],
+                    said[nodes],
+                    labels,
+                    law,
+                    uses_neighbours=True,
+                    prior=each,
+                )
+                for scale, each in PRIORS[prior].items()
+            }
+            fitted[prior] = weighed(fits, len(nodes))
 
-        def bare(chosen: IntArray, found: Scores = fitted[scales]) -> FloatArray:
+        def bare(chosen: IntArray, found: Scores = fitted[prior]) -> FloatArray:
             T = np.exp(found.law.log_temperature(rows.take(chosen)))
             z = bundle.logits[chosen].astype(np.float64)
             return softmax(scores(z, T, found.bias, found.neighbour_weight, said[chosen]))
