@@ -366,7 +366,7 @@ def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monke
 
 
 def test_a_neighbourhood_that_decides_is_not_held_back_by_the_prior():
-    """Where support alone tells right from wrong, a normal prior of w gave half of the effect."""
+    """Where support alone tells right from wrong, a normal prior of w held it back."""
     generator, n = np.random.default_rng(0), 2000
     labels = (generator.random(n) < 0.2).astype(int)
     support = generator.normal(scale=0.2, size=n)
