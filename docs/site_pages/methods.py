@@ -7,8 +7,13 @@ import re
 from pathlib import Path
 
 import gnncal
-from gnncal.calibrators.catalogue import class_of, list_calibrators, preset_of
-from gnncal.calibrators.description import MethodDescription, describe
+from gnncal.calibrators.registry import (
+    MethodDescription,
+    class_of,
+    describe,
+    list_calibrators,
+    preset_of,
+)
 from gnncal.metrics.table import METRICS
 from gnncal.scale.methods.catalogue import method_for
 from site_pages.results import (

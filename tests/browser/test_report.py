@@ -3,10 +3,10 @@
 import pytest
 
 import gnncal
-from gnncal.inspection.page.summary import summary_page
+from gnncal.reporting.summary import summary_page
 
-from ..inspection.tasks import task
 from ..rendering.test_summary import made_up_summary
+from ..reporting.tasks import task
 from .conftest import violations
 
 pytestmark = pytest.mark.slow

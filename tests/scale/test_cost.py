@@ -10,7 +10,7 @@ import pytest
 from ibis.backends.sql.compilers import DuckDBCompiler
 
 import gnncal
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
 from gnncal.scale import calibrate, engines
 from gnncal.scale.engines import DuckDB
 from gnncal.scale.methods import remainder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnncal.core.errors import LONGEST_VALUE, InputError
+from gnncal.data.errors import LONGEST_VALUE, InputError
 from gnncal.scale.engines import Engine
 from gnncal.scale.nodes import REASONS
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.files.tables import numbered_columns
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1

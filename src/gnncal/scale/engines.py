@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from gnncal.core.errors import InputError, MissingExtraError, require, shown
+from gnncal.data.errors import InputError, MissingExtraError, require, shown
 from gnncal.files.tables import Table, first_line, is_uuid
 from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.formulas.probability import SMALLEST_PROBABILITY
-from gnncal.formulas.structural import mean_of_three
+from gnncal.data.arrays import FloatArray
+from gnncal.data.probability import SMALLEST_PROBABILITY
+from gnncal.math.structural import mean_of_three
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import add, or_
 from typing import Any
 
-from gnncal.formulas.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums
+from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums
 from gnncal.scale.columns import LIST_COLUMN, SPLITS, Layout
 
 REASONS = {  # why a row of the nodes cannot be used, in the order in which they are looked for

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.default_method import choose_calibrator
-from gnncal.core.errors import InputError, require
+from gnncal.data.errors import InputError, require
 from gnncal.files.saved_calibrators import load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.metrics.evaluation import check_view

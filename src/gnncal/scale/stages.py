@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.catalogue import name_of
 from gnncal.calibrators.price import FREE_WITH_GRAPH, price_of_keeping
-from gnncal.core.checks import check_names_are_no_numbers
-from gnncal.core.errors import InputError
-from gnncal.nodes import Nodes
+from gnncal.calibrators.registry import name_of
+from gnncal.data.checks import check_names_are_no_numbers
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
 from gnncal.scale import bad_rows
 from gnncal.scale.bad_rows import BadRows
 from gnncal.scale.columns import (

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import name_of
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
-from gnncal.nodes import Nodes
+from gnncal.calibrators.registry import name_of
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_values
 from gnncal.scale.nodes import names, probability_at, shifted_logits

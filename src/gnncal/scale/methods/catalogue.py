@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import name_of
-from gnncal.calibrators.entropy import EntropyScaling
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.registry import name_of
 from gnncal.calibrators.structural import Structural
-from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.errors import InputError
+from gnncal.calibrators.temperature import EntropyScaling, TemperatureScaling
+from gnncal.data.errors import InputError
 from gnncal.scale.methods.base import ScaleMethod
 from gnncal.scale.methods.entropy import ScaleEntropy, ScaleEntropyOnly, ScaleTemperature
 from gnncal.scale.methods.hots import ScaleHoTS

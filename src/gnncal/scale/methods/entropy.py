@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.calibrators.entropy import RELEASE_FLOOR, EntropyScaling
 from gnncal.calibrators.hots import HoTS
-from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.formulas.probability import concentration
-from gnncal.formulas.temperatures import entropy_temperature, power_law
+from gnncal.calibrators.temperature import RELEASE_FLOOR, EntropyScaling, TemperatureScaling
+from gnncal.data.probability import concentration
+from gnncal.math.structural import entropy_temperature, power_law
 from gnncal.scale.methods.base import ScaleMethod
 from gnncal.scale.nodes import exact
 

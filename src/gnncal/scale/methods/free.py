@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gnncal.backends.ibis import Columns
-from gnncal.core.arrays import FloatArray
-from gnncal.formulas.structural import scores_of_shifted
+from gnncal.data.arrays import FloatArray
+from gnncal.data.ibis_backend import Columns
+from gnncal.math.structural import scores_of_shifted
 from gnncal.scale.methods.base import Tables, join_by_node
 from gnncal.scale.nodes import at_class, names, shifted_logits, total
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gnncal.calibrators.homophily import Support, support_of
+from gnncal.calibrators.homophily_names import make_estimator
 from gnncal.calibrators.hots import HoTS
-from gnncal.core.errors import InputError
-from gnncal.formulas.probability import concentration
-from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
-from gnncal.homophily.plain import make_estimator
-from gnncal.homophily.support import Support, support_of
-from gnncal.nodes import Nodes
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import concentration
+from gnncal.math.structural import log_signal, power_law, power_ratio
 from gnncal.scale.methods.base import (
     Rows,
     ScaleMethod,
@@ -56,7 +56,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
 
     def temperature(self, table: Any) -> Any:
         """T_base + beta sqrt(2 K ln K (1 - e)) / (|h~| + epsilon)^alpha."""
-        from gnncal.backends.ibis import maximum, minimum
+        from gnncal.data.ibis_backend import maximum, minimum
 
         fitted, K = self.calibrator, len(self.calibrator.classes_)
         homophily = table["homophily"].fill_null(fitted.isolated_homophily_)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.backends.ibis import Columns, maximum
-from gnncal.backends.ibis import where as ifelse
-from gnncal.formulas.probability import softmax
-from gnncal.formulas.structural import (
+from gnncal.data.ibis_backend import Columns, maximum
+from gnncal.data.ibis_backend import where as ifelse
+from gnncal.data.probability import softmax
+from gnncal.math.structural import (
     SMALLEST_SUM,
     divided_rest,
     factor_of_sum,

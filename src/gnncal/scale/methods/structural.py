@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.backends.ibis import Columns
 from gnncal.calibrators.structural import FREE, LAW, Structural
-from gnncal.formulas.structural import (
+from gnncal.data.ibis_backend import Columns
+from gnncal.data.nodes import Nodes
+from gnncal.math.structural import (
     COVARIATES,
     Neighbourhood,
     centred,
@@ -20,7 +21,6 @@ from gnncal.formulas.structural import (
     log_temperature_variance,
     three_temperatures,
 )
-from gnncal.nodes import Nodes
 from gnncal.scale import edges as passes
 from gnncal.scale.blocks import blocks_of_sums, within
 from gnncal.scale.measures import terms

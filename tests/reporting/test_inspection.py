@@ -1,0 +1,211 @@
+"""What a report is made of, held against the package's own simple functions."""
+
+import numpy as np
+import pytest
+
+import gnncal
+from gnncal.data.errors import InputError
+from gnncal.decisions import Policy, hold_out
+from gnncal.math.structural import describe_neighbourhoods
+from gnncal.metrics import calibration_by_group, reliability_bins
+from gnncal.reporting.findings import inspect
+from gnncal.reporting.nodes import explain
+from gnncal.reporting.subject import LONGEST_NAME, make_subject
+
+from .tasks import task
+
+
+@pytest.fixture(scope="module")
+def found():
+    data, splits = task()
+    methods = ["ts", "hots", "structural", "structural-free"]
+    return data, splits, inspect(make_subject(*data, **splits, methods=methods, focus=[5]))
+
+
+def test_every_method_is_judged_as_calibrate_judges_it(found):
+    (logits, labels, graph), splits, inspection = found
+    assert list(inspection.methods) == [
+        "uncalibrated",
+        "ts",
+        "hots",
+        "structural",
+        "structural-free",
+    ]
+    for name, method in inspection.methods.items():
+        plain = gnncal.calibrate(logits, labels, graph, **splits, method=name)
+        assert method.evaluation.as_dict() == plain.after.as_dict()
+        assert method.gain.as_dict() == plain.comparison.as_dict()
+
+
+def test_bins_and_groups_are_those_of_the_test_nodes(found):
+    (logits, labels, graph), splits, inspection = found
+    test = splits["test_nodes"]
+    probs = gnncal.calibrate(logits, labels, graph, **splits, method="ts").probabilities
+    method = inspection.methods["ts"]
+    bins = reliability_bins(labels[test], probs[test])
+    assert np.array_equal(method.reliability.count, bins.count)
+    classes = next(group for group in method.groups if group.name == "class")
+    cells = calibration_by_group(labels[test], probs[test], probs[test].argmax(axis=1))
+    assert sorted(classes.count.tolist()) == sorted(cells.count.tolist())
+    assert sorted(classes.accuracy.tolist()) == sorted(cells.accuracy.tolist())
+    assert all(group.count.sum() == len(test) for group in method.groups)
+
+
+def test_the_nodes_listed_changed_most_after_those_asked_for(found):
+    (logits, labels, graph), splits, inspection = found
+    drawn, listed = inspection.drawn, inspection.listed
+    assert drawn.node[listed[0]] == 5
+    change = np.abs(drawn.calibrated["structural"] - drawn.confidence)[listed[1:]]
+    assert (np.diff(change) <= 0).all()
+    everywhere = gnncal.calibrate(logits, labels, graph, **splits).probabilities
+    model = gnncal.calibrators.softmax(logits)
+    rows, top = np.arange(len(model)), model.argmax(axis=1)
+    assert change[0] == np.abs(everywhere - model)[rows, top].max()
+
+
+def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
+    (logits, labels, graph), splits, inspection = found
+    other = labels.copy()
+    other[splits["test_nodes"]] = 0
+    again = inspect(make_subject(logits, other, graph, **splits, methods=["structural"], focus=[5]))
+    before, after = inspection.methods["structural"], again.methods["structural"]
+    assert np.array_equal(before.selective.threshold, after.selective.threshold)
+    assert np.array_equal(before.selective.n_decided, after.selective.n_decided)
+    assert np.array_equal(inspection.drawn.node, again.drawn.node)
+
+
+def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
+    (logits, labels, graph), splits, inspection = found
+    test = splits["test_nodes"]
+    fit_nodes, held_out = hold_out(splits["nodes"], labels=labels)
+    halved = {**splits, "nodes": fit_nodes}
+    probs = gnncal.calibrate(logits, labels, graph, **halved, method="ts").probabilities
+    selective = inspection.methods["ts"].selective
+    for i in (0, 30):
+        policy = Policy(accuracy=selective.target[i])
+        others = np.setdiff1d(
+            np.arange(len(labels)), [*splits["nodes"], *splits.get("train_nodes", [])]
+        )
+        policy.fit(probs, labels, nodes=held_out, decision_nodes=others)
+        assert policy.act_threshold_ == selective.threshold[i]
+    probs = probs[test]
+    for i in (0, 10, 25):
+        decided = probs.max(axis=1) >= selective.threshold[i]
+        assert selective.test_coverage[i] == decided.mean()
+        if decided.any():
+            right = (probs.argmax(axis=1) == labels[test])[decided].mean()
+            assert selective.test_accuracy[i] == pytest.approx(right)
+
+
+@pytest.mark.parametrize("name", ["ts", "hots", "homophily-only", "structural"])
+def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
+    (logits, labels, graph), splits = task()
+    calibrator = gnncal.calibrate(
+        logits, labels, graph, nodes=splits["nodes"], method=name
+    ).calibrator
+    nodes = np.array([0, 3, 11])
+    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
+    explanation = explain(calibrator, neighbourhood, calibrator.temperature_, nodes)
+    product = np.clip(explanation.factors.prod(axis=1), np.exp(-5), np.exp(5))
+    assert product == pytest.approx(calibrator.temperature_[nodes])
+    assert explanation.factors.shape == (3, len(explanation.parts))
+
+
+def test_methods_without_a_law_are_not_explained():
+    (logits, labels, graph), splits = task()
+    fitted = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"], method="rbs").calibrator
+    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
+    assert explain(fitted, neighbourhood, fitted.temperature_, np.array([0])) is None
+
+
+def test_methods_may_be_calibrators_under_names_of_ones_own():
+    data, splits = task()
+    subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
+    assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
+    assert subject.shown == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"test_nodes": []}, "test_nodes is empty; a report needs labelled nodes"),
+        ({"nodes": None}, "nodes is empty"),
+        ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": ["hotz"]}, "did you mean 'hots'?"),
+        ({"keep_predictions": "yes"}, "keep_predictions is 'yes'"),
+        ({"keep_predictions": True, "methods": ["ts", "svs"]}, "svs may change predictions, but"),
+        ({"keep_predictions": False, "methods": ["ts"]}, "ts keeps every prediction, but you ask"),
+        ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
+        ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
+        ({"focus": ["nobody"]}, "there is no node 'nobody'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(changed, message):
+    data, splits = task()
+    with pytest.raises(InputError) as error:
+        make_subject(*data, **{**splits, **changed})
+    assert message in str(error.value)
+
+
+def test_without_a_graph_what_needs_neighbours_is_left_out():
+    (logits, labels, _), splits = task(300)
+    found = inspect(make_subject(logits, labels, None, **splits))
+    assert list(found.methods) == ["uncalibrated", "ts", "svs", "hts"]
+    assert found.facts.structure is None
+    assert found.facts.n_nodes == 300
+    assert list(found.groupings) == ["class"]
+    assert list(found.methods["hts"].sets) == ["aps"]
+    assert found.methods["hts"].evaluation.degree_ece is None
+    assert all(around.n_neighbours == 0 for around in found.surroundings)
+    with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
+        make_subject(logits, labels, None, **splits, methods=["hots"])
+
+
+@pytest.mark.parametrize(
+    ("keep", "has_graph", "methods", "opens_with"),
+    [
+        (None, True, ["ts", "hots", "structural", "structural-free"], "structural"),
+        (True, True, ["ts", "hots", "structural", "structural-free"], "structural"),
+        (False, True, ["ts", "hots", "structural", "structural-free"], "structural-free"),
+        (None, False, ["ts", "svs", "hts"], "hts"),
+        (True, False, ["ts", "hts", "svs"], "hts"),
+        (False, False, ["ts", "svs", "hts"], "svs"),
+    ],
+)
+def test_a_report_has_the_methods_that_the_answer_about_predictions_asks_for(
+    keep, has_graph, methods, opens_with
+):
+    (logits, labels, graph), splits = task(100)
+    graph = graph if has_graph else None
+    subject = make_subject(logits, labels, graph, **splits, keep_predictions=keep)
+    assert list(subject.methods) == ["uncalibrated", *methods]
+    assert subject.shown == opens_with
+
+
+def test_very_long_names_are_cut():
+    data, splits = task()
+    names = ["x" * 10_000, "b", "c", "d"]
+    subject = make_subject(*data, **splits, class_names=names)
+    assert len(subject.class_names[0]) == LONGEST_NAME
+
+
+def test_auto_is_explained_as_the_method_it_chose():
+    data, splits = task(300)
+    methods = {"auto": gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
+    inspection = inspect(make_subject(*data, **splits, methods=methods))
+    chosen = inspection.methods["auto"].calibrator.chosen_
+    temperature = inspection.drawn.temperature
+    np.testing.assert_allclose(temperature["auto"], temperature[chosen])
+
+
+def test_the_law_that_auto_chose_is_taken_apart():
+    data, splits = task(300)
+    methods = {
+        "auto": gnncal.calibrators.Auto(candidates=("structural",)),
+        "structural": "structural",
+    }
+    found = inspect(make_subject(*data, **splits, methods=methods)).methods
+    np.testing.assert_allclose(
+        found["auto"].explanation.factors, found["structural"].explanation.factors
+    )
