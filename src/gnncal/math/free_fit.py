@@ -114,7 +114,7 @@ def _with_certain(theta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ScoresLabelled:
-    """Labelled nodes as a function of the scores' parameters; see ``fitting/labelled.py``."""
+    """Labelled nodes as a function of the scores' parameters; see ``math/posterior.py``."""
 
     rows: LawRows
     logits: FloatArray  # (n, n_classes), row maximum 0

@@ -2,5 +2,5 @@
 
 A method is fitted by the code that fits it in memory, on the calibration rows alone
 (:meth:`gnncal.Nodes.with_result`). Here it says which passes over the edges describe its
-neighbourhoods, and calls the formulas of :mod:`gnncal.math.formulas` with columns of the nodes' table.
+neighbourhoods, and calls the formulas with columns of the nodes' table.
 """
