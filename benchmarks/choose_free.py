@@ -30,7 +30,7 @@ from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
-from gnncal.math.free_fit import Scores, ScoresFit, ScoresPrior, fit_scores
+from gnncal.math.free_fit import BOUND, Scores, ScoresFit, ScoresPrior, fit_scores
 from gnncal.math.structural import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
 from gnncal.metrics import METRICS, Outcomes
@@ -62,6 +62,7 @@ def heavy(rate: float) -> ScoresPrior:
 
 PRIORS: dict[str, dict[float, ScoresPrior]] = {  # by the scale of those that are weighed
     PACKAGE: {1.0: ScoresPrior()},
+    **{f"ratio up to {ratio:g}": {1.0: ScoresPrior(largest_ratio=ratio)} for ratio in (1.2, BOUND)},
     **{f"rate {rate:g}": {1.0: heavy(rate)} for rate in (0.1, 0.3, 3.0)},
     **{
         f"normal, {' and '.join(f'{scale:g}' for scale in scales)}": {

@@ -27,8 +27,6 @@ from gnncal.math.structural_fit import (
 )
 
 BOUND = 50.0  # of every parameter
-# Of ln(T_c / T_u). Beyond, z / T falls where z rises, and two classes change the order of nodes.
-LARGEST_RATIO = 1.93
 MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with their third power
 
 
@@ -37,6 +35,8 @@ class ScoresPrior:
     """Prior of the law, of the bias and of the neighbours' weight."""
 
     law: LawPrior = field(default_factory=LawPrior)
+    # Of ln(T_c / T_u): beyond ln 6.89, z / T can fall where z rises, which turns two classes' order.
+    largest_ratio: float = 1.93
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
     neighbour_precision: float = 4.0  # of gamma
@@ -86,7 +86,8 @@ def fit_scores(
     labelled = ScoresLabelled.of(
         rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
     )
-    objective = _Objective(labelled, ScoresPrior() if prior is None else prior)
+    prior = ScoresPrior() if prior is None else prior
+    objective = _Objective(labelled, prior)
 
     def by_ratio(theta: FloatArray) -> tuple[float, FloatArray]:
         loss, gradient = objective(_with_certain(theta))
@@ -95,8 +96,8 @@ def fit_scores(
 
     start = np.append(law.vector(), np.zeros(logits.shape[1] + uses_neighbours))
     upper = np.full(len(start), BOUND)
-    upper[0] = LARGEST_RATIO
-    start[0] = min(start[0] - start[1], LARGEST_RATIO)
+    upper[0] = prior.largest_ratio
+    start[0] = min(start[0] - start[1], prior.largest_ratio)
     solution = lbfgs(by_ratio, start, -BOUND, upper, loss_tolerance=1e-10)
     solution = replace(solution, parameters=_with_certain(solution.parameters))
     fitted = labelled.unpacked(solution.parameters)
