@@ -35,7 +35,7 @@ class ScoresPrior:
     """Prior of the law, of the bias and of the neighbours' weight."""
 
     law: LawPrior = field(default_factory=LawPrior)
-    # Of ln(T_c / T_u): beyond ln 6.89, z / T can fall where z rises, which turns two classes' order.
+    # Of ln(T_c / T_u): beyond ln 6.89, z / T can fall where z rises and turn the order of nodes.
     largest_ratio: float = 1.93
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
