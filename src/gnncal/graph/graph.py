@@ -26,7 +26,7 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import whole_number
 from gnncal.data.errors import InputError, warn
 from gnncal.graph.conversions import of_dgl, of_networkx, of_pyg, of_scipy
-from gnncal.graph.means import group_by_receiver, neighbour_means, same_in_both_directions
+from gnncal.graph.means import group_by_receiver, neighbour_means
 
 Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
@@ -252,11 +252,29 @@ class Graph:
         """(2, n_edges), grouped by receiver."""
         return np.stack([self.indices, self._receivers()])
 
-    @cached_property
+    @property
     def reversed(self) -> Graph:
-        """The same nodes with every edge turned around."""
-        turned = np.stack([self._receivers(), self.indices])  # not kept, other than edge_index
-        return Graph(turned, self.n_nodes, self.features)
+        """The same nodes with every edge turned around: this graph itself if it is undirected."""
+        return self if self.is_undirected else self._turned
+
+    @cached_property
+    def _turned(self) -> Graph:
+        turned, other = self._transposed(), object.__new__(Graph)
+        other._set(
+            n_nodes=self.n_nodes,
+            n_edges=self.n_edges,
+            features=self.features,
+            indptr=turned.indptr,
+            indices=turned.indices,
+            in_degree=self.out_degree,
+            out_degree=self.in_degree,
+            self_loops=self.self_loops,
+        )
+        return other
+
+    def _transposed(self) -> sparse.csr_array:
+        """Return the senders and receivers of each node exchanged, by counting and not sorting."""
+        return self.adjacency(np.int8).T.tocsr()
 
     def to_undirected(self) -> Graph:
         """Return the same nodes with every edge in both directions, each listed once.
@@ -280,13 +298,10 @@ class Graph:
 
     @cached_property
     def is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions, equally often.
-
-        A directed graph passes with a probability below one in a million.
-        """
+        """Whether every edge is listed in both directions, equally often."""
         if not np.array_equal(self.in_degree, self.out_degree):
             return False
-        return same_in_both_directions(self.indptr, self.indices)
+        return np.array_equal(self._transposed().indices, self.indices)
 
     @property
     def all_sides(self) -> Side:
@@ -310,8 +325,8 @@ class Graph:
             The matrix A.
 
         """
-        ones = np.ones(self.n_edges, dtype=dtype)
-        return self._matrix(ones)
+        ones, shape = np.ones(self.n_edges, dtype=dtype), (self.n_nodes, self.n_nodes)
+        return sparse.csr_array((ones, self.indices, self.indptr), shape=shape)
 
     def normalised_adjacency(
         self, *, add_self_loops: bool, dtype: npt.DTypeLike = np.float32
@@ -407,10 +422,6 @@ class Graph:
     def _receivers(self) -> IntArray:
         """Return the receiver of each of the grouped edges, (n_edges,)."""
         return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
-
-    def _matrix(self, data: npt.NDArray[Any]) -> sparse.csr_array:
-        shape = (self.n_nodes, self.n_nodes)
-        return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
 
 
 def _check_edge_index(edge_index: Any) -> IntArray:
