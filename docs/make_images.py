@@ -29,9 +29,7 @@ def gain() -> plt.Figure:
     result = gnncal.calibrate(task.logits, task.labels, task.graph, **task.splits)
     raw = gnncal.calibrators.softmax(task.logits)
     figure, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
-    for ax, probs, name in zip(
-        axes, (raw, result.probabilities), ("before", "after"), strict=True
-    ):
+    for ax, probs, name in zip(axes, (raw, result.probabilities), ("before", "after"), strict=True):
         ReliabilityDisplay.from_predictions(
             task.labels[task.test_nodes], probs[task.test_nodes], name=name, ax=ax
         )

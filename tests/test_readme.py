@@ -51,6 +51,7 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     assert np.allclose(from_module.detach().numpy(), names["new_probs"], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     pytest.importorskip("plotly")
     monkeypatch.chdir(tmp_path)
@@ -63,7 +64,9 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
 
 
 def test_the_readme_is_short():
-    text = re.sub(r"```.*?```|^\|.*$|<!--.*?-->|^ {4}.*$", "", README.read_text(), flags=re.M | re.S)
+    text = re.sub(
+        r"```.*?```|^\|.*$|<!--.*?-->|^ {4}.*$", "", README.read_text(), flags=re.M | re.S
+    )
     assert len(text.split()) < 550
 
 

@@ -7,6 +7,7 @@ import fill
 PAGES = [page for page in fill.PAGES if fill.PART.search(page.read_text())]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_has_what_its_sources_say(page):
@@ -14,9 +15,14 @@ def test_a_page_has_what_its_sources_say(page):
     assert fill.filled(text) == text
 
 
+def test_the_output_below_the_first_example_of_the_readme_is_what_it_prints():
+    text = (fill.ROOT / "README.md").read_text()
+    assert fill.filled(text, only={"readme-output"}) == text
+
+
 def test_a_changed_figure_is_put_right():
-    text = "a <!-- fill: agreement -->\n12% of 3\n<!-- end --> b"
-    assert fill.filled(text) == f"a <!-- fill: agreement -->\n{fill.agreement()}\n<!-- end --> b"
+    text = "a <!-- fill: speed -->\n| 12 |\n<!-- end --> b"
+    assert fill.filled(text) == f"a <!-- fill: speed -->\n{fill.speed()}\n<!-- end --> b"
 
 
 def test_readme_and_docs_are_filled():
