@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,10 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel, kernels_for, n_threads, pieces
 
 if TYPE_CHECKING:
-    from gnncal.graph.graph import Graph, Side
+    from gnncal.graph.graph import Graph
 
 
+Side = Literal["in", "out", "both"]
 EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 MOST_BUCKETS = 1024  # more places to write to are no longer in the cache
