@@ -143,6 +143,6 @@ def calibrate_multilabel(
 def _calibrate_column(
     z: FloatArray, y: IntArray, graph: Any, split: dict[str, IntArray], **options: Any
 ) -> Calibration:
-    labelled = {name: rows[y[rows] >= 0] for name, rows in split.items()}
+    labelled: dict[str, Any] = {name: rows[y[rows] >= 0] for name, rows in split.items()}
     two = np.column_stack([np.zeros_like(z), z])  # softmax of [0, z] is the sigmoid of z
     return calibrate(two, y, graph, positive=1, **labelled, **options)

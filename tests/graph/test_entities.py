@@ -140,3 +140,10 @@ def test_a_user_is_told_where_few_nodes_have_a_neighbour():
     data, _ = payments(n_accounts=40, n_cards=4000)
     with pytest.warns(gnncal.GnncalWarning, match=r"nodes of type 'account' have a neighbour"):
         gnncal.Graph.of_type(data, "account")
+
+
+def test_a_report_takes_shared_entities():
+    pytest.importorskip("jinja2")
+    cards = EntityGraph([np.arange(1797), np.arange(1797) // 3], 1797)
+    made = gnncal.report(TASK.logits, TASK.labels, cards, methods=["structural"], **TASK.splits)
+    assert "structural" in made.inspection.methods

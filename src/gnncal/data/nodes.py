@@ -490,7 +490,7 @@ def as_nodes_of_a_fit(
     )
 
 
-def check_graph(graph: Any, n_nodes: int) -> Graph | EntityGraph | None:
+def check_graph(graph: Any, n_nodes: int) -> Any:
     """Check that a graph, if there is one, has as many nodes as the logits have rows."""
     checked = as_graph(graph)
     if checked is not None and checked.n_nodes != n_nodes:

@@ -138,7 +138,7 @@ def _one_type_message(data: Any) -> str:
     own = [kind for kind in getattr(data, "edge_types", []) if kind[0] == kind[-1]]
     begun = f"the {name} has nodes of several types and logits are of one"
     without = "leave graph out and choose a method that needs none, such as method='svs'"
-    example = own[0][0] if own else data.node_types[0]
+    example = next((kind[0] for kind in (*own, *data.edge_types)), "account")
     return f"{begun}; name it with gnncal.Graph.of_type(data, {example!r}), or {without}."
 
 
