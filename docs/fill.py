@@ -407,6 +407,18 @@ def _interval(found: Any) -> str:
     return f"{1e3 * found.mean_difference:+.1f} [{1e3 * found.low:+.1f}, {1e3 * found.high:+.1f}]"
 
 
+def shared_entities() -> str:
+    """Return what neighbours through shared entities add to a model without a graph."""
+    path = ROOT / "benchmarks/results/shared_entities.json"
+    lines = ["| items | method, neighbours through | difference to `svs` | graphs better |"]
+    lines.append("|---|---|---:|---:|")
+    for row in json.loads(path.read_text())["summary"]:
+        shown = f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
+        counted = f"{row['better']} of {row['graphs']}"
+        lines.append(f"| {row['setting']} | {row['method']} | {shown} | {counted} |")
+    return "\n".join(lines)
+
+
 FILLS = {
     "agreement": agreement,
     "agreement-table": agreement_table,
@@ -425,6 +437,7 @@ FILLS = {
     "report": report,
     "selective": selective,
     "sets": sets,
+    "shared-entities": shared_entities,
     "shift": shift,
     "speed": speed,
     "watch": watch,
