@@ -431,8 +431,34 @@ FILLS = {
 }
 
 
+def llms() -> str:
+    """Return llms.txt: every page with its title and headings, for language models."""
+    lines = [
+        "# gnncal",
+        "",
+        "> Post-hoc calibration for graph neural networks: HoTS (NeurIPS 2026), other calibrators,",
+        "> decisions with guarantees, monitoring, deployment.",
+        "",
+        "- [README](README.md): quick start, the HoTS paper, tasks, results",
+        "- [AGENTS.md](AGENTS.md): commands and rules for coding agents",
+        "",
+        "## Documentation",
+        "",
+    ]
+    for page in PAGES[1:]:
+        text = re.sub(r"^---.*?---\n", "", page.read_text(), flags=re.S)
+        title = re.search(r"^# (.+)$", text, flags=re.M)
+        if title is None:  # a page that includes a file
+            continue
+        parts = re.findall(r"^## (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), flags=re.M)
+        about = f": {' · '.join(parts)}" if parts else ""
+        lines.append(f"- [{title[1]}](docs/{page.name}){about}")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Write every page again whose parts have changed."""
+    (ROOT / "llms.txt").write_text(llms())
     for page in PAGES:
         text = page.read_text()
         new = filled(text)
