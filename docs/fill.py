@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from contextlib import chdir, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,13 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
 PART = re.compile(r"(<!-- fill: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAN = float("nan")
+HOTS_VARIANTS = (
+    "hots-predictor",
+    "hots-cross-fitted",
+    "hots-agreement",
+    "hots-clamped",
+    "hots-agreement-clamped",
+)
 SHOWN = ("structural", "structural-free", "hots")
 
 
@@ -338,7 +345,10 @@ def hots_against() -> str:
     ]
     for other in ("ts", "entropy-only"):
         for protocol in ("paper", "converged"):
-            for title, results in (("all", _results(protocol)), ("eleven", _many(protocol))):
+            for title, results in (
+                ("all", _results(protocol)),
+                ("eleven", _some_graphs(protocol, "many")),
+            ):
                 cells = []
                 for metric, scale, decimals in (("ece", 100, 2), ("nll", 1000, 1)):
                     c = compare_paired(*results.matched(metric, "hots", other), results.graphs)
@@ -352,12 +362,53 @@ def hots_against() -> str:
     return "\n".join(lines)
 
 
-def _many(protocol: str) -> Any:
-    """The graphs with at least 100 calibration nodes."""
+def homophily_table(part: str) -> str:
+    """HoTS with every homophily estimate, on all graphs or on some of them."""
+    from gnncal_lab.bench.summary import compare_paired, holm
+
+    results = {name: _some_graphs(name, part) for name in ("converged", "paper")}
+    heads = "NLL minus TS | NLL minus entropy-only | lower on | p | p (Holm)"
+    lines = [f"| method | ECE % | floor % | {heads} |", "|---|---:|---:|---:|---:|---:|---:|---:|"]
+    for protocol, found in results.items():
+        order = ["uncalibrated", "ts", "hots", "entropy-only", *HOTS_VARIANTS]
+        methods = [m for m in order if m in found.methods]
+        if protocol == "paper":
+            methods = ["ts", "hots", "entropy-only", "hots-release"]
+            lines.append("| *paper's protocol* | | | | | | | |")
+        others = [m for m in methods if m != "entropy-only"]
+        tests = {
+            m: compare_paired(*found.matched("nll", m, "entropy-only"), found.graphs)
+            for m in others
+        }
+        adjusted = holm(np.array([test.p_value for test in tests.values()]))
+        corrected = dict(zip(others, adjusted, strict=True))
+        for m in methods:
+            means = [
+                float(np.nanmean(100 * found.matrix(name, found.pairs, [m])[:, 0]))
+                for name in ("ece", "ece_floor")
+            ]
+            to_ts = compare_paired(
+                *found.matched("nll", m, "ts", results["converged"]), found.graphs
+            )
+            cells = f"| `{m}` | {_numbers(means)} | {1e3 * to_ts.mean_difference:+.1f} |"
+            if m == "entropy-only":
+                lines.append(f"{cells} – | – | – | – |")
+                continue
+            c = tests[m]
+            lines.append(
+                f"{cells} {_interval(c)} | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
+                f"{c.p_value:.4f} | {corrected[m]:.3f} |"
+            )
+    return "\n".join(lines)
+
+
+def _some_graphs(protocol: str, part: str) -> Any:
+    """The results on all graphs, or on those with many or few calibration nodes."""
     from site_pages.results import FEW_NODES, Results
 
     every = _results(protocol)
-    kept = {key: found for key, found in every.records.items() if key[0] not in FEW_NODES}
+    wanted = {"all": (True, False), "many": (False,), "few": (True,)}[part]
+    kept = {key: v for key, v in every.records.items() if (key[0] in FEW_NODES) in wanted}
     return Results(every.protocol, kept)
 
 
@@ -389,7 +440,7 @@ def readme_results() -> str:
     import external
     from gnncal_lab.bench.summary import compare_paired
 
-    many = _many("converged")
+    many = _some_graphs("converged", "many")
     rows = _record("external")["rows"]
     lines = [
         "| method | predicted class | 11 benchmark graphs | 8 held-out graphs |",
@@ -426,6 +477,9 @@ FILLS = {
     "demo": demo,
     "evaluation": evaluation,
     "full-output": full_output,
+    "homophily-all": partial(homophily_table, "all"),
+    "homophily-few": partial(homophily_table, "few"),
+    "homophily-many": partial(homophily_table, "many"),
     "hots-against": hots_against,
     "main-ece": main_ece,
     "paper-row": paper_row,
@@ -444,8 +498,34 @@ FILLS = {
 }
 
 
+def llms() -> str:
+    """Return llms.txt: every page with its title and headings, for language models."""
+    lines = [
+        "# gnncal",
+        "",
+        "> Post-hoc calibration for graph neural networks: HoTS (NeurIPS 2026), other calibrators,",
+        "> decisions with guarantees, monitoring, deployment.",
+        "",
+        "- [README](README.md): quick start, the HoTS paper, tasks, results",
+        "- [AGENTS.md](AGENTS.md): commands and rules for coding agents",
+        "",
+        "## Documentation",
+        "",
+    ]
+    for page in PAGES[1:]:
+        text = re.sub(r"^---.*?---\n", "", page.read_text(), flags=re.S)
+        title = re.search(r"^# (.+)$", text, flags=re.M)
+        if title is None:  # a page that includes a file
+            continue
+        parts = re.findall(r"^## (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), flags=re.M)
+        about = f": {' · '.join(parts)}" if parts else ""
+        lines.append(f"- [{title[1]}](docs/{page.name}){about}")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Write every page again whose parts have changed."""
+    (ROOT / "llms.txt").write_text(llms())
     for page in PAGES:
         text = page.read_text()
         new = filled(text)
