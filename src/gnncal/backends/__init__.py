@@ -1,8 +1,8 @@
-"""The few operations that formulas are written with, for arrays, tensors and table columns.
+"""The few operations that formulas are written with, for arrays and tensors.
 
 A formula asks :func:`backend_of` for the operations that suit its argument, so it is written once.
 Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
-the classes. NumPy and torch have all of these functions, Ibis those that tables need:
+the classes. NumPy and torch have all of these functions:
 
 - of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``softplus``, ``maximum``,
   ``minimum``, ``where``, ``rounded``, ``ceil``;
@@ -27,14 +27,14 @@ from gnncal.backends import numpy as numpy_backend
 
 
 def backend_of(value: Any) -> ModuleType:
-    """Return the module with the operations for a value: an array, a tensor or columns.
+    """Return the module with the operations for a value: an array or a tensor.
 
     A formula of a :class:`~gnncal.calibrators.Portable` is written with these operations where
     NumPy and torch spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
 
     Parameters
     ----------
-    value : ndarray, Tensor or columns
+    value : ndarray or Tensor
         What the formula is applied to.
 
     Returns
@@ -53,10 +53,6 @@ def backend_of(value: Any) -> ModuleType:
     """
     if isinstance(value, np.ndarray | float | int | np.generic):
         return numpy_backend
-    if type(value).__module__.partition(".")[0] == "torch":
-        from gnncal.backends import torch as torch_backend
+    from gnncal.backends import torch as torch_backend
 
-        return torch_backend
-    from gnncal.backends import ibis as ibis_backend
-
-    return ibis_backend
+    return torch_backend

@@ -1,7 +1,7 @@
 """What formulas ask about the neighbours of every node: the protocol, and its form on a CPU.
 
 :class:`GraphNeighbours` is SciPy's on a :class:`gnncal.Graph`. torch has its own
-(:mod:`gnncal.torch.neighbours`); tables make passes over the edges instead.
+(:mod:`gnncal.torch.neighbours`), and so have batches of a table (:mod:`gnncal.scale.batches`).
 """
 
 from __future__ import annotations

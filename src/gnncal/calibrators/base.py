@@ -24,6 +24,7 @@ from gnncal.core.constraints import Constraint
 from gnncal.core.direction import warn_if_one_way
 from gnncal.core.errors import InputError, require, warn
 from gnncal.core.estimator import Estimator, check_is_fitted
+from gnncal.core.graph import Side
 from gnncal.core.learned import LearnedTable
 from gnncal.core.tabular import Table, Tabular, quantities
 from gnncal.fitting.class_histograms import ClassHistograms
@@ -625,6 +626,10 @@ class Calibrator(Estimator, ABC):
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _reach(self) -> tuple[int, Side] | None:
+        """Return how many hops a node depends on, and on which side; None for the whole graph."""
+        return None if self.needs_graph else (0, "in")
 
     def _freed(self) -> Calibrator | None:
         """Return the same fit with predictions that may change; a hook for methods that have it."""

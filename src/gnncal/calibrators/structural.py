@@ -13,6 +13,7 @@ from gnncal.core.arrays import FloatArray, IntArray
 from gnncal.core.compiled import in_parallel
 from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
 from gnncal.core.errors import InputError, warn
+from gnncal.core.graph import Side
 from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
 from gnncal.fitting.floor import class_shares, floor_of
 from gnncal.fitting.labelled import TemperatureLabelled
@@ -445,8 +446,11 @@ class Structural(HasTemperature, Calibrator):
             is_temperature=False,
             keeps_predictions=self.keep_predictions,
             temperature=structural_temperature,
-            hops=2,
+            hops=self._reach()[0],
         )
+
+    def _reach(self) -> tuple[int, Side]:
+        return 2, "both"
 
     def _freed(self) -> Structural | None:
         """Return what divides the rest as a calibrator of its own, if this fit has it."""

@@ -23,7 +23,7 @@ from gnncal.cli.terminal import err, note, out, print_json, print_written
 if TYPE_CHECKING:
     from gnncal.scale import ScaleSummary
     from gnncal.scale.engines import Engine
-    from gnncal.scale.progress import Progress
+    from gnncal.scale.run import Progress
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -134,7 +134,7 @@ def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
 
 def _listener() -> Progress:
     """Return a listener that shows each stage on stderr: as a bar, or as a line with its time."""
-    from gnncal.scale.progress import Progress
+    from gnncal.scale.run import Progress
 
     class Shown(Progress):
         @contextmanager

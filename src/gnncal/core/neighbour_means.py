@@ -41,7 +41,7 @@ def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
     """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
     sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
     for rows in row_slices(matrix.indptr):
-        sums[rows] = _edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
+        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
     return sums
 
 
@@ -52,7 +52,7 @@ def _neighbour_sums(
     sides = [graph] if side == "in" else [graph.reversed]
     sides += [graph] if side == "both" else []
     for rows in row_slices(sides[0].indptr):
-        parts = [_edge_sums(each.indptr, each.indices, rows, values) for each in sides]
+        parts = [edge_sums(each.indptr, each.indices, rows, values) for each in sides]
         sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         loops = len(sides) * graph.self_loops[rows]
         if loops.any():
@@ -60,7 +60,7 @@ def _neighbour_sums(
         yield rows, sums
 
 
-def _edge_sums(
+def edge_sums(
     indptr: IntArray,
     indices: IntArray,
     rows: slice,

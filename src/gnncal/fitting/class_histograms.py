@@ -50,8 +50,8 @@ class ClassHistograms:
         for g in np.unique(group):
             cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
         degree_cut = None
-        if nodes.graph is not None:
-            degree_cut = float(np.median(nodes.graph.in_degree[rows]))
+        if nodes.has_neighbourhoods:
+            degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
         bins = empty._bins(group, value, nodes, rows)
@@ -69,7 +69,7 @@ class ClassHistograms:
         bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
         if self.degree_cut is None:
             return bins
-        return HALVES * bins + (nodes.required_graph.in_degree[rows] > self.degree_cut)
+        return HALVES * bins + (nodes.neighbours.in_degree[rows] > self.degree_cut)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the counts as arrays, for files."""

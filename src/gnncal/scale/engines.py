@@ -1,12 +1,10 @@
-"""Where the expressions run: DuckDB in this process, or a Spark cluster."""
+"""Where tables are read and nodes are calibrated: DuckDB in this process, or a Spark cluster."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,337 +13,525 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
+import numpy as np
+
+from gnncal.core.arrays import IntArray
+from gnncal.core.compiled import n_threads
 from gnncal.core.errors import InputError, MissingExtraError, require, shown
-from gnncal.files.tables import Table, first_line, is_uuid
-from gnncal.scale.uuids import as_text, restore_uuids, spark_schema, uuid_columns
+from gnncal.files.tables import Group, Table, first_line
+from gnncal.scale.batches import Judge, Reach, Work, column_of, values_to_average
+from gnncal.scale.measures import Degrees, Sums
+from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, parallel
+from gnncal.scale.tables import (
+    DUPLICATE,
+    EDGE_COLUMNS,
+    LIST_COLUMN,
+    N_EXAMPLES,
+    NO_NODE,
+    NULL_END,
+    SPLITS,
+    VAL,
+    BadRowCount,
+    Layout,
+    NodeRows,
+    Types,
+    kind_of_id,
+    read_rows,
+)
 
 EngineName = Literal["duckdb", "spark"]
 TableFiles = Table | str  # text is an address in object storage, which Spark finds by itself
-MIB_PER_FILE = 256  # of the output, about
-SHARE_OF_MEMORY = 0.8  # of the limit for DuckDB's tables; Python and its own code need the rest,
-OTHER_MEMORY = 512 << 20  # at least so many bytes,
-LEAST_SHARE = 0.5  # unless that is more than half of the limit
+ROWS_PER_FILE = 1 << 24  # of the output
+SHARE_OF_TABLES = 0.4  # of the memory limit, for DuckDB
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
-VALUES_AT_ONCE = 1 << 21  # of rows that NumPy computes with
+SMALLEST_WORK = 64 << 20  # bytes in which anything can be computed
+VALUES_AT_ONCE = 1 << 22  # of a batch: nodes x classes
+EDGES_AT_ONCE = 1 << 20  # that DuckDB hands over
 BLOCK = 2**17  # bytes at least in one request to storage
-BATCH = "gnncal_batch"  # what DuckDB calls such rows
 MOST_THREADS = 1024  # each takes memory before it does anything
+DENSE = 4  # ids as whole numbers are looked up in a table of at most so many times their number
+SAMPLE = 20_000  # nodes by which `check` knows the graph of a fit
 
 
 class Engine(ABC):
-    """Reads Parquet, computes tables and keeps them, writes Parquet."""
+    """Reads both tables, passes over the edges, and calibrates batches of nodes.
+
+    The stages follow each other: ``open``, ``load``, ``join``, then ``calibration_rows``,
+    ``sample`` and ``degrees`` in any order, and ``run``.
+    """
 
     name: EngineName
-    uuid_type: str = "uuid"
-    connection: Any  # the Ibis backend
-
-    def read(self, table: TableFiles) -> Any:
-        """Return the table in some files; where its types differ between them, they become one."""
-        import ibis
-
-        if isinstance(table, str):
-            return self._read_address(table)
-        types = {
-            name: ibis.dtype(self.uuid_type if is_uuid(kind) else kind)
-            for name, kind in table.types.items()
-        }
-        parts = []
-        for group in table.groups:
-            try:
-                part = self._read_files(table, group.files)
-            except MemoryError:
-                raise
-            except Exception as error:  # Spark wraps Java's exceptions in its own
-                raise InputError(
-                    f"{table.given} cannot be read as Parquet ({first_line(error)})."
-                ) from error
-            casts = {name: part[name].cast(types[name]) for name in table.mixed}
-            said = {
-                name: ibis.literal(value if value is None else str(value)).cast(types[name])
-                for name, value in group.folders.items()
-            }
-            parts.append(part.mutate(**casts, **said).select(*table.types))
-        return ibis.union(*parts)
+    n_nodes = 0
+    n_edges = 0
+    is_undirected: bool | None = None
+    has_test = False
 
     @abstractmethod
-    def _read_files(self, table: Table, files: list[str]) -> Any:
-        """Read some files whose types are the same."""
-
-    def _read_address(self, address: str) -> Any:
-        """Read from object storage that only the engine can reach."""
-        raise NotImplementedError
+    def open(self, nodes: TableFiles, edges: TableFiles) -> tuple[Types, Types]:
+        """Return the types of the columns of both tables."""
 
     @abstractmethod
-    def keep(self, name: str, expression: Any) -> Any:
-        """Compute a table now and keep it until the engine closes."""
-
-    def keep_computed(
-        self,
-        name: str,
-        expression: Any,
-        compute: Callable[[dict[str, Any]], dict[str, Any]],
-        results: list[str],
-    ) -> Any:
-        """Keep id and what a NumPy function makes of the columns, a few rows at a time."""
-        import ibis
-        import pyarrow as pa
-
-        n_rows = max(1, VALUES_AT_ONCE // len(expression.columns))
-        kinds = dict.fromkeys(results, ibis.dtype("float64"))
-        schema = ibis.schema({"id": expression.schema()["id"], **kinds})
-
-        def computed() -> Iterator[pa.Table]:
-            for batch in self._batches(name, expression, n_rows):
-                columns = {
-                    column: batch[column].to_numpy(zero_copy_only=False)
-                    for column in batch.schema.names
-                    if column != "id"
-                }
-                computed = compute(columns)
-                yield pa.table({"id": batch["id"], **{r: computed[r] for r in results}})
-
-        return self._keep_batches(name, schema, computed())
+    def list_lengths(self) -> dict[int | None, int]:
+        """Count the lists of logits by their length."""
 
     @abstractmethod
-    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
-        """Compute a table and hand it out as pyarrow batches of at most so many rows."""
+    def load(self, layout: Layout, reach: Reach, bad: BadRowCount, *, fits: bool) -> None:
+        """Read the nodes, count rows that cannot be used, and keep the others."""
 
     @abstractmethod
-    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
-        """Keep the rows of pyarrow tables as one table."""
+    def join(self, bad: BadRowCount) -> None:
+        """Pass over the edges as often as the method asks for."""
 
     @abstractmethod
-    def write(self, expression: Any, folder: Path) -> None:
-        """Write a table as a folder of Parquet files."""
+    def calibration_rows(self) -> Any:
+        """Return the nodes of the split val as a batch."""
+
+    @abstractmethod
+    def sample(self) -> Any:
+        """Return a batch of about 20,000 nodes outside training."""
+
+    @abstractmethod
+    def degrees(self, judge: Judge) -> Degrees:
+        """Return the degrees of the test nodes."""
+
+    @abstractmethod
+    def run(self, work: Work, degrees: Degrees, folder: Path) -> Sums:
+        """Calibrate every node, write the columns of the result, and add up the metrics."""
 
     @abstractmethod
     def close(self) -> None:
         """Give back memory, and disk that only this run used."""
 
-    @abstractmethod
-    def drop(self, name: str) -> None:
-        """Give back the disk of a kept table."""
-
-    @property
-    def memory(self) -> int | None:
-        """Bytes that tables may take in memory; None if the engine divides its work by itself."""
-        return None
-
-    def fetch(self, expression: Any) -> Any:
-        """Return a small table as pyarrow."""
-        return self.connection.to_pyarrow(expression)
-
     def progress(self) -> float | None:
-        """Return how much of the running query is done, in percent, if the engine can tell."""
+        """Return how much of the stage is done, between 0 and 1, if the engine can tell."""
         return None
 
 
 class DuckDB(Engine):
-    """DuckDB inside this process; what exceeds the memory limit goes to the work folder."""
+    """DuckDB inside this process reads and joins; NumPy computes from files in the work folder."""
 
     name: EngineName = "duckdb"
+    labels: IntArray
+    splits: IntArray
+    predictions: IntArray
+    found: Neighbourhoods
 
     def __init__(self, work: Path, memory_limit: str | None, threads: int | None) -> None:
-        require("duckdb", extra="scale", purpose="calibrating with DuckDB")
-        ibis = require("ibis", extra="scale", purpose="calibrating with DuckDB")
-        import duckdb
-
-        settings: dict[str, Any] = {"temp_directory": str(work / "temp")}
+        duckdb = require("duckdb", extra="scale", purpose="calibrating with DuckDB")
+        self.work, self.threads = work, threads or n_threads()
+        settings: dict[str, Any] = {"temp_directory": str(work / "temp"), "threads": self.threads}
         # Order costs memory and means nothing here: rows have ids.
         settings["preserve_insertion_order"] = False
-        if memory_limit is not None:
-            settings["memory_limit"] = f"{_memory_of_tables(size_of(memory_limit))}B"
-        if threads is not None:
-            settings["threads"] = threads
-        self.connection = ibis.duckdb.connect(work / "work.duckdb", **settings)
-        with suppress(duckdb.Error):  # it draws onto the terminal otherwise
-            self.connection.raw_sql("SET enable_progress_bar_print = false")
-            self.connection.raw_sql("SET enable_progress_bar = true")
+        self.connection = duckdb.connect(config=settings)
+        (limit,) = self.connection.sql("SELECT current_setting('memory_limit')").fetchone()
+        self.memory = size_of(limit if memory_limit is None else memory_limit)
+        if self.memory < SMALLEST_WORK:
+            raise InputError(
+                f"DuckDB needs more than the memory limit {shown(memory_limit)}; raise "
+                "--memory-limit, at least to 64MiB."
+            )
+        self.connection.execute(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")
+        self.done: tuple[Callable[[], float], float, float] = (lambda: 0.0, 0.0, 1.0)
+        self.dropped: IntArray = np.empty(0, dtype=np.int64)  # positions whose id is not unique
 
-    def _read_files(self, table: Table, files: list[str]) -> Any:
-        """Read the files by their names; those of object storage through fsspec."""
-        names = [_escaped(file) for file in files]
+    # Reading
+
+    def open(self, nodes: TableFiles, edges: TableFiles) -> tuple[Types, Types]:
+        """Return the types that were found with the files."""
+        assert isinstance(nodes, Table)
+        assert isinstance(edges, Table)
+        self.nodes, self.edges = nodes, edges
+        return nodes.types, edges.types
+
+    def list_lengths(self) -> dict[int | None, int]:
+        """Count the lists by their length."""
+        lengths: dict[int | None, int] = {}
+        for group in self.nodes.groups:
+            source = self._source(self.nodes, group)
+            rows = self.connection.sql(f"SELECT len({LIST_COLUMN}), count(*) FROM {source} GROUP BY 1")
+            for size, count in rows.fetchall():
+                lengths[size] = lengths.get(size, 0) + count
+        return lengths
+
+    def _source(self, table: Table, group: Group) -> str:
+        """Return what a query reads from: files by their names, remote ones through fsspec."""
+        names = [_escaped(file) for file in group.files]
         if table.is_remote:  # by a protocol of our own, for which no extension is downloaded
             protocol = f"gnncal-{uuid4().hex}"
-            self.connection.con.register_filesystem(_under(table.storage, protocol))
-            names = [f"{protocol}://{file}" for file in files]
-        return self.connection.read_parquet(names, hive_partitioning=False)
+            self.connection.register_filesystem(_under(table.storage, protocol))
+            names = [f"{protocol}://{file}" for file in group.files]
+        return f"read_parquet([{', '.join(map(_quoted, names))}], hive_partitioning=false)"
 
-    def keep(self, name: str, expression: Any) -> Any:
-        """Keep a table in the database in the work folder."""
-        with plain_errors():
-            return self.connection.create_table(name, expression)
+    def _columns(self, table: Table, group: Group) -> str:
+        """Return the columns of use, those in the names of folders among them."""
+        columns = []
+        for name, kind in table.types.items():
+            if name in group.folders:
+                value = group.folders[name]
+                text = "NULL" if value is None else _quoted(str(value))
+                kind_name = "BIGINT" if str(kind) == "int64" else "VARCHAR"
+                columns.append(f'CAST({text} AS {kind_name}) AS "{name}"')
+            else:
+                columns.append(f'"{name}"')
+        return ", ".join(columns)
 
-    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
-        """Stream the rows through a connection of its own: another query would end the stream."""
-        import ibis
-
-        with plain_errors(), self.connection.con.cursor() as reader:
-            rows = reader.sql(str(ibis.to_sql(expression, dialect="duckdb")))
+    def _stream(self, query: str, n_rows: int) -> Iterator[Any]:
+        """Stream the rows of a query through a connection of its own, which nothing else ends."""
+        with plain_errors(), self.connection.cursor() as reader:
+            rows = reader.sql(query)
             # DuckDB 2.0 has a new name for it.
             stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
             yield from stream(n_rows)
 
-    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
-        """Insert the rows into a table of the database."""
-        kept = self.connection.create_table(name, schema=schema)
-        for table in tables:
-            with plain_errors():
-                self.connection.con.register(BATCH, table)
-                self.connection.raw_sql(f'INSERT INTO "{name}" SELECT * FROM "{BATCH}"')
-                self.connection.con.unregister(BATCH)
-        return kept
+    def _n_rows(self, table: Table) -> int:
+        count = 0
+        for group in table.groups:
+            (rows,) = self.connection.sql(
+                f"SELECT count(*) FROM {self._source(table, group)}"
+            ).fetchone()
+            count += rows
+        return count
 
-    def drop(self, name: str) -> None:
-        """Drop a table; its blocks of the file are used again."""
-        self.connection.raw_sql(f'DROP TABLE "{name}"')
+    # The nodes
 
-    @property
-    def memory(self) -> int:
-        """Bytes of the memory limit, which is part of the machine's memory if none was given."""
-        limit = self.connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()[0][0]
-        return size_of(limit)
+    def load(self, layout: Layout, reach: Reach, bad: BadRowCount, *, fits: bool) -> None:
+        """Check the rows batch by batch and write the good ones into the work folder."""
+        import pyarrow as pa
 
-    def fetch(self, expression: Any) -> Any:
-        """Return a small table as pyarrow."""
+        self.layout, self.reach = layout, reach
+        n_rows = max(1024, VALUES_AT_ONCE // layout.n_classes)
+        self.logits = RowFile(self.work / "logits", layout.n_classes, layout.dtype)
+        self.values = RowFile(self.work / "values", layout.n_classes + 2, layout.dtype)
+        total, read = self._n_rows(self.nodes), 0
+        self.done = (lambda: read / max(total, 1), 0.0, 1.0)
+        parts: list[tuple[IntArray, IntArray, IntArray]] = []
+        self.unusable: list[Any] = []  # ids
+
+        def described(batch: Any) -> tuple[NodeRows, NodeRows, Any]:
+            rows = read_rows(batch, layout, fits=fits)
+            good = rows.good()
+            return rows, good, values_to_average(good.logits) if reach.hops else None
+
+        writer = None
         with plain_errors():
-            return super().fetch(expression)
+            for rows, good, values in parallel(described, self._batches(n_rows), self.threads):
+                read += len(rows.reasons)
+                if len(rows.reasons) > len(good.reasons):
+                    bad.add_nodes(rows)
+                    self.unusable.append(rows.ids.filter(pa.array(rows.reasons >= 0)))
+                if writer is None:
+                    schema = pa.schema([("id", rows.ids.type)])
+                    writer = pa.ipc.new_file(str(self.work / "ids"), schema)
+                writer.write_batch(pa.record_batch([good.ids], schema=writer.schema))
+                self.logits.append(good.logits)
+                if values is not None:
+                    self.values.append(values[1])
+                none = np.empty(0, dtype=np.int32)
+                parts.append((good.labels, good.splits, none if values is None else values[0]))
+        if writer is not None:
+            writer.close()
+        for file in (self.logits, self.values):
+            file.finish()
+        if not read:
+            return
+        self.labels, self.splits, self.predictions = (
+            np.concatenate(each) for each in zip(*parts, strict=True)
+        )
+        self.n_nodes = len(self.labels)
+        self._find_ids(bad)
+        self.has_test = bool((self.splits == SPLITS.index("test")).any())
 
-    def write(self, expression: Any, folder: Path) -> None:
-        """Write files of about 256 MiB."""
+    def _batches(self, n_rows: int) -> Iterator[Any]:
+        """Give the rows of the nodes' table, whose types are the same in all files."""
+        import pyarrow as pa
+
+        types = self.nodes.types
+        for group in self.nodes.groups:
+            source = self._source(self.nodes, group)
+            query = f"SELECT {self._columns(self.nodes, group)} FROM {source}"
+            for batch in self._stream(query, n_rows):
+                columns = [
+                    batch[name].cast(types[name]) if name in self.nodes.mixed else batch[name]
+                    for name in types
+                ]
+                yield pa.record_batch(columns, names=list(types))
+
+    def _find_ids(self, bad: BadRowCount) -> None:
+        """Prepare how the ends of edges are looked up; ids that are not unique are left out."""
+        import pyarrow as pa
+
+        self.first, self.positions = 0, None  # a table of positions by id, where ids are dense
+        all_types = [self.nodes.types["id"], *(self.edges.types[end] for end in EDGE_COLUMNS)]
+        is_whole = all(pa.types.is_integer(kind) and str(kind) != "uint64" for kind in all_types)
+        if is_whole and self.n_nodes and not self.unusable:
+            ids = np.concatenate([each.to_numpy() for each in self._ids()]).astype(np.int64)
+            low, high = int(ids.min()), int(ids.max())
+            if high - low < DENSE * self.n_nodes:
+                positions = np.full(high - low + 1, -1, dtype=np.int32)
+                positions[ids - low] = np.arange(self.n_nodes, dtype=np.int32)
+                if (positions[ids - low] == np.arange(self.n_nodes)).all():
+                    self.first, self.positions = low, positions
+                    return
+        self._make_id_table(bad)
+
+    def _ids(self) -> Iterator[Any]:
+        """Give the ids of the nodes in the order of their positions."""
+        import pyarrow as pa
+
+        with pa.ipc.open_file(str(self.work / "ids")) as file:
+            for number in range(file.num_record_batches):
+                yield file.get_batch(number)["id"]
+
+    def _make_id_table(self, bad: BadRowCount) -> None:
+        """Let DuckDB know the positions of ids, and find those that occur more than once."""
+        import pyarrow as pa
+
+        with plain_errors():
+            start, is_made = 0, False
+            for ids, usable in (*((i, True) for i in self._ids()), *((i, False) for i in self.unusable)):
+                places = np.arange(start, start + len(ids), dtype=np.int32) if usable else -1
+                start += len(ids) if usable else 0
+                batch = pa.table({"id": ids, "position": pa.array(np.broadcast_to(places, len(ids)).astype(np.int32))})
+                self.connection.register("batch", batch)
+                verb = "INSERT INTO ids" if is_made else "CREATE TABLE ids AS"
+                self.connection.execute(f"{verb} SELECT id, position FROM batch WHERE id IS NOT NULL")
+                is_made = True
+                self.connection.unregister("batch")
+            twice = "SELECT id FROM ids GROUP BY id HAVING count(*) > 1"
+            rows = self.connection.sql(f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position").fetchall()
+            if rows:
+                bad.add("nodes", DUPLICATE, len(rows), list(dict.fromkeys(id for id, _ in rows)))
+                self.dropped = np.array([p for _, p in rows if p >= 0], dtype=np.int64)
+                self.splits[self.dropped] = self.labels[self.dropped] = -2  # neither test nor val
+                self.n_nodes -= len(self.dropped)
+                self.connection.execute(f"DELETE FROM ids WHERE id IN ({twice})")
+            self.connection.execute("DELETE FROM ids WHERE position < 0")
+
+    # The edges
+
+    def join(self, bad: BadRowCount) -> None:
+        """Pass over the edges: once from their files, and further times from the work folder."""
+        n_rows, hops = len(self.labels), self.reach.hops
+        side, dtype = self.reach.side, self.layout.dtype
+        found = self.found = Neighbourhoods(n_rows, self.memory, self.work, self.threads)
+        total, n_passes = self._n_rows(self.edges), 1 if hops < 2 else 4
+        block, n_blocks = found.plan((self.layout.n_classes + 2) * dtype.itemsize, sums=hops == 2)
+        edges = EdgeFile(self.work / "edges", block, n_blocks, found.chunk)
+        # One hop of one block needs nothing but the stream.
+        at_once = hops == 1 and n_blocks == 1
+        rows = self.values.read(0, n_rows) if at_once else np.empty((0, 1))
+        sums = np.zeros(n_rows if at_once else 0)
+        read = 0
+        self.done = (lambda: read / max(total, 1), 0.0, 1 / n_passes)
+        for senders, receivers in self._pairs(found.chunk, bad):
+            read += len(senders)
+            pair = found.count(senders, receivers)
+            if at_once:
+                chunks = [*([pair] if side != "out" else []), *([pair[::-1]] if side != "in" else [])]
+                found.class_sums(chunks, rows, 0, self.predictions, sums)
+            elif hops:
+                edges.append(*pair)
+        edges.finish()
+        self.n_edges = found.n_edges
+        if at_once:
+            with np.errstate(invalid="ignore"):
+                found.class_mean = sums / found.counts(side)
+        elif hops == 1:
+            found.class_mean = found.find_class_mean(edges, self.values, self.predictions, side)
+        elif hops == 2:
+            self._two_hops(edges)
+        if hops == 1 and side == "in":
+            found.support = found.class_mean
+
+    def _two_hops(self, edges: EdgeFile) -> None:
+        found, predictions = self.found, self.predictions
+        self.is_undirected = found.is_undirected(edges)
+        side = "in" if self.is_undirected else self.reach.side
+        self.done = (lambda: found.done, 0.25, 0.75)
+        found.means = found.find_means(edges, self.values, side)
+        found.done = 0.0
+        self.done = (lambda: found.done, 0.75, 1.0)
+        found.class_mean = found.find_class_mean(edges, found.means, predictions, side)
+        wanted = np.zeros(len(predictions), dtype=np.bool_)
+        wanted[self._sampled()] = wanted[self.splits == VAL] = True
+        found.support = found.find_class_mean(edges, self.values, predictions, "in", only=wanted)
+
+    def _pairs(self, chunk: int, bad: BadRowCount) -> Iterator[tuple[IntArray, IntArray]]:
+        """Give the positions of senders and receivers, many edges at a time."""
+        waiting: list[tuple[IntArray, IntArray]] = []
+        size = 0
+        for group in self.edges.groups:
+            source, columns = self._source(self.edges, group), self._columns(self.edges, group)
+            found = self._dense(source, columns, bad) if self.positions is not None else None
+            for pair in found or self._joined(source, columns, bad):
+                waiting.append(pair)
+                size += len(pair[0])
+                if size >= chunk:
+                    yield _concatenated(waiting)
+                    waiting, size = [], 0
+        if waiting:
+            yield _concatenated(waiting)
+
+    def _dense(
+        self, source: str, columns: str, bad: BadRowCount
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Look ids that are whole numbers up in the table of positions."""
+        for batch in self._stream(f"SELECT {columns} FROM {source}", EDGES_AT_ONCE):
+            ends = [self._position(batch[name]) for name in EDGE_COLUMNS]
+            known = (ends[0] >= 0) & (ends[1] >= 0)
+            if not known.all():
+                nulls = batch["src"].is_null().to_numpy(False) | batch["dst"].is_null().to_numpy(False)
+                for reason, rows in ((NULL_END, nulls), (NO_NODE, ~known & ~nulls)):
+                    places = np.flatnonzero(rows)
+                    few = batch.take(places[:N_EXAMPLES]).to_pylist()
+                    if places.size:
+                        examples = [(row["src"], row["dst"]) for row in few]
+                        bad.add("edges", reason, places.size, examples)
+                ends = [end[known] for end in ends]
+            yield ends[0], ends[1]
+
+    def _position(self, ids: Any) -> IntArray:
+        assert self.positions is not None
+        numbers = ids.fill_null(self.first - 1) if ids.null_count else ids
+        places = numbers.to_numpy(zero_copy_only=False)
+        if self.first:
+            places = places.astype(np.int64) - self.first
+        is_within = (places >= 0) & (places < len(self.positions))
+        if is_within.all():
+            return self.positions[places]
+        return np.where(is_within, self.positions[np.where(is_within, places, 0)], -1)
+
+    def _joined(
+        self, source: str, columns: str, bad: BadRowCount
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Let DuckDB join the ids of any kind with their positions."""
+        edges = f"(SELECT {columns} FROM {source}) e"
+        joins = "LEFT JOIN ids a ON a.id = e.src LEFT JOIN ids b ON b.id = e.dst"
+        query = f"SELECT a.position AS s, b.position AS d FROM {edges} {joins}"
+        n_bad = 0
+        for batch in self._stream(query, EDGES_AT_ONCE):
+            if batch["s"].null_count or batch["d"].null_count:
+                n_rows = len(batch)
+                batch = batch.filter(_and(batch["s"].is_valid(), batch["d"].is_valid()))
+                n_bad += n_rows - len(batch)
+            yield batch["s"].to_numpy(), batch["d"].to_numpy()
+        if n_bad:
+            is_null = "(src IS NULL OR dst IS NULL)"
+            lost = f"NOT {is_null} AND (a.id IS NULL OR b.id IS NULL)"
+            for reason, rule in ((NULL_END, is_null), (NO_NODE, lost)):
+                rows = f"FROM {edges} {joins} WHERE {rule}"
+                (count,) = self.connection.sql(f"SELECT count(*) {rows}").fetchone()
+                few = self.connection.sql(f"SELECT src, dst {rows} LIMIT {N_EXAMPLES}").fetchall()
+                if count:
+                    bad.add("edges", reason, count, few)
+
+    # Batches
+
+    def calibration_rows(self) -> Any:
+        """Return the nodes of the split val."""
+        return self._batch(np.flatnonzero(self.splits == VAL))
+
+    def sample(self) -> Any:
+        """Return every so many nodes outside training."""
+        return self._batch(self._sampled())
+
+    def _sampled(self) -> IntArray:
+        among = np.flatnonzero((self.splits != SPLITS.index("train")) & (self.splits > -2))
+        return among[:: max(1, -(-len(among) // SAMPLE))]
+
+    def degrees(self, judge: Judge) -> Degrees:
+        """Count the in-degrees of the test nodes."""
+        chosen = judge.of(self.labels, self.splits)
+        return Degrees(*np.unique(self.found.in_degree[chosen], return_counts=True))
+
+    def _batch(self, rows: IntArray | slice, ids: Any = None) -> Any:
+        """Return some nodes; the ids of rows from anywhere are looked for."""
+        import pyarrow as pa
+
+        found = self.found
+
+        def of(file: RowFile) -> Any:
+            if isinstance(rows, slice):
+                return column_of(file.read(rows.start, rows.stop))
+            return column_of(file.take(rows))
+
+        if ids is None:
+            ids = pa.chunked_array(list(self._ids())).take(pa.array(rows)).combine_chunks()
+        columns = {
+            "id": ids,
+            "label": self.labels[rows],
+            "split": self.splits[rows],
+            "logits": of(self.logits),
+            "in_degree": found.in_degree[rows],
+            "out_degree": found.out_degree[rows],
+            "self_loops": found.self_loops[rows],
+        }
+        for name in ("class_mean", "support"):
+            values = getattr(found, name)
+            if values is not None:
+                columns[name] = values[rows]
+        if found.means is not None:
+            columns["means"] = of(found.means)
+        return pa.table(columns)
+
+    def run(self, work: Work, degrees: Degrees, folder: Path) -> Sums:
+        """Calibrate batch by batch, on every core."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         folder.mkdir(parents=True)
-        with plain_errors():
-            self.connection.to_parquet(
-                expression,
-                folder,
-                compression="zstd",
-                file_size_bytes=f"{MIB_PER_FILE}MB",
-                filename_pattern="part-{i}",
-            )
+        sums, start = Sums(degrees), 0
+        self.done = (lambda: start / max(len(self.labels), 1), 0.0, 1.0)
+
+        def batches() -> Iterator[Any]:
+            place = 0
+            for ids in self._ids():
+                batch = self._batch(slice(place, place + len(ids)), ids)
+                place += len(ids)
+                if self.dropped.size:
+                    batch = batch.filter(pa.array(batch["split"].to_numpy() > -2))
+                if len(batch):
+                    yield batch
+
+        writer, written, number = None, 0, 0
+        try:
+            for done in parallel(work, batches(), self.threads):
+                table = pa.table(done.columns)
+                if writer is None or written >= ROWS_PER_FILE:
+                    if writer is not None:
+                        writer.close()
+                    path = folder / f"part-{number}.parquet"
+                    writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+                    written, number = 0, number + 1
+                writer.write_table(table)
+                sums.add(done.terms)
+                written += len(table)
+                start += len(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        return sums
 
     def progress(self) -> float | None:
-        """Return the progress that DuckDB estimates."""
-        percent = float(self.connection.con.query_progress())
-        return percent if percent >= 0 else None
+        """Return how much of the stage is done."""
+        share, first, last = self.done
+        return first + (last - first) * min(share(), 1.0)
 
     def close(self) -> None:
-        """Close the database; its file is removed with the work folder."""
-        self.connection.disconnect()
+        """Close the database; its files are removed with the work folder."""
+        self.connection.close()
 
 
-class Spark(Engine):
-    """Spark through Ibis; intermediate tables are Parquet in the work folder, which all see."""
-
-    name: EngineName = "spark"
-    uuid_type = "string"  # Spark has no UUIDs
-
-    def __init__(self, work: Path, master: str | None, memory_limit: str | None) -> None:
-        pyspark = require("pyspark", extra="spark", purpose="--engine spark")
-        ibis = require("ibis", extra="spark", purpose="--engine spark")
-        check_java()
-        self.work, self.has_uuids = work, False
-        builder = (
-            pyspark.sql.SparkSession.builder.appName("gnncal scale")
-            .config("spark.sql.ansi.enabled", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.showConsoleProgress", "false")
-        )
-        if master is not None:
-            builder = builder.master(master)
-        if memory_limit is not None:
-            builder = builder.config("spark.driver.memory", f"{size_of(memory_limit) >> 20}m")
-        self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
-        try:
-            with _own_handler():
-                self.session = builder.getOrCreate()
-        except Exception as error:  # whatever Java, the network or the settings raise
-            raise InputError(
-                f"Spark did not start ({first_line(error)}); check --master, --memory-limit and "
-                "what Java says above."
-            ) from error
-        self.connection = ibis.pyspark.connect(self.session)
-
-    def _read_files(self, table: Table, files: list[str]) -> Any:
-        """Read the files by their names."""
-        import pyarrow.parquet as pq
-
-        schema = pq.read_schema(files[0])
-        uuids, reader = uuid_columns(schema), self.session.read
-        if uuids:
-            self.has_uuids |= "id" in uuids
-            reader = reader.schema(spark_schema(schema))
-        rows = reader.parquet(*(_escaped_for_spark(file) for file in files))
-        return self._as_table(as_text(rows, uuids))
-
-    def _read_address(self, address: str) -> Any:
-        """Hand an address to Spark, which has its own connectors."""
-        try:
-            return self._as_table(self.session.read.parquet(address))
-        except Exception as error:  # Spark wraps Java's exceptions in its own
-            raise InputError(
-                f"{address} cannot be read as Parquet ({first_line(error)})."
-            ) from error
-
-    def _as_table(self, rows: Any) -> Any:
-        name = f"gnncal_{uuid4().hex}"
-        rows.createOrReplaceTempView(name)
-        return self.connection.table(name)
-
-    def keep(self, name: str, expression: Any) -> Any:
-        """Keep a table as a folder of Parquet files."""
-        folder = self.work / name
-        shutil.rmtree(folder, ignore_errors=True)
-        self.connection.to_parquet_dir(expression, str(folder))
-        return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
-
-    def _batches(self, name: str, expression: Any, n_rows: int) -> Iterator[Any]:
-        """Let Spark write the rows, and read them from there."""
-        import pyarrow.dataset as ds
-
-        self.keep(f"{name}_rows", expression)
-        yield from ds.dataset(self.work / f"{name}_rows", format="parquet").to_batches(
-            batch_size=n_rows, batch_readahead=0, fragment_readahead=1
-        )
-        self.drop(f"{name}_rows")
-
-    def _keep_batches(self, name: str, schema: Any, tables: Iterator[Any]) -> Any:
-        """Write the rows as a file where intermediate tables are."""
-        import pyarrow.parquet as pq
-
-        folder, wanted = self.work / name, schema.to_pyarrow()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        with pq.ParquetWriter(folder / "part-0.parquet", wanted) as writer:
-            for table in tables:
-                writer.write_table(table.cast(wanted))
-        return self.connection.read_parquet(str(folder), table_name=f"gnncal_{name}")
-
-    def drop(self, name: str) -> None:
-        """Remove the folder of a table."""
-        shutil.rmtree(self.work / name, ignore_errors=True)
-
-    def write(self, expression: Any, folder: Path) -> None:
-        """Write one file for each of Spark's partitions."""
-        self.connection.to_parquet_dir(expression, str(folder))
-        for stray in [*folder.glob(".*"), *folder.glob("_*")]:
-            stray.unlink()  # checksums and markers of Spark's own
-        if self.has_uuids:
-            restore_uuids(folder, "id")
-
-    def close(self) -> None:
-        """Stop the session, unless it was there before."""
-        if not self.was_running:
-            self.session.stop()
+def _concatenated(pairs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    senders, receivers = zip(*pairs, strict=True)
+    return np.concatenate(senders), np.concatenate(receivers)
 
 
-@contextmanager
-def _own_handler() -> Iterator[None]:
-    """Put back what Ctrl-C did before: Spark's handler talks to Java amid another conversation."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+def _and(one: Any, other: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.and_(one, other)
 
 
 @contextmanager
@@ -377,16 +563,16 @@ def open_engine(
     threads: int | None = None,
 ) -> Engine:
     """Return the engine of that name, which uses ``work`` for what does not fit in memory."""
-    engines: dict[str, Callable[[], Engine]] = {
-        "duckdb": lambda: DuckDB(work, memory_limit, threads),
-        "spark": lambda: Spark(work, master, memory_limit),
-    }
-    if name not in engines:
-        raise InputError(f"engine is {name!r}; expected one of {', '.join(engines)}.")
+    if name not in ("duckdb", "spark"):
+        raise InputError(f"engine is {name!r}; expected one of duckdb, spark.")
     if name != "spark" and master is not None:
         raise InputError("--master is the address of a Spark cluster; add --engine spark.")
     _check_settings(memory_limit, threads)
-    return engines[name]()
+    if name == "duckdb":
+        return DuckDB(work, memory_limit, threads)
+    from gnncal.scale.spark import Spark
+
+    return Spark(work, master, memory_limit)
 
 
 def check_java() -> None:
@@ -397,8 +583,6 @@ def check_java() -> None:
             "--engine spark needs Java 17, and there is no java on the PATH nor in JAVA_HOME; "
             "install it (for example openjdk-17-jre-headless), or use --engine duckdb."
         )
-
-
 def _check_settings(memory_limit: str | None, threads: int | None) -> None:
     """Look at sizes before an engine does: DuckDB would try to start any number of threads."""
     if memory_limit is not None:
@@ -432,12 +616,6 @@ def size_of(text: str) -> int:
     return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
 
 
-def _memory_of_tables(limit: int) -> int:
-    """Return the bytes that DuckDB may use of the memory of the process."""
-    most = min(SHARE_OF_MEMORY * limit, limit - OTHER_MEMORY)
-    return int(max(LEAST_SHARE * limit, most))
-
-
 def _under(storage: Any, protocol: str) -> Any:
     """Return an fsspec filesystem that DuckDB knows by another protocol."""
     import fsspec
@@ -466,6 +644,5 @@ def _escaped(name: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
-def _escaped_for_spark(name: str) -> str:
-    """Return a name that Spark does not take for a pattern."""
-    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in name)
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
