@@ -17,7 +17,7 @@ import numpy as np
 
 from families import FAMILY_OF, for_each_task, options_for
 from gnncal import metrics
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.registry import get_calibrator
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 

@@ -25,9 +25,9 @@ import numpy as np
 
 import gnncal
 from gnncal import Graph, Nodes
-from gnncal.core.arrays import IntArray
+from gnncal.data.arrays import IntArray
+from gnncal.data.predictions import log_losses
 from gnncal.files.output import write_file
-from gnncal.probability import log_losses
 from gnncal_lab.classifiers import train_classifier
 from gnncal_lab.datasets import Dataset, Split
 from practice import LIBRARIES, SETTINGS, TWITCH, Models, options_for

@@ -26,14 +26,13 @@ import gnncal
 from choose_structural import SIZES, by_family
 from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.floor import class_shares, floor_of
-from gnncal.fitting.law import LawPrior, LawRows, fit_law
-from gnncal.fitting.scores import Scores, ScoresPrior, fit_scores
-from gnncal.formulas.probability import softmax
-from gnncal.formulas.structural import describe_neighbourhoods, floored, scores
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import softmax
+from gnncal.math.free_fit import Scores, ScoresPrior, fit_scores
+from gnncal.math.structural import describe_neighbourhoods, floored, scores
+from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
 from gnncal.metrics import METRICS, Outcomes
-from gnncal.nodes import Nodes
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from practice import IN_BATCHES, Models

@@ -22,17 +22,17 @@ from scipy.stats import rankdata
 from choose_structural import SIZES, by_family
 from families import for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
-from gnncal.core.arrays import FloatArray
-from gnncal.fitting.law import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.probability import softmax
-from gnncal.formulas.structural import (
+from gnncal.data.arrays import FloatArray
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import softmax
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.structural import (
     describe_neighbourhoods,
     log_temperature_variance,
     mean_of_three,
     three_temperatures,
 )
-from gnncal.nodes import Nodes
+from gnncal.math.structural_fit import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 

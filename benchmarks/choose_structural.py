@@ -21,14 +21,14 @@ from scipy.stats import rankdata
 
 from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural import centre_of
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
+from gnncal.data.predictions import softmax
+from gnncal.data.probability import normalised_entropy, normalised_homophily
 from gnncal.files.bundle import Bundle
-from gnncal.fitting.law import LawPrior, LawRows, fit_law
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.formulas.probability import normalised_entropy, normalised_homophily
-from gnncal.formulas.structural import COVARIATES, describe_neighbourhoods
-from gnncal.nodes import Nodes
-from gnncal.probability import softmax
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.structural import COVARIATES, describe_neighbourhoods
+from gnncal.math.structural_fit import LawPrior, LawRows, fit_law
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from gnncal import get_calibrator
 from gnncal.calibrators.base import fit_quietly
-from gnncal.fitting.updating import averaged, candidates_of
-from gnncal.nodes import Nodes
+from gnncal.data.nodes import Nodes
+from gnncal.math.posterior import averaged, candidates_of
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
 

@@ -25,10 +25,10 @@ import numpy as np
 from scipy import sparse
 
 from families import for_each_task, options_for
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.predictions import softmax
 from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS, ConformalClassifier
 from gnncal.files.bundle import Bundle
-from gnncal.probability import softmax
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 

@@ -22,8 +22,8 @@ import numpy as np
 
 import gnncal
 from gnncal import __version__
+from gnncal.data.nodes import Nodes
 from gnncal.metrics import METRICS, Outcomes
-from gnncal.nodes import Nodes
 from gnncal_lab.bench.summary import PairedComparison, compare_paired, holm
 from practice import EXTERNAL, Models, options_for
 

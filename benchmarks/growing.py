@@ -19,7 +19,7 @@ import numpy as np
 
 from gnncal import Graph
 from gnncal.calibrators import softmax
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.decisions import DAPS, ConformalClassifier
 from gnncal.decisions.scores import conformal_rank
 

@@ -26,8 +26,8 @@ from joblib import Parallel, delayed
 import gnncal
 from families import for_each_task, options_for
 from gnncal.calibrators.price import LEVEL, WORTH, Halves, gain_of_freedom, price_of_keeping
+from gnncal.data.predictions import log_losses
 from gnncal.files.bundle import Bundle
-from gnncal.probability import log_losses
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from practice import IN_BATCHES, LIBRARIES, RARE, TWITCH, Models
@@ -127,7 +127,7 @@ def costs(rounds: int = 5) -> Iterator[dict[str, Any]]:
                     spent.append(process_time() - start)
                     return price
 
-                with patch("gnncal.pipeline.price_of_keeping", timed):
+                with patch("gnncal.calibration.price_of_keeping", timed):
                     start = process_time()
                     result = gnncal.calibrate(
                         logits,

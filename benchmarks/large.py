@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.calibrators.catalogue import list_calibrators
-from gnncal.calibrators.description import describe
+from gnncal.calibrators.registry import describe, list_calibrators
 from speed import environment
 from speed_data import Problem, make_problem
 from speed_reddit import N_CLASSES, N_NODES, peak_bytes

@@ -23,7 +23,7 @@ import gnncal
 import gnncal_lab
 from families import FAMILIES, for_each_task, options_for
 from gnncal import metrics
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from gnncal_lab.bench.summary import compare_paired, unit_means

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gnncal.core.arrays import IntArray
+from gnncal.data.arrays import IntArray
 from gnncal.files.output import write_file
 from gnncal_lab.classifiers import train_classifier
 from gnncal_lab.datasets import Split

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.errors import GnncalWarning
+from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.errors import GnncalWarning
 from gnncal.decisions import Policy, hold_out
 from gnncal.decisions.certificate import (
     RankedNodes,

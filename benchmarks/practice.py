@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.preprocessing import scale
 
 from gnncal import Graph
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.files.output import write_file
 from gnncal_lab.classifiers import TrainingSettings, train_classifier
 from gnncal_lab.classifiers.batches import BatchSettings, train_in_batches

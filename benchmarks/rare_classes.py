@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.metrics import METRICS, Outcomes
 from gnncal_lab.bench.summary import compare_paired
 from practice import IN_BATCHES, RARE, Models, Practice, options_for

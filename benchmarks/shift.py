@@ -22,9 +22,9 @@ import numpy as np
 
 from gnncal import Calibrator, Graph, InputError, get_calibrator
 from gnncal.calibrators.base import fit_quietly
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
+from gnncal.data.nodes import Nodes
 from gnncal.metrics import METRICS, expected_calibration_error
-from gnncal.nodes import Nodes
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
 

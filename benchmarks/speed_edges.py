@@ -22,11 +22,11 @@ import numba
 import numpy as np
 
 import gnncal
-from gnncal.core import compiled
-from gnncal.core.compiled import in_parallel, n_threads
-from gnncal.formulas.structural import describe_neighbourhoods
-from gnncal.homophily.support import support_of
-from gnncal.pipeline import judge
+from gnncal.calibration import judge
+from gnncal.calibrators.homophily import support_of
+from gnncal.graph import compiled
+from gnncal.graph.compiled import in_parallel, n_threads
+from gnncal.math.structural import describe_neighbourhoods
 from speed_data import Problem, fresh, make_problem
 from speed_reddit import N_CLASSES, N_NODES
 from speed_report import clock_and_cpu_in_turn, in_turn

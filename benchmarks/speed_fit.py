@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.core.arrays import IntArray
-from gnncal.fitting.adam import adam
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.protocols import PAPER_EPOCHS
-from gnncal.nodes import Nodes
+from gnncal.data.arrays import IntArray
+from gnncal.data.nodes import Nodes
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.solvers import PAPER_EPOCHS, adam
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from speed_data import Floats, make_problem

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.fitting.adam import adam
-from gnncal.homophily.network import Network, Propagation
-from gnncal.homophily.predictor import Predictor
+from gnncal.calibrators.homophily_predictor import Network, Predictor, Propagation
+from gnncal.math.solvers import adam
 from speed_data import Floats, make_problem
 from speed_report import Report
 

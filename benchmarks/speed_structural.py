@@ -18,8 +18,8 @@ import numpy as np
 
 from gnncal import Graph
 from gnncal.calibrators import Structural
-from gnncal.fitting.law import LawPrior, LawRows, fit_law
-from gnncal.formulas.probability import normalised_entropy
+from gnncal.data.probability import normalised_entropy
+from gnncal.math.structural_fit import LawPrior, LawRows, fit_law
 from speed_data import fresh, make_problem
 
 N_NODES, N_CLASSES = 233_000, 41

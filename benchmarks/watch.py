@@ -22,10 +22,8 @@ from mapie.exchangeability_testing import RiskMonitoring
 
 import gnncal
 from gnncal import Nodes
-from gnncal.core.arrays import FloatArray
-from gnncal.shift.betting import Evidence
-from gnncal.shift.claims import log_limit
-from gnncal.shift.plan import labels_needed
+from gnncal.data.arrays import FloatArray
+from gnncal.shift.claims import Evidence, labels_needed, log_limit
 from practice import LIBRARIES, TWITCH, Models, Practice, options_for
 
 LEVEL = 0.05

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.default_method import DEFAULT_METHOD
+from gnncal.calibration import DEFAULT_METHOD
 from gnncal.cli.terminal import friendly
 from gnncal.files.output import MARKER
-from gnncal.inspection.subject import DEFAULT_METHODS
+from gnncal.reporting.subject import DEFAULT_METHODS
 from tests.methods import each_of
 from tests.test_bundles import (
     BAD_ARRAYS,

@@ -8,7 +8,7 @@ import pytest
 
 import gnncal
 from gnncal import metrics
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 
 def draw(n_nodes=300, sharpness=0.5):

@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 import gnncal
 import gnncal_lab
+from gnncal.calibrators.homophily import Support
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.files.format import FORMAT_VERSION
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 N, K = 150, 4

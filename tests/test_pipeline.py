@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal import pipeline
-from gnncal.calibrators.catalogue import name_of
-from gnncal.calibrators.default_method import DEFAULT_METHOD
+from gnncal import calibration as pipeline
+from gnncal.calibration import DEFAULT_METHOD
+from gnncal.calibrators.registry import name_of
 from tests.fraud import fraud_task
 
 N, K = 240, 3

@@ -6,11 +6,17 @@ import json
 import re
 from pathlib import Path
 
-import gnncal
-from gnncal.calibrators.catalogue import class_of, list_calibrators, preset_of
-from gnncal.calibrators.description import MethodDescription, describe
-from gnncal.metrics.table import METRICS
 from gnncal.scale.methods.catalogue import method_for
+
+import gnncal
+from gnncal.calibrators.registry import (
+    MethodDescription,
+    class_of,
+    describe,
+    list_calibrators,
+    preset_of,
+)
+from gnncal.metrics.table import METRICS
 from site_pages.results import (
     REFERENCE,
     Line,

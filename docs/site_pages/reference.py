@@ -10,8 +10,8 @@ from types import ModuleType
 
 import gnncal
 import gnncal_lab
+from gnncal.calibrators.homophily_names import ESTIMATORS
 from gnncal.decisions.scores import SCORES
-from gnncal.homophily.plain import ESTIMATORS
 from gnncal.metrics import METRICS, Metric
 
 HEADING = """\

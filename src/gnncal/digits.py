@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray
+from gnncal.graph.graph import Graph
 
 if TYPE_CHECKING:
     from gnncal.files.bundle import Bundle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from gnncal.calibrators.catalogue import find_name
-from gnncal.core.errors import InputError
+from gnncal.calibrators.registry import find_name
+from gnncal.data.errors import InputError
 
 Source = Literal["hots", "original"]
 Settings = dict[str, Any]

@@ -3,7 +3,7 @@
 import pytest
 
 import gnncal
-from gnncal.inspection.page.summary import summary_page
+from gnncal.reporting.summary import summary_page
 
 from ..inspection.tasks import task
 from ..rendering.test_summary import made_up_summary

@@ -9,8 +9,7 @@ from scipy.special import expit, log_softmax, logit
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.affine import affine_objective
-from gnncal.calibrators.structured import quadratic_objective
+from gnncal.calibrators.affine import affine_objective, quadratic_objective
 from tests.calibrators.planted import draw, mean_log_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -181,7 +180,7 @@ def test_a_bound_is_reported_where_nodes_are_separable():
 
 @given(st.integers(0, 10**6), st.booleans())
 def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
-    from gnncal.fitting.many_classes import RowSpaceLoss
+    from gnncal.math.many_classes import RowSpaceLoss
 
     n, K = (3 if few_rows else 9), 4
     generator = np.random.default_rng(seed)

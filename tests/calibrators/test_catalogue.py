@@ -5,7 +5,7 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator, preset_of
+from gnncal.calibrators.registry import every_calibrator, preset_of
 from tests.methods import each_of
 
 CALIBRATORS = every_calibrator()

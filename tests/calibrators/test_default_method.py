@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.calibrators.catalogue import name_of
+from gnncal.calibrators.registry import name_of
 from tests.calibrators.test_structural import planted_graph
 from tests.test_bundles import write_npz
 

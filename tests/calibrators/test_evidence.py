@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.fitting.evidence import temperature_error
-from gnncal.formulas.probability import normalised_entropy
+from gnncal.calibrators.registry import every_calibrator
+from gnncal.data.probability import normalised_entropy
+from gnncal.math.posterior import temperature_error
 
 CALIBRATORS = every_calibrator()
 

@@ -10,8 +10,8 @@ from scipy.optimize import approx_fprime, minimize, minimize_scalar
 
 import gnncal
 import gnncal_lab
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.solvers import Solution
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.solvers import Solution
 from tests.calibrators.planted import draw, mean_log_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.fitting.floor import class_shares, floor_of, mixing_weight
-from gnncal.formulas.structural import floored
+from gnncal.math.structural import floored
+from gnncal.math.structural_fit import class_shares, floor_of, mixing_weight
 
 FAMILY = ("structural", "structural-free", "structural-vector", "structural-temperature")
 shares = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)

@@ -8,9 +8,9 @@ from hypothesis import given
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator
+from gnncal.calibrators.homophily import Support
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.homophily.support import Support
+from gnncal.calibrators.registry import every_calibrator
 from tests.strategies import tasks
 
 CALIBRATORS = every_calibrator()
@@ -56,7 +56,7 @@ def test_temperatures_follow_the_printed_formula(form, task):
 @given(task=tasks(kinds=("plain",)))
 def test_gradients_equal_finite_differences(name, task):
     calibrator = task.fit(gnncal.get_calibrator(name))
-    from gnncal.fitting.losses import TemperatureLoss
+    from gnncal.math.losses import TemperatureLoss
 
     graph = task.graph
     covariates = calibrator._covariates(gnncal.Nodes(task.logits, graph))[task.nodes]
@@ -158,8 +158,8 @@ def test_converged_fits_beat_the_papers_loop_on_the_calibration_loss(problem):
 
 @pytest.mark.parametrize("name", ["ts", "entropy-only", "homophily-only", "hots-alpha1", "hots"])
 def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
-    from gnncal.fitting.adam import adam
-    from gnncal.fitting.losses import TemperatureLoss
+    from gnncal.math.losses import TemperatureLoss
+    from gnncal.math.solvers import adam
 
     for seed in range(8):
         generator = np.random.default_rng(seed)
@@ -205,7 +205,7 @@ def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     calibrator = gnncal.HoTS().fit(
         logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train
     )
-    from gnncal.fitting.losses import TemperatureLoss
+    from gnncal.math.losses import TemperatureLoss
 
     covariates = calibrator._covariates(gnncal.Nodes(logits, sample.graph))[nodes]
     loss = TemperatureLoss(logits[nodes], sample.labels[nodes])

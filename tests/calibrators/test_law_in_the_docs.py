@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnncal.fitting.law import LawPrior, gamma_mixture_curvature, student_penalty
+from gnncal.math.structural_fit import LawPrior, gamma_mixture_curvature, student_penalty
 
 TEXT = " ".join((Path(__file__).parents[2] / "docs" / "structural.md").read_text().split())
 PRIOR = LawPrior()

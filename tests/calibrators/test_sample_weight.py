@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.core.graph import Graph
-from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
+from gnncal.calibrators.registry import every_calibrator
+from gnncal.graph.graph import Graph
+from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 
 CALIBRATORS = every_calibrator()
 

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator
+from gnncal.calibrators.registry import every_calibrator
 
 CALIBRATORS = every_calibrator()
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gnncal.fitting.solvers import newton
+from gnncal.math.solvers import newton
 
 
 def quartic(seed):

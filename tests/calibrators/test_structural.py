@@ -11,7 +11,12 @@ from scipy.optimize import approx_fprime, minimize
 
 import gnncal
 from gnncal.calibrators.structural import centre_of
-from gnncal.fitting.law import (
+from gnncal.data.predictions import softmax
+from gnncal.data.probability import normalised_entropy
+from gnncal.math.free_fit import ScoresPrior, fit_scores
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.structural import centred, describe_neighbourhoods, divided_rest
+from gnncal.math.structural_fit import (
     Law,
     LawPrior,
     LawRows,
@@ -22,11 +27,6 @@ from gnncal.fitting.law import (
     inverse_of_arrow,
     student_penalty,
 )
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.scores import ScoresPrior, fit_scores
-from gnncal.formulas.probability import normalised_entropy
-from gnncal.formulas.structural import centred, describe_neighbourhoods, divided_rest
-from gnncal.probability import softmax
 
 
 def random_rows(n=60, n_classes=3, m=2, seed=0):

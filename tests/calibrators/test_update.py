@@ -7,7 +7,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.updates import rates_of
-from gnncal.nodes import Nodes
+from gnncal.data.nodes import Nodes
 from gnncal_lab.simulation import CSBM
 from tests.calibrators.planted import draw, mean_log_loss
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.constraints import choice
+from gnncal.data.constraints import choice
 from gnncal.decisions import RAPS, ConformalClassifier, Policy, hold_out
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import IS_SCORE

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.catalogue import every_calibrator, preset_of
-from gnncal.calibrators.description import describe
+from gnncal.calibrators.registry import describe, every_calibrator, preset_of
 from gnncal.cli.params import parse_params
 
 CALIBRATORS = every_calibrator()

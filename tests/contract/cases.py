@@ -12,8 +12,8 @@ from hypothesis import given, settings
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator, preset_of
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
+from gnncal.calibrators.registry import every_calibrator, preset_of
 from tests.contract.exceptions import EXCEPTIONS
 from tests.methods import QUICK, slow_unless
 from tests.strategies import tasks

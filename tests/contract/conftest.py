@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnncal.fitting import protocols
+from gnncal.math import solvers as protocols
 from gnncal_lab.methods import simi_mailbox
 from gnncal_lab.methods.neural import base as neural
 from tests.contract.cases import EPOCHS

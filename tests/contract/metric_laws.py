@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
+from gnncal.data.predictions import softmax
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import Metric
-from gnncal.probability import softmax
-from gnncal.testing.law import law
-from gnncal.testing.laws.invariance import DISTINCT
+from gnncal.testing.laws import DISTINCT, law
 from gnncal.testing.tasks import Family, Task, small_task
 
 N_DRAWS = 400  # of labels

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
+from gnncal.data.predictions import softmax
 from gnncal.decisions.scores import ConformalScore
 from gnncal.decisions.sets import ConformalClassifier
-from gnncal.probability import softmax
-from gnncal.testing.law import law, refused
-from gnncal.testing.laws.invariance import DISTINCT
+from gnncal.graph.graph import Graph
+from gnncal.testing.laws import DISTINCT, law, refused
 from gnncal.testing.tasks import Family, Task
 
 N_POPULATION = 1500

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gnncal.testing.laws import FITS, LAWS
-from gnncal.testing.laws.fits import a_planted_temperature_is_recovered
+from gnncal.testing.laws import FITS, LAWS, a_planted_temperature_is_recovered
 from tests.contract.cases import CASES, every_case_of, hold, method_of
 from tests.contract.exceptions import EXCEPTIONS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.fitting.adam import adam
+from gnncal.math.solvers import adam
 
 TARGET = np.array([1.0, -2.0, 3.0])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.core.arrays import ROWS_AT_ONCE, row_maxima
+from gnncal.data.arrays import ROWS_AT_ONCE, row_maxima
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

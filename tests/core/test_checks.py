@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import gnncal
-from gnncal.core.checks import check_nodes, check_positive
-from gnncal.core.errors import InputError
+from gnncal.data.checks import check_nodes, check_positive
+from gnncal.data.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 LOGITS = np.random.default_rng(0).normal(size=(6, 3))

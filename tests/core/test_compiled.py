@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.backends.class_share import neighbour_class_share
-from gnncal.core import compiled, grouping
+from gnncal.graph import compiled
+from gnncal.graph import means as grouping
+from gnncal.graph.neighbours import neighbour_class_share
 
 needs_numba = pytest.mark.skipif(
     not compiled._is_installed(), reason="numba is not installed (the extra 'fast')"

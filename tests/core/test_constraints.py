@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.constraints import (
-    FLAG,
-    NONE,
-    SEED,
-    choice,
-    number,
-    number_range,
-    whole_number,
-)
-from gnncal.core.errors import shown
+from gnncal.data.constraints import FLAG, NONE, SEED, choice, number, number_range, whole_number
+from gnncal.data.errors import shown
 
 NO_NUMBERS = ("x", None, True, np.True_, [1], np.ones(1), 1j, float("nan"), float("inf"))
 

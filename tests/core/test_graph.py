@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.core import grouping
+from gnncal.graph import means as grouping
 
 
 @st.composite

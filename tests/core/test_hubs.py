@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core import compiled
+from gnncal.graph import compiled
 
 MANY = 1_000_000
 

@@ -5,9 +5,9 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.formulas.structural import describe_neighbourhoods
-from gnncal.homophily.support import support_of
+from gnncal.calibrators.homophily import support_of
+from gnncal.calibrators.registry import every_calibrator
+from gnncal.math.structural import describe_neighbourhoods
 from gnncal_lab.methods.ratio_binned import ratio_of
 
 CALIBRATORS = every_calibrator()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.plain import plain
+from gnncal.data.errors import plain
 
 
 def test_what_json_cannot_say_is_null():

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
 import gnncal
-from gnncal.formulas.probability import concentration, normalised_entropy
-from gnncal.probability import keep_predictions, scaled_probabilities
+from gnncal.data.predictions import keep_predictions, scaled_probabilities
+from gnncal.data.probability import concentration, normalised_entropy
 
 logits_of_any_size = arrays(
     np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=st.floats(-1e6, 1e6)

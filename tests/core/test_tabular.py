@@ -8,7 +8,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.base import FitReport
-from gnncal.core.tabular import Cell, Table, Tabular, count, listed, number, text
+from gnncal.data.tables import Cell, Table, Tabular, count, listed, number, text
 from gnncal.metrics import calibration_by_group
 from gnncal.metrics.binning import ReliabilityBins
 

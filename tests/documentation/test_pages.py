@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import gnncal
-from gnncal.calibrators.catalogue import class_of
-from gnncal.calibrators.description import describe
+from gnncal.calibrators.registry import class_of, describe
 from gnncal.decisions.scores import SCORES
 from gnncal_lab.bench.summary import PairedComparison
 from site_pages import methods, outside, reference

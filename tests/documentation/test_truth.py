@@ -10,7 +10,7 @@ import typer.main
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.description import describe
+from gnncal.calibrators.registry import describe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

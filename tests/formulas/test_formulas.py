@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gnncal.backends import backend_of
-from gnncal.formulas import affine, probability, structural, temperatures
+from gnncal.data import probability
+from gnncal.data.backend import backend_of
+from gnncal.math import formulas as affine
+from gnncal.math import structural
+from gnncal.math import structural as temperatures
 from gnncal_lab.methods.dirichlet import log_probabilities
 from gnncal_lab.methods.ensemble import mixture
 from gnncal_lab.methods.log_entropy import log_entropy, log_entropy_temperature
@@ -215,7 +218,7 @@ def table(inputs):
 
 @pytest.mark.parametrize("name", [name for name in FORMULAS if name != "remainder"])
 def test_table_columns_give_the_same(name, inputs, table):
-    from gnncal.backends.ibis import Columns
+    from gnncal.data.ibis_backend import Columns
 
     connection, rows = table
     formula, arguments, _ = FORMULAS[name]
@@ -245,7 +248,9 @@ def test_probabilities_of_float32_are_float32_and_all_is_finite(scale, inputs):
 def test_every_backend_has_the_same_operations():
     pytest.importorskip("torch")
     pytest.importorskip("ibis")
-    from gnncal.backends import ibis, numpy, torch
+    from gnncal.data import ibis_backend as ibis
+    from gnncal.data import numpy_backend as numpy
+    from gnncal.data import torch_backend as torch
 
     def operations(module):
         return {name for name in vars(module) if name.islower() and not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""Each formula has one home: the file in gnncal.formulas that defines it."""
+"""Each formula has one home: the file in gnncal.math.formulas that defines it."""
 
 import ast
 import re

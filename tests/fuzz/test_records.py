@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench.diagnosis import FILE as DIAGNOSIS
 from gnncal_lab.bench.diagnosis import read_diagnosis
 from gnncal_lab.bench.leaderboard import make_leaderboard

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.inspection.page import summary as rendering
 from gnncal.metrics.evaluation import Difference
+from gnncal.reporting import summary as rendering
 from gnncal.scale.summary import FILE, FORMAT, read_summary
 from tests.fuzz.documents import ODD, changes_of, get
 from tests.rendering.test_summary import made_up_summary
@@ -36,7 +36,7 @@ def outcomes(document, tmp_path_factory):
     """What came of every change: (change, place, page or sentence or something worse)."""
     path = tmp_path_factory.mktemp("changed") / FILE
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gnncal.rendering.page._packed_plotly", lambda: "")
+        patch.setattr("gnncal.reporting.page._packed_plotly", lambda: "")
         return [
             (name, place, outcome_of(path, changed))
             for name, place, changed in changes_of(document)

@@ -15,8 +15,8 @@ import numpy as np
 
 import gnncal
 import gnncal_lab
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.decisions import DAPS, RAPS, ConformalClassifier, Costs, Policy
-from gnncal.homophily.predictor import Predictor
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 
 N, K, F = 24, 3, 5

@@ -6,7 +6,7 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.catalogue import every_calibrator
+from gnncal.calibrators.registry import every_calibrator
 from gnncal_lab.settings import TABLES
 
 CALIBRATORS = every_calibrator()

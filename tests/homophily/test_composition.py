@@ -7,10 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import gnncal
-from gnncal.homophily.given import Given
-from gnncal.homophily.plain import from_plain, to_plain
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Given, Support
+from gnncal.calibrators.homophily_names import from_plain, to_plain
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal_lab.homophily import Agreement, CrossFitted, Shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.backends import class_share as share
-from gnncal.homophily.plain import ESTIMATORS, make_estimator
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
+from gnncal.calibrators.homophily_names import ESTIMATORS, make_estimator
+from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.graph import neighbours as share
 from gnncal_lab.homophily import Agreement, CrossFitted
 from tests.strategies import tasks
 

@@ -3,15 +3,9 @@
 import numpy as np
 
 from gnncal import Graph
-from gnncal.inspection.facts import degree_histogram, label_homophily
-from gnncal.inspection.groups import (
-    Grouping,
-    by_degree,
-    by_distance,
-    by_support,
-    measure_groups,
-)
 from gnncal.metrics import Outcomes
+from gnncal.reporting.groups import Grouping, by_degree, by_distance, by_support, measure_groups
+from gnncal.reporting.nodes import degree_histogram, label_homophily
 
 
 def test_degree_groups_cover_every_degree_once():

@@ -11,11 +11,9 @@ import gnncal
 from gnncal import InputError, Nodes
 from gnncal.decisions.guarantees import Certified
 from gnncal.files.bundle import Bundle
-from gnncal.inspection.guarantees_on_new_nodes import TARGETS, measure_new_nodes
-from gnncal.inspection.inspection import inspect
-from gnncal.inspection.new_nodes import NewNodes
-from gnncal.inspection.one_class import KeptGuarantee
-from gnncal.inspection.subject import make_subject
+from gnncal.reporting.findings import inspect
+from gnncal.reporting.one_class import CERTIFIED_TARGETS, KeptGuarantee, measure_new_nodes
+from gnncal.reporting.subject import NewNodes, make_subject
 
 from .tasks import task
 
@@ -126,7 +124,7 @@ def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
     selective = {
         target: n
         for target, n in zip(shown.selective.target, shown.selective.n_decided, strict=True)
-        if target in TARGETS
+        if target in CERTIFIED_TARGETS
     }
     decided = {each.target: each.n_before for each in found.new_nodes.guarantees}
     assert decided

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.decisions import Policy, hold_out
-from gnncal.formulas.structural import describe_neighbourhoods
-from gnncal.inspection.explanation import explain
-from gnncal.inspection.inspection import inspect
-from gnncal.inspection.subject import LONGEST_NAME, make_subject
+from gnncal.math.structural import describe_neighbourhoods
 from gnncal.metrics import calibration_by_group, reliability_bins
+from gnncal.reporting.findings import inspect
+from gnncal.reporting.nodes import explain
+from gnncal.reporting.subject import LONGEST_NAME, make_subject
 
 from .tasks import task
 

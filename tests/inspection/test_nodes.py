@@ -3,7 +3,7 @@
 import numpy as np
 
 from gnncal import Graph
-from gnncal.inspection.nodes import DRAWN_NEIGHBOURS, look_around, most_changed
+from gnncal.reporting.nodes import DRAWN_NEIGHBOURS, look_around, most_changed
 
 
 def test_most_changed_are_the_largest_changes_in_either_direction():

@@ -7,9 +7,9 @@ import pytest
 
 import gnncal
 from gnncal import InputError
-from gnncal.inspection.inspection import inspect
-from gnncal.inspection.one_class import N_POINTS, rank
-from gnncal.inspection.subject import make_subject
+from gnncal.reporting.findings import inspect
+from gnncal.reporting.one_class import N_POINTS, rank
+from gnncal.reporting.subject import make_subject
 
 from .tasks import task
 

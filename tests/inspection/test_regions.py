@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnncal import Graph
-from gnncal.inspection.regions import find_hubs, nearest_source
+from gnncal.reporting.groups import find_hubs, nearest_source
 
 
 def path(n_nodes):

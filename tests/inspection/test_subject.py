@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.errors import InputError
-from gnncal.inspection.subject import NodeNames, make_subject
+from gnncal.data.errors import InputError
+from gnncal.reporting.subject import NodeNames, make_subject
 
 from .tasks import task
 

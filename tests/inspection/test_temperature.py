@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 
 import gnncal
-from gnncal.inspection.temperature import effective_temperature, temperature_profile
+from gnncal.reporting.temperature import effective_temperature, temperature_profile
 
 N = 400
 PLAIN_LAWS = ["ts", "hts", "hts-log", "entropy-only"]

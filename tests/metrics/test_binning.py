@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnncal import metrics
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.metrics.binning import bin_edges, bin_index
 
 from .outcomes import law, outcomes, top_label

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnncal import metrics
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.metrics.calibration import classwise_error_of
 
 from .outcomes import law, outcomes, simulate, top_label

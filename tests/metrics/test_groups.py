@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gnncal import metrics
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.metrics.groups import check_groups, degree_blocks
 
 from .outcomes import law, outcomes, top_label

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnncal import metrics
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 from .outcomes import law, top_label
 

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from gnncal import metrics
 from gnncal.metrics import Outcomes
-from gnncal.metrics.retrieval import (
+from gnncal.metrics.ranking import (
     precision_among_top_of,
     recall_among_top_of,
     recall_at_precision_of,

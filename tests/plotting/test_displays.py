@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.inspection.temperature import temperature_profile
 from gnncal.metrics import clopper_pearson, risk_coverage_curve
-from gnncal.metrics.risk_coverage import RiskCoverage
+from gnncal.metrics.ranking import RiskCoverage
 from gnncal.plotting import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
@@ -18,6 +17,7 @@ from gnncal.plotting import (
 )
 from gnncal.plotting.risk_coverage import draw_risk_coverage
 from gnncal.plotting.temperature import draw_temperature
+from gnncal.reporting.temperature import temperature_profile
 from gnncal_lab import HomophilySplitDisplay, neighbour_support
 from gnncal_lab.pages.homophily_split import draw_homophily_split, homophily_groups
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators import plugins
-from gnncal.calibrators.catalogue import class_of
+from gnncal.calibrators import registry as plugins
+from gnncal.calibrators.registry import class_of
 from gnncal.testing.tasks import small_task
 from gnncal_lab.bench.plan import VARIANTS, choose_methods
 from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundle

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs
 
-from gnncal.rendering.page import _parsed_at_once, to_json
+from gnncal.reporting.page import _parsed_at_once, to_json
 
 
 @given(st.text())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.errors import InputError, MissingExtraError
+from gnncal.data.errors import InputError, MissingExtraError
 
 from ..inspection.tasks import task
 
@@ -102,7 +102,7 @@ def test_a_notebook_shows_the_page_in_a_frame(made):
 
 
 def test_missing_plotly_names_the_extra(monkeypatch):
-    from gnncal.rendering import page
+    from gnncal.reporting import page
 
     def missing(module, *, extra, purpose):
         raise MissingExtraError(f"{purpose} needs {module}: pip install 'gnncal[{extra}]'.")

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gnncal.core.errors import InputError
-from gnncal.inspection.page.summary import summary_page, summary_verdict
+from gnncal.data.errors import InputError
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.metrics.evaluation import Difference
+from gnncal.reporting.summary import summary_page, summary_verdict
 from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
 
 

@@ -15,7 +15,7 @@ def pyspark():
         import pyspark
 
         return pyspark
-    from gnncal.core.errors import MissingExtraError
+    from gnncal.data.errors import MissingExtraError
     from gnncal.scale.engines import check_java
 
     found = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")

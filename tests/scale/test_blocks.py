@@ -1,9 +1,9 @@
 """Blocks of classes and nodes cover everything, fit in memory and change no result."""
 
 import pytest
+from gnncal.scale.blocks import Blocks, blocks_of_sums, blocks_of_values
 
 from gnncal.scale import blocks, calibrate
-from gnncal.scale.blocks import Blocks, blocks_of_sums, blocks_of_values
 from gnncal.scale.engines import DuckDB
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result

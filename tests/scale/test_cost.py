@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gnncal.scale.methods import remainder
 from ibis.backends.sql.compilers import DuckDBCompiler
 
 import gnncal
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
 from gnncal.scale import calibrate, engines
 from gnncal.scale.engines import DuckDB
-from gnncal.scale.methods import remainder
 from tests.scale.graphs import METHODS, make_example
 from tests.scale.test_blocks import in_blocks
 from tests.scale.test_equals_memory import assert_same, result

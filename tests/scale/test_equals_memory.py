@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gnncal
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
 from gnncal.scale import calibrate
 from tests.methods import each_of
 from tests.scale.graphs import METHODS, make_example

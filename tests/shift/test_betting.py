@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.shift.betting import FIRST, START, Evidence, begun_at, not_begun_after
-from gnncal.shift.plan import labels_needed
+from gnncal.shift.claims import FIRST, START, Evidence, begun_at, labels_needed, not_begun_after
 
 ALARM = np.log(20.0)
 

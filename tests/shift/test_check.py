@@ -184,7 +184,7 @@ def test_a_summary_holds_counts_and_no_array_of_the_size_of_the_graph(fitted):
 
 def test_a_summary_of_very_many_nodes_looks_at_some(monkeypatch, task):
     logits, labels, _ = task
-    monkeypatch.setattr("gnncal.fitting.node_summary.MOST_NODES", 100)
+    monkeypatch.setattr("gnncal.math.node_summary.MOST_NODES", 100)
     seen = gnncal.calibrators.TemperatureScaling().fit(logits, labels).fitted_on_
     assert seen.n_nodes == 100
 

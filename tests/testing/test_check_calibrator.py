@@ -8,7 +8,7 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.plugins import plugin_names
+from gnncal.calibrators.registry import plugin_names
 from gnncal.testing import LAWS, check_calibrator
 from gnncal.testing.tasks import KINDS, Family, random_task, small_task
 

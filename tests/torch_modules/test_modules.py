@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.homophily.support import Support
+from gnncal.calibrators.homophily import Support
 from tests.strategies import small_task, tasks
 
 torch = pytest.importorskip("torch")
 
 from gnncal.calibrators.base import Calibrator  # noqa: E402
-from gnncal.calibrators.catalogue import every_calibrator  # noqa: E402
+from gnncal.calibrators.registry import every_calibrator  # noqa: E402
 from gnncal.torch.module import TensorNodes  # noqa: E402
 from gnncal.torch.neighbours import EdgeList  # noqa: E402
 

@@ -9,16 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import Constraint, whole_number
-from gnncal.core.errors import GnncalWarning, InputError
-from gnncal.core.estimator import check_is_fitted
-from gnncal.core.learned import TEXT, Array, LearnedTable, check_learned, sizes_of
-from gnncal.fitting.updating import Part
-from gnncal.formulas.methods import Portable
-from gnncal.formulas.probability import normalised_entropy
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.constraints import (
+    TEXT,
+    Array,
+    Constraint,
+    LearnedTable,
+    check_learned,
+    sizes_of,
+    whole_number,
+)
+from gnncal.data.errors import GnncalWarning, InputError
+from gnncal.data.estimator import check_is_fitted
+from gnncal.data.nodes import Nodes
+from gnncal.data.predictions import log_losses
+from gnncal.data.probability import normalised_entropy
+from gnncal.math.formulas import Portable
+from gnncal.math.posterior import Part
 
 KEEPING = ("ts", "hts", "structural-temperature", "structural")
 OF_BOTH_KINDS = (*KEEPING, "structural-free")
@@ -182,7 +189,7 @@ class Auto(Calibrator):
         return calibrator
 
     def _make(self, name: str) -> Calibrator:
-        from gnncal.calibrators.catalogue import get_calibrator  # which lists this class too
+        from gnncal.calibrators.registry import get_calibrator  # which lists this class too
 
         calibrator = get_calibrator(name)
         if isinstance(calibrator, Auto):

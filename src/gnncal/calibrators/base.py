@@ -18,29 +18,25 @@ import numpy as np
 
 from gnncal.calibrators.history import Update
 from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
-from gnncal.core.constraints import Constraint
-from gnncal.core.direction import warn_if_one_way
-from gnncal.core.errors import InputError, require, warn
-from gnncal.core.estimator import Estimator, check_is_fitted
-from gnncal.core.graph import Side
-from gnncal.core.learned import LearnedTable
-from gnncal.core.tabular import Table, Tabular, quantities
-from gnncal.fitting.class_histograms import ClassHistograms
-from gnncal.fitting.evidence import (
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
+from gnncal.data.constraints import Constraint, LearnedTable
+from gnncal.data.errors import InputError, require, warn
+from gnncal.data.estimator import Estimator, check_is_fitted
+from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.predictions import scaled_probabilities
+from gnncal.data.tables import Table, Tabular, quantities
+from gnncal.graph.graph import Side, warn_if_one_way
+from gnncal.math.formulas import Portable
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
+from gnncal.math.posterior import (
+    Part,
     common_reasons,
     missing_classes_message,
     one_class_reasons,
     undetermined_message,
 )
-from gnncal.fitting.learned_nodes import LearnedNodes
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.node_summary import NodeSummary
-from gnncal.fitting.updating import Part
-from gnncal.formulas.methods import Portable
-from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
-from gnncal.probability import scaled_probabilities
 
 
 @dataclass(frozen=True, repr=False)

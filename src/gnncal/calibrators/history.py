@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from gnncal.core.constraints import NONE, Constraint, number, whole_number
-from gnncal.core.errors import InputError, shown
+from gnncal.data.constraints import NONE, Constraint, number, whole_number
+from gnncal.data.errors import InputError, shown
 
 LONGEST = 10_000  # updates that are remembered, the latest ones
 

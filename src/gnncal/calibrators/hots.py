@@ -7,24 +7,34 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
+from gnncal.calibrators.homophily import (
+    CLAMPED_LABELS,
+    CannotLearnError,
+    Given,
+    HomophilyEstimator,
+    Support,
+    Weights,
+)
+from gnncal.calibrators.homophily_names import find_estimator, make_estimator, name_of
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import NONE, Constraint, choice, number, number_range
-from gnncal.core.errors import InputError, warn
-from gnncal.core.graph import Side
-from gnncal.core.learned import TEXT, LearnedTable
-from gnncal.fitting.parameters import TEMPERATURE_RANGE, Parameter
-from gnncal.fitting.protocols import Protocol
-from gnncal.formulas.methods import Portable, hots_temperature
-from gnncal.formulas.probability import concentration, homophily_of, normalised_homophily
-from gnncal.formulas.temperatures import log_signal, power_law, power_ratio
-from gnncal.homophily.base import CannotLearnError, HomophilyEstimator, Weights
-from gnncal.homophily.clamping import CLAMPED_LABELS
-from gnncal.homophily.given import Given
-from gnncal.homophily.plain import find_estimator, make_estimator, name_of
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
-from gnncal.nodes import Nodes
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import (
+    NONE,
+    TEXT,
+    Constraint,
+    LearnedTable,
+    choice,
+    number,
+    number_range,
+)
+from gnncal.data.errors import InputError, warn
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import concentration, homophily_of, normalised_homophily
+from gnncal.graph.graph import Side
+from gnncal.math.formulas import Portable, hots_temperature
+from gnncal.math.solvers import TEMPERATURE_RANGE, Parameter, Protocol
+from gnncal.math.structural import log_signal, power_law, power_ratio
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction

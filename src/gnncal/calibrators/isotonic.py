@@ -8,11 +8,11 @@ import numpy as np
 
 from gnncal.calibrators.base import FitReport
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.core.learned import Array
-from gnncal.formulas.probability import softmax
-from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import Array
+from gnncal.data.nodes import Nodes
+from gnncal.data.predictions import keep_predictions
+from gnncal.data.probability import softmax
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.nodes import Nodes
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
 
 
 class OwnLogitsCalibrator(Calibrator):

@@ -8,22 +8,29 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import Constraint
-from gnncal.core.learned import SOLVER_TABLE, LearnedTable
-from gnncal.fitting.evidence import LARGEST_ERROR, temperature_error
-from gnncal.fitting.labelled import Rows, TemperatureLabelled
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.parameters import Parameter, Scale
-from gnncal.fitting.protocols import (
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import SOLVER_TABLE, Constraint, LearnedTable
+from gnncal.data.nodes import Nodes
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.posterior import (
+    LARGEST_ERROR,
+    Part,
+    Rows,
+    TemperatureLabelled,
+    covariance_of,
+    temperature_error,
+)
+from gnncal.math.solvers import (
     PROTOCOLS,
+    Parameter,
     Protocol,
+    Scale,
+    Solution,
+    distinct_ends,
+    newton,
     solve_like_the_paper,
 )
-from gnncal.fitting.solvers import Solution, distinct_ends, newton
-from gnncal.fitting.updating import Part, covariance_of
-from gnncal.formulas.structural import scaled_logits
-from gnncal.nodes import Nodes
+from gnncal.math.structural import scaled_logits
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising

@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from gnncal.calibrators.affine import StructuredVectorScaling
 from gnncal.calibrators.auto import KEEPING, Auto, folds_of
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.structured import StructuredVectorScaling
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.errors import GnncalWarning
-from gnncal.core.estimator import clone
-from gnncal.formulas.probability import SMALLEST_PROBABILITY
-from gnncal.formulas.structural import Neighbourhood, describe_neighbourhoods
-from gnncal.nodes import Nodes
-from gnncal.probability import log_losses
+from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.errors import GnncalWarning
+from gnncal.data.estimator import clone
+from gnncal.data.nodes import Nodes
+from gnncal.data.predictions import log_losses
+from gnncal.data.probability import SMALLEST_PROBABILITY
+from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 
 WORTH = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided

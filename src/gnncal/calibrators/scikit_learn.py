@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 
 def check_columns(logits: Any) -> None:

@@ -9,26 +9,33 @@ import numpy as np
 from scipy.special import ndtri
 
 from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.compiled import in_parallel
-from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number
-from gnncal.core.errors import InputError, warn
-from gnncal.core.graph import Side
-from gnncal.core.learned import SOLVER_TABLE, Array, LearnedTable
-from gnncal.fitting.floor import class_shares, floor_of
-from gnncal.fitting.labelled import TemperatureLabelled
-from gnncal.fitting.law import Law, LawPrior, LawRows, fit_law
-from gnncal.fitting.scores import Scores, ScoresLabelled, fit_scores
-from gnncal.fitting.updating import Part
-from gnncal.formulas.methods import (
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.constraints import (
+    FLAG,
+    NONE,
+    SOLVER_TABLE,
+    Array,
+    Constraint,
+    LearnedTable,
+    choice,
+    number,
+)
+from gnncal.data.errors import InputError, warn
+from gnncal.data.nodes import Nodes
+from gnncal.data.predictions import keep_predictions, log_losses
+from gnncal.data.probability import normalised_homophily, softmax
+from gnncal.graph.compiled import in_parallel
+from gnncal.graph.graph import Side
+from gnncal.math.formulas import (
     Portable,
     structural,
     structural_free,
     structural_scaled,
     structural_temperature,
 )
-from gnncal.formulas.probability import normalised_homophily, softmax
-from gnncal.formulas.structural import (
+from gnncal.math.free_fit import Scores, ScoresLabelled, fit_scores
+from gnncal.math.posterior import Part, TemperatureLabelled
+from gnncal.math.structural import (
     COVARIATES,
     LOG_TEMPERATURE,
     Neighbourhood,
@@ -38,8 +45,7 @@ from gnncal.formulas.structural import (
     log_temperature_variance,
     scaled_logits,
 )
-from gnncal.nodes import Nodes
-from gnncal.probability import keep_predictions, log_losses
+from gnncal.math.structural_fit import Law, LawPrior, LawRows, class_shares, fit_law, floor_of
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
@@ -115,10 +121,10 @@ class Structural(HasTemperature, Calibrator):
     the weight :math:`\varepsilon`: :math:`p' = (1 - \varepsilon) p + \varepsilon u`. u is uniform
     if predictions are kept, and the class shares of the calibration nodes otherwise;
     :math:`\varepsilon` is the posterior mean of its weight, at least 1/(n + √n + 1) with n
-    calibration nodes and more where their labels ask for it (:mod:`gnncal.fitting.floor`).
+    calibration nodes and more where their labels ask for it (:mod:`gnncal.math.structural_fit`).
 
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
-    nodes close to a plain entropy rule; :mod:`gnncal.fitting.law` has it. Nothing of the graph is
+    nodes close to a plain entropy rule; :mod:`gnncal.math.structural_fit` has it. Nothing of the graph is
     remembered, so a fitted calibrator serves any graph with the same classes.
 
     Parameters

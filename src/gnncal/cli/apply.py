@@ -19,7 +19,7 @@ from gnncal.cli.gates import (
 from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Positive
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
+    from gnncal.calibration import apply as run
+    from gnncal.data.nodes import Nodes
     from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import apply as run
 
     own = () if policy is None else ("uncertified",)
     gates = read_gates(fail_if, others=own)

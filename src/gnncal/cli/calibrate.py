@@ -36,10 +36,10 @@ def calibrate(
     calibrator.safetensors and summary.json. With --positive predictions may change, unless you
     say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
-    from gnncal.calibrators.catalogue import name_of
+    from gnncal.calibration import calibrate as run
+    from gnncal.calibrators.registry import name_of
+    from gnncal.data.nodes import Nodes
     from gnncal.files.bundle import read_bundle
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import calibrate as run
 
     gates = read_gates(fail_if)
     calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)

@@ -44,7 +44,7 @@ def check(
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
     if target is not None:
         from gnncal.files.output import write_page
-        from gnncal.inspection.page.shift import check_page
+        from gnncal.reporting.shift import check_page
 
         text = check_page(result, title=f"Check of {source.name}")
         write_page(target, text, overwrite=overwrite)

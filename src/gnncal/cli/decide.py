@@ -45,8 +45,8 @@ from gnncal.cli.policies import (
 )
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
-from gnncal.core.constraints import choice, number, whole_number
-from gnncal.core.errors import InputError
+from gnncal.data.constraints import choice, number, whole_number
+from gnncal.data.errors import InputError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from gnncal.calibrators.base import Calibrator
     from gnncal.cli.gates import Gate
-    from gnncal.core.arrays import FloatArray
+    from gnncal.data.arrays import FloatArray
     from gnncal.decisions import Policy
     from gnncal.files.bundle import Bundle
 
@@ -247,7 +247,7 @@ def fit_summary(
 ) -> dict[str, Any]:
     """Return on which nodes what was fitted, as plain data."""
     from gnncal import __version__
-    from gnncal.calibrators.catalogue import name_of
+    from gnncal.calibrators.registry import name_of
 
     n_fitted = 0 if calibrator is None else sum(calibrator.fit_report_.nodes_per_class)
     return {

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
-from gnncal.core.errors import MissingExtraError
+from gnncal.data.errors import MissingExtraError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from gnncal.calibration import Calibration
     from gnncal.decisions import Policy
     from gnncal.files.bundle import Bundle
-    from gnncal.pipeline import Calibration
 
 METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")
 SHOWN, FREE = "structural", "structural-free"
@@ -81,8 +81,8 @@ def _this_program() -> str:
 
 
 def _calibrate(bundle: Bundle) -> dict[str, Calibration]:
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import calibrate
+    from gnncal.calibration import calibrate
+    from gnncal.data.nodes import Nodes
 
     nodes = Nodes(bundle.logits, bundle.graph)
     return {name: calibrate(nodes, bundle.labels, **bundle.splits, method=name) for name in METHODS}
@@ -90,8 +90,8 @@ def _calibrate(bundle: Bundle) -> dict[str, Calibration]:
 
 def _decide(bundle: Bundle) -> Policy:
     """Fit a policy for one digit on calibration nodes that the calibrator has not seen."""
+    from gnncal.calibration import calibrate
     from gnncal.decisions import Policy, hold_out
-    from gnncal.pipeline import calibrate
 
     fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
     splits: dict[str, Any] = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
@@ -124,7 +124,7 @@ def _write(staging: Path, bundle: Bundle, results: dict[str, Calibration], polic
 
 
 def _write_report(path: Path, bundle: Bundle) -> None:
-    from gnncal.inspection.page.report import report
+    from gnncal.reporting.report import report
 
     with err.status("writing the report"):
         report(
@@ -149,7 +149,7 @@ def _as_dict(results: dict[str, Calibration], policy: Policy) -> dict[str, Any]:
 
 
 def _print(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> None:
-    from gnncal.rendering.tables import difference_text
+    from gnncal.reporting.tables import difference_text
 
     gain, free = results[SHOWN].comparison, results[FREE].comparison
     assert gain is not None
@@ -173,7 +173,7 @@ def _print(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> N
 
 def _table(bundle: Bundle, results: dict[str, Calibration]) -> Table:
     from gnncal.metrics import METRICS
-    from gnncal.rendering.tables import MethodRow, best_marked, interval_text
+    from gnncal.reporting.tables import MethodRow, best_marked, interval_text
 
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
     rows = []

@@ -10,7 +10,7 @@ import typer
 from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
 from gnncal.cli.params import Input, Positive
 from gnncal.cli.terminal import out, print_json
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 
 def evaluate(
@@ -26,12 +26,12 @@ def evaluate(
 
     The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
     """
-    from gnncal.core.checks import warn_if_probabilities
+    from gnncal.calibration import judge
+    from gnncal.data.checks import warn_if_probabilities
+    from gnncal.data.probability import softmax
     from gnncal.files.bundle import read_bundle, read_probabilities
-    from gnncal.formulas.probability import softmax
     from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
     from gnncal.metrics.outcomes import Outcomes
-    from gnncal.pipeline import judge
 
     gates = read_gates(fail_if)
     bundle = read_bundle(source)

@@ -9,7 +9,7 @@ import typer
 
 from gnncal.cli.params import CalibratorFile, OverwriteFile
 from gnncal.cli.terminal import console_beside, err, print_json
-from gnncal.core.errors import InputError, require
+from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file
 
 

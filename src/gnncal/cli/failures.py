@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gnncal.core.errors import InputError, MissingExtraError, without_secrets
+from gnncal.data.errors import InputError, MissingExtraError, without_secrets
 
 NO_MEMORY = re.compile(
     r"cannot allocate|can't allocate|unable to allocate|failed to map segment|not enough memory|"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnncal.cli.terminal import print_line
-from gnncal.core.errors import InputError
-from gnncal.core.names import suggestion
+from gnncal.data.checks import suggestion
+from gnncal.data.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.files.bundle import Bundle

@@ -10,7 +10,7 @@ import typer
 from gnncal.cli.params import Input
 from gnncal.cli.policies import outside, read_probabilities
 from gnncal.cli.terminal import out, print_json
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 
 def label(
@@ -33,10 +33,10 @@ def label(
     with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
     --region ....
     """
+    from gnncal.data.nodes import Nodes
     from gnncal.decisions import nodes_to_label
     from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
-    from gnncal.nodes import Nodes
 
     if (calibrator is None) == (probabilities is None):
         raise InputError("pass --calibrator or --probabilities, one of the two.")

@@ -9,7 +9,7 @@ import typer
 from gnncal.cli.terminal import out, print_json
 
 if TYPE_CHECKING:
-    from gnncal.calibrators.description import MethodDescription
+    from gnncal.calibrators.registry import MethodDescription
 
 OURS = "gnncal"  # the package of every method that is not a plugin's
 
@@ -21,8 +21,7 @@ def methods(
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List every calibrator, or show one with its parameters and their defaults."""
-    from gnncal.calibrators.catalogue import list_calibrators
-    from gnncal.calibrators.description import describe
+    from gnncal.calibrators.registry import describe, list_calibrators
 
     if name is not None:
         description = describe(name)
@@ -39,8 +38,8 @@ def methods(
 
 
 def _print_list(everything: list[MethodDescription]) -> None:
-    from gnncal.calibrators.default_method import DEFAULT_METHOD
-    from gnncal.rendering.tables import plain_table
+    from gnncal.calibration import DEFAULT_METHOD
+    from gnncal.reporting.tables import plain_table
 
     table = plain_table(f"{len(everything)} calibrators")
     table.add_column("name", no_wrap=True)
@@ -57,8 +56,8 @@ def _print_list(everything: list[MethodDescription]) -> None:
 
 
 def _print_method(method: MethodDescription) -> None:
-    from gnncal.calibrators.catalogue import class_of
-    from gnncal.rendering.tables import plain_table
+    from gnncal.calibrators.registry import class_of
+    from gnncal.reporting.tables import plain_table
 
     package = class_of(method.name).__module__.partition(".")[0]
     home = f"{'gnncal.calibrators' if package == OURS else package}.{method.class_name}"

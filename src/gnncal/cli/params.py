@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
@@ -74,7 +74,7 @@ def chosen_calibrator(
 
     The default is free where ``one_class`` is in view.
     """
-    from gnncal.calibrators.default_method import choose_calibrator
+    from gnncal.calibration import choose_calibrator
 
     params = parse_params(given or [])
     if keep_predictions is not None and "keep_predictions" in params:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
-    from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+    from gnncal.data.arrays import BoolArray, FloatArray, IntArray
     from gnncal.decisions import Costs, Policy
     from gnncal.files.bundle import Bundle
 
@@ -161,8 +161,8 @@ def held_out_probabilities(
     Returns the probabilities, the nodes of the rest, and what keeping predictions costs, in words.
     """
     from gnncal.calibrators.price import price_of_keeping
+    from gnncal.data.nodes import Nodes
     from gnncal.decisions import hold_out
-    from gnncal.nodes import Nodes
 
     fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels, share=share, random_state=seed)
     every = Nodes(bundle.logits, bundle.graph)
@@ -177,8 +177,8 @@ def cross_fitted_probabilities(
 ) -> tuple[FloatArray, FloatArray, str | None]:
     """Fit on all validation nodes, and score each by a fit that has not seen it."""
     from gnncal.calibrators.price import price_of_keeping
+    from gnncal.data.nodes import Nodes
     from gnncal.decisions.labelled import cross_fit_nodes
-    from gnncal.nodes import Nodes
 
     every = Nodes(bundle.logits, bundle.graph)
     record = every.with_labels(bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)

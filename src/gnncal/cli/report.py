@@ -11,7 +11,7 @@ import typer
 
 from gnncal.cli.params import OverwriteFile
 from gnncal.cli.terminal import console_beside, err, page_target, print_json
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 ReportPredictions = Annotated[
     bool | None,
@@ -70,8 +70,8 @@ def report(
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
     from gnncal.files.bundle import read_bundle
-    from gnncal.inspection.page.report import report as make
-    from gnncal.inspection.subject import DEFAULT_METHODS
+    from gnncal.reporting.report import report as make
+    from gnncal.reporting.subject import DEFAULT_METHODS
     from gnncal.scale.summary import is_summary
 
     target = page_target(
@@ -131,7 +131,7 @@ def _report_at_scale(
 ) -> None:
     """Draw what a run at scale measured; its nodes are not read again."""
     from gnncal.files.output import write_page
-    from gnncal.inspection.page.summary import summary_page, summary_verdict
+    from gnncal.reporting.summary import summary_page, summary_verdict
     from gnncal.scale.summary import read_summary
 
     summary = read_summary(source)

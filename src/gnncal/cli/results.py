@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from gnncal.cli.terminal import note, out, print_json, print_written, to_json
 
 if TYPE_CHECKING:
+    from gnncal.calibration import Calibration
+    from gnncal.data.nodes import Nodes
     from gnncal.decisions import Policy
     from gnncal.files.bundle import Bundle
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import Calibration
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def write_results(
 def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
-    from gnncal.calibrators.catalogue import name_of
+    from gnncal.calibrators.registry import name_of
     from gnncal.metrics.evaluation import class_in_view
 
     calibrator = result.calibrator

@@ -83,8 +83,8 @@ def scale(
     --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
     probabilities/, calibrator.safetensors and metrics.json.
     """
-    from gnncal.calibrators.catalogue import name_of
-    from gnncal.core.errors import InputError
+    from gnncal.calibrators.registry import name_of
+    from gnncal.data.errors import InputError
     from gnncal.scale import calibrate
 
     if method is not None and calibrator is not None:

@@ -31,7 +31,7 @@ from gnncal.cli.params import (
 from gnncal.cli.policies import held_out_probabilities, read_probabilities, to_decide
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, to_json
-from gnncal.core.constraints import choice, number
+from gnncal.data.constraints import choice, number
 from gnncal.files.output import result_folder
 
 

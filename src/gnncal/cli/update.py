@@ -11,7 +11,7 @@ from gnncal.cli.apply import with_class_names
 from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, Overwrite, SummaryAsJson
 from gnncal.cli.results import collected_notes, write_results
 from gnncal.cli.terminal import err, note, out, print_json, print_written
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def update(
     gets calibrator.safetensors, probabilities.npz (or .parquet when NEW is a folder) and
     summary.json.
     """
+    from gnncal.calibration import apply
+    from gnncal.data.nodes import Nodes
     from gnncal.files.bundle import read_bundle
     from gnncal.files.saved_calibrators import load
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import apply
 
     if estimate_rates and rate:
         raise InputError("--rate gives the rates and --estimate-rates estimates them; use one.")

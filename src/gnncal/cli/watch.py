@@ -10,7 +10,7 @@ import typer
 
 from gnncal.cli.params import CalibratorFile, OverwriteFile, Page
 from gnncal.cli.terminal import out, page_target, print_json
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.files.output import check_file
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def watch(
     report = running.report()
     if target is not None:
         from gnncal.files.output import write_page
-        from gnncal.inspection.page.shift import watch_page
+        from gnncal.reporting.shift import watch_page
 
         text = watch_page(running, title=f"Watch of {log.name}")
         write_page(target, text, overwrite=overwrite)

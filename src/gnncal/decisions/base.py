@@ -14,22 +14,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import (
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.checks import (
     check_class_names,
     check_labels,
     check_nodes,
     check_probs,
     check_used_labels,
 )
-from gnncal.core.constraints import FLAG, Constraint, whole_number
-from gnncal.core.errors import InputError, shown, warn
-from gnncal.core.estimator import Estimator, check_is_fitted
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array, LearnedTable, check_learned
+from gnncal.data.constraints import (
+    FLAG,
+    Array,
+    Constraint,
+    LearnedTable,
+    check_learned,
+    whole_number,
+)
+from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.estimator import Estimator, check_is_fitted
+from gnncal.data.nodes import check_graph
 from gnncal.decisions.node_numbers import Keys, node_keys
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
-from gnncal.nodes import check_graph
+from gnncal.graph.graph import Graph
 
 POOL = (
     "This holds for nodes of the same pool as the calibration nodes, if those were drawn from it "

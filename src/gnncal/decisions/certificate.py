@@ -41,7 +41,7 @@ from math import ceil, floor, log, log1p, log10
 import numpy as np
 from scipy import special
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 
 SLOPE, SHIFT = 0.5, 0.8  # how wrong the probabilities of a world are: a and b above
 N_WORLDS = 200

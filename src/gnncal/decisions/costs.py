@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.core.errors import InputError, shown
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.errors import InputError, shown
 
 ACTIONS = np.array(["act", "clear", "review", "decide"])  # codes 0 to 3
 ACT, CLEAR, REVIEW, DECIDE = range(4)

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_positive
-from gnncal.core.constraints import choice, number
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.checks import check_positive
+from gnncal.data.constraints import choice, number
+from gnncal.data.errors import InputError
 from gnncal.decisions.certificate import (
     HOPELESS,
     SHIFT,

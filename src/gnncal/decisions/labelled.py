@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
-from gnncal.core.constraints import SEED, number, whole_number
-from gnncal.core.errors import InputError
-from gnncal.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
+from gnncal.data.constraints import SEED, number, whole_number
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
@@ -152,7 +152,7 @@ def cross_fit_nodes(
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
     """:func:`cross_fit` of checked nodes; ``record`` has the labels of all calibration nodes."""
-    from gnncal.core.estimator import clone
+    from gnncal.data.estimator import clone
 
     rows = record.calibration_nodes
     if rows.size < n_folds:

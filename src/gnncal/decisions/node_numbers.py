@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import FloatArray, as_numpy
-from gnncal.core.errors import InputError, shown
+from gnncal.data.arrays import FloatArray, as_numpy
+from gnncal.data.errors import InputError, shown
 
 Keys = npt.NDArray[np.uint64]
 BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other

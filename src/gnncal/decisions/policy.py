@@ -9,13 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray, row_maxima
-from gnncal.core.checks import check_labels, check_nodes, check_positive, class_label
-from gnncal.core.constraints import FLAG, NONE, Constraint, number, whole_number
-from gnncal.core.errors import InputError, warn
-from gnncal.core.estimator import check_is_fitted
-from gnncal.core.graph import Graph
-from gnncal.core.learned import Array, LearnedTable
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
+from gnncal.data.checks import check_labels, check_nodes, check_positive, class_label
+from gnncal.data.constraints import (
+    FLAG,
+    NONE,
+    Array,
+    Constraint,
+    LearnedTable,
+    number,
+    whole_number,
+)
+from gnncal.data.errors import InputError, warn
+from gnncal.data.estimator import check_is_fitted
 from gnncal.decisions.base import CalibrationNodes, Decision, check_truth
 from gnncal.decisions.costs import (
     ACT,
@@ -46,7 +52,8 @@ from gnncal.decisions.guarantees import (
 )
 from gnncal.decisions.node_numbers import Keys
 from gnncal.decisions.reports import Kept, Outlook, PolicyOutcome, PolicyReport
-from gnncal.metrics.proportions import clopper_pearson
+from gnncal.graph.graph import Graph
+from gnncal.metrics.outcomes import clopper_pearson
 
 TARGETS = ("act", "clear", "recall", "false_positive_rate")
 MISFIT = 0.01  # p-value below which the probabilities do not fit the labels

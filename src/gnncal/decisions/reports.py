@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.tabular import Cell, Table, Tabular, count, number, quantities, text
+from gnncal.data.tables import Cell, Table, Tabular, count, number, quantities, text
 from gnncal.decisions.base import POOL
 from gnncal.decisions.certificate import missed_on_the_rest
 from gnncal.decisions.costs import Amount

@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import FloatArray, IntArray, as_numpy
-from gnncal.core.compiled import in_parallel
-from gnncal.core.constraints import FLAG, Constraint, number, whole_number
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Features, Graph
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.constraints import FLAG, Constraint, number, whole_number
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import check_graph
 from gnncal.decisions.base import check_calibration
 from gnncal.decisions.node_numbers import node_keys, numbers_by_key
-from gnncal.nodes import check_graph
+from gnncal.graph.compiled import in_parallel
+from gnncal.graph.graph import Features, Graph
 
 ROWS_AT_ONCE = 1 << 12
 ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10

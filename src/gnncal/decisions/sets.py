@@ -9,15 +9,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import betaincinv
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.core.checks import check_class_names
-from gnncal.core.constraints import FLAG, NONE, Constraint, choice, number, whole_number
-from gnncal.core.errors import InputError, shown, warn
-from gnncal.core.estimator import check_is_fitted
-from gnncal.core.graph import Graph
-from gnncal.core.learned import LearnedTable
-from gnncal.core.tabular import DECIMALS, Table, Tabular, count, quantities, text
-from gnncal.core.tabular import number as shown_number
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.checks import check_class_names
+from gnncal.data.constraints import (
+    FLAG,
+    NONE,
+    Constraint,
+    LearnedTable,
+    choice,
+    number,
+    whole_number,
+)
+from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.estimator import check_is_fitted
+from gnncal.data.nodes import check_graph
+from gnncal.data.tables import DECIMALS, Table, Tabular, count, quantities, text
+from gnncal.data.tables import number as shown_number
 from gnncal.decisions.base import POOL, CalibrationNodes, Decision, check_truth
 from gnncal.decisions.guarantees import percent
 from gnncal.decisions.node_numbers import (
@@ -34,8 +41,8 @@ from gnncal.decisions.scores import (
     conformal_quantile,
     conformal_rank,
 )
-from gnncal.metrics.proportions import clopper_pearson
-from gnncal.nodes import check_graph
+from gnncal.graph.graph import Graph
+from gnncal.metrics.outcomes import clopper_pearson
 
 INTERVAL_LEVEL = 0.95
 MOST_NAMED = 10  # classes that a sentence names

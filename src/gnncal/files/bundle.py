@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import (
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.checks import (
     UNKNOWN,
     check_apart,
     check_labels,
@@ -20,9 +20,9 @@ from gnncal.core.checks import (
     check_nodes,
     check_used_labels,
 )
-from gnncal.core.errors import InputError, shown
-from gnncal.core.graph import Graph
+from gnncal.data.errors import InputError, shown
 from gnncal.files.output import as_path, check_finished, is_special
+from gnncal.graph.graph import Graph
 
 Verdict = Mapping[str, npt.NDArray[Any]]
 

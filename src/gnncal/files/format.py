@@ -17,8 +17,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-from gnncal.core.arrays import as_numpy
-from gnncal.core.errors import InputError, MissingExtraError, shown
+from gnncal.data.arrays import as_numpy
+from gnncal.data.errors import InputError, MissingExtraError, shown
 from gnncal.files.output import as_path, check_finished, write_file
 
 T = TypeVar("T")

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
-from gnncal.files.archives import Arrays, read_npz
+from gnncal.data.arrays import FloatArray
+from gnncal.data.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
+from gnncal.data.errors import InputError
+from gnncal.files.archives import Arrays, csr_from_parts, read_npz
 from gnncal.files.bundle import Bundle
-from gnncal.files.csr import csr_from_parts
 from gnncal.files.output import seal, write_file
+from gnncal.graph.graph import Graph
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLITS = ("train_mask", "val_mask", "test_mask")

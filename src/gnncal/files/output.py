@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gnncal.core.errors import InputError, shown
+from gnncal.data.errors import InputError, shown
 
 MARKER = ".gnncal.json"
 LARGEST_MARKER = 64 << 20  # bytes; a million files fit

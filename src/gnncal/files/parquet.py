@@ -17,10 +17,9 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
-from gnncal.core.errors import InputError, require, shown
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
+from gnncal.data.errors import InputError, require, shown
 from gnncal.files.archives import check_expansion
 from gnncal.files.bundle import Bundle, check_ids, rows_of
 from gnncal.files.output import write_file
@@ -34,6 +33,7 @@ from gnncal.files.tables import (
     number_of,
     numbered_columns,
 )
+from gnncal.graph.graph import Graph
 
 SPLITS = ("train", "val", "test")
 NAMES, LARGEST_NAMES = "class_names.json", 2**24

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.catalogue import find_class, get_calibrator, name_of
 from gnncal.calibrators.history import history_of
-from gnncal.core.checks import check_class_names
-from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import InputError, shown
-from gnncal.core.estimator import check_is_fitted
-from gnncal.core.learned import Array, check_learned, sizes_of
+from gnncal.calibrators.homophily import HomophilyEstimator
+from gnncal.calibrators.homophily_names import from_plain, to_plain
+from gnncal.calibrators.registry import find_class, get_calibrator, name_of
+from gnncal.data.checks import check_class_names
+from gnncal.data.constraints import Array, Constraint, check_learned, number, sizes_of, whole_number
+from gnncal.data.errors import InputError, shown
+from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import (
     ReadTensor,
     Tensors,
@@ -27,11 +28,7 @@ from gnncal.files.format import (
     unpack,
     write_saved,
 )
-from gnncal.fitting.class_histograms import ClassHistograms
-from gnncal.fitting.learned_nodes import LearnedNodes
-from gnncal.fitting.node_summary import NodeSummary
-from gnncal.homophily.base import HomophilyEstimator
-from gnncal.homophily.plain import from_plain, to_plain
+from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),

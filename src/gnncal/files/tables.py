@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from gnncal.core.checks import check_names_are_no_numbers
-from gnncal.core.errors import SECRET, InputError, MissingExtraError, require, shown
+from gnncal.data.checks import check_names_are_no_numbers
+from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, shown
 
 SUFFIX = ".parquet"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"

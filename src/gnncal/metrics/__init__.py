@@ -4,9 +4,8 @@ from gnncal.metrics.binning import reliability_bins
 from gnncal.metrics.calibration import expected_calibration_error, smooth_calibration_error
 from gnncal.metrics.floor import NoiseFloor, calibration_floor
 from gnncal.metrics.groups import calibration_by_group
-from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.proportions import clopper_pearson
-from gnncal.metrics.risk_coverage import risk_coverage_curve
+from gnncal.metrics.outcomes import Outcomes, clopper_pearson
+from gnncal.metrics.ranking import risk_coverage_curve
 from gnncal.metrics.table import METRICS, Metric
 from gnncal.metrics.uncertainty import estimate_calibration_error
 

@@ -7,10 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.data import predictions as probability
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
+    N_CELLS,
     Cells,
     Norm,
     Strategy,
@@ -20,9 +22,10 @@ from gnncal.metrics.binning import (
     error_of,
     fill_cells,
     reliability_bins,
+    smooth_error,
+    smoothing_cell,
 )
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothing_cell
 
 Debias = Literal["kumar"]
 
@@ -178,3 +181,37 @@ def _kumar(bins: Cells, norm: Norm) -> float:
         folded = 2 * spread * density + size * (1.0 - 2.0 * ndtr(-ratio))
         return float(max(0.0, (share * (2 * size - folded)).sum()))
     raise InputError(f"norm is {norm!r}; debias='kumar' is defined for 'l1' and 'l2' only.")
+
+
+NODES_PER_BLOCK = 1 << 14
+
+
+def log_losses(outcomes: Outcomes) -> FloatArray:
+    """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
+    return probability.log_losses(outcomes.probs, outcomes.labels)
+
+
+def squared_errors(outcomes: Outcomes) -> FloatArray:
+    """Sum over classes of (p - onehot)^2 for each node; shape (n_nodes,)."""
+    errors = np.empty(len(outcomes.labels))
+    for start in range(0, len(errors), NODES_PER_BLOCK):  # a float64 copy of all would be large
+        block = slice(start, start + NODES_PER_BLOCK)
+        residual = outcomes.probs[block].astype(np.float64)
+        residual[np.arange(len(residual)), outcomes.labels[block]] -= 1.0
+        errors[block] = np.einsum("ik,ik->i", residual, residual)
+    return errors
+
+
+def nll_of(outcomes: Outcomes) -> float:
+    """NLL, the mean log loss in nats; a probability below 1e-12 counts as 1e-12."""
+    return float(log_losses(outcomes).mean())
+
+
+def brier_of(outcomes: Outcomes) -> float:
+    """Brier score (1950): the mean squared distance of the probabilities from the true class."""
+    return float(squared_errors(outcomes).mean())
+
+
+def accuracy_of(outcomes: Outcomes) -> float:
+    """Share of nodes whose most probable class is their label."""
+    return float(outcomes.correct.mean())

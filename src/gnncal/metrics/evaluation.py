@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.checks import check_class_names, check_positive, class_label
-from gnncal.core.errors import InputError, shown
-from gnncal.core.tabular import Cell, Table, Tabular, count, number, text
-from gnncal.formulas.probability import SMALLEST_PROBABILITY
+from gnncal.data.arrays import FloatArray
+from gnncal.data.checks import check_class_names, check_positive, class_label
+from gnncal.data.errors import InputError, shown
+from gnncal.data.probability import SMALLEST_PROBABILITY
+from gnncal.data.tables import Cell, Table, Tabular, count, number, text
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of

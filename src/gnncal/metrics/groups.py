@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import IntArray, as_numpy
-from gnncal.core.errors import InputError, shown
-from gnncal.core.tabular import Cell
+from gnncal.data.arrays import IntArray, as_numpy
+from gnncal.data.errors import InputError, shown
+from gnncal.data.tables import Cell
 from gnncal.metrics.binning import N_BINS, Cells, error_of, fill_cells
 from gnncal.metrics.outcomes import Outcomes
 

@@ -10,14 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
-from gnncal.metrics.calibration import classwise_error_of, ece_of, mce_of, smooth_error_of
-from gnncal.metrics.error_detection import error_aupr_of, error_auroc_of
-from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of
-from gnncal.metrics.groups import degree_ece_of
-from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.positive import (
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
+from gnncal.metrics.calibration import (
+    accuracy_of,
+    brier_of,
+    classwise_error_of,
+    ece_of,
+    log_losses,
+    mce_of,
+    nll_of,
+    smooth_error_of,
+    squared_errors,
+)
+from gnncal.metrics.floor import (
+    NoiseFloor,
+    degree_floor_of,
+    floor_of,
     positive_brier_of,
     positive_error_of,
     positive_floor_of,
@@ -25,17 +34,20 @@ from gnncal.metrics.positive import (
     positive_rate_of,
     positive_squared_errors,
 )
-from gnncal.metrics.retrieval import (
+from gnncal.metrics.groups import degree_ece_of
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.ranking import (
     PRECISION,
     TOP,
+    aurc_of,
     average_precision_of,
+    error_aupr_of,
+    error_auroc_of,
     positive_auroc_of,
     precision_among_top_of,
     recall_among_top_of,
     recall_at_precision_of,
 )
-from gnncal.metrics.risk_coverage import aurc_of
-from gnncal.metrics.scoring import accuracy_of, brier_of, log_losses, nll_of, squared_errors
 
 FLOOR_SUFFIX = "_floor"
 

@@ -15,21 +15,25 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     N_BINS,
+    N_CELLS,
     Norm,
     Strategy,
     bin_edges,
     bin_index,
     combine,
+    smooth_error,
+    smoothed,
+    smoothing_cell,
+    spectrum_of,
 )
 from gnncal.metrics.floor import floor_of_cells
 from gnncal.metrics.groups import check_groups
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.smoothing import N_CELLS, smooth_error, smoothed, smoothing_cell, spectrum_of
 
 Kind = Literal["confidence", "classwise", "groups", "smooth"]
 NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once

@@ -6,17 +6,25 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import number
-from gnncal.core.errors import InputError, require
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import number
+from gnncal.data.errors import InputError, require
 from gnncal.metrics import METRICS, NoiseFloor, calibration_floor, reliability_bins
 from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, ReliabilityBins, Strategy, error_of
 from gnncal.metrics.evaluation import check_view, shown_class
-from gnncal.metrics.floor import calibrated_range, floor_of_bins
+from gnncal.metrics.floor import calibrated_range, floor_of_bins, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.positive import positive_bins_of
-from gnncal.plotting.display import Display
-from gnncal.plotting.style import BAR, BLUE, GAP, GREY, INK, PURPOSE, legend_below, open_frame
+from gnncal.plotting.style import (
+    BAR,
+    BLUE,
+    GAP,
+    GREY,
+    INK,
+    PURPOSE,
+    Display,
+    legend_below,
+    open_frame,
+)
 
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
 LEVEL = 0.95  # of the intervals, and of the band

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from gnncal.metrics import METRICS, risk_coverage_curve
-from gnncal.metrics.risk_coverage import RiskCoverage
-from gnncal.plotting.display import Display
-from gnncal.plotting.style import GREY, LINES, Line, legend_below, open_frame
+from gnncal.metrics.ranking import RiskCoverage
+from gnncal.plotting.style import GREY, LINES, Display, Line, legend_below, open_frame
 
 LEVEL = 0.95  # of the band
 UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture

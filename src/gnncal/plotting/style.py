@@ -6,9 +6,10 @@ and points by their markers.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
 
-from gnncal.core.errors import require
+from gnncal.data.errors import require
 
 BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is beside the point
 INK = "#222222"
@@ -88,3 +89,26 @@ def legend_below(ax: Any, *, n_columns: int = 2, n_lines: int = 1) -> None:
         columnspacing=1.2,
         borderaxespad=0.0,
     )
+
+
+class Display:
+    """Base of the displays, in scikit-learn's manner.
+
+    A display holds the records of one chart. ``plot`` draws them and can be called again; then
+    ``ax_`` is the axis and ``figure_`` the figure that holds it.
+    """
+
+    height: ClassVar[float]  # inches, of a figure that the display makes itself
+    ax_: Any
+    figure_: Any
+
+    def _draw_on(self, ax: Any, draw: Callable[[Any], None]) -> Self:
+        """Draw on the user's axis as it is, or on a new one in the style of a paper."""
+        if ax is None:
+            ax = new_axes(height=self.height)
+            with paper_style():
+                draw(ax)
+        else:
+            draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

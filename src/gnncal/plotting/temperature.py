@@ -8,20 +8,20 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.errors import InputError, require
-from gnncal.inspection.temperature import MAX_NODES, TemperatureProfile, temperature_profile
-from gnncal.plotting.display import Display
+from gnncal.data.errors import InputError, require
 from gnncal.plotting.style import (
     COLUMN_WIDTH,
     GREY,
     LINES,
     POINT,
     PURPOSE,
+    Display,
     legend_below,
     new_axes,
     open_frame,
     paper_style,
 )
+from gnncal.reporting.temperature import MAX_NODES, TemperatureProfile, temperature_profile
 
 Against = Literal["homophily", "entropy"]
 BOTH: tuple[Against, Against] = ("homophily", "entropy")

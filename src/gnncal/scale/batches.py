@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, HasTemperature
-from gnncal.calibrators.catalogue import name_of
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Side
+from gnncal.calibrators.registry import name_of
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.decisions import Policy
-from gnncal.formulas.probability import normalised_entropy, softmax
-from gnncal.nodes import Nodes
+from gnncal.graph.graph import Side
 from gnncal.scale.measures import SIDES, Terms
 from gnncal.scale.tables import TEST, VAL
 

@@ -7,7 +7,7 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +15,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.compiled import n_threads
-from gnncal.core.errors import InputError, MissingExtraError, require, shown
+from gnncal.data.arrays import IntArray
+from gnncal.data.errors import InputError, MissingExtraError, require, shown
 from gnncal.files.tables import Group, Table, first_line
+from gnncal.graph.compiled import n_threads
 from gnncal.scale.batches import Judge, Reach, Work, column_of, values_to_average
 from gnncal.scale.measures import Degrees, Sums
 from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, parallel
@@ -35,7 +35,6 @@ from gnncal.scale.tables import (
     Layout,
     NodeRows,
     Types,
-    kind_of_id,
     read_rows,
 )
 
@@ -149,7 +148,9 @@ class DuckDB(Engine):
         lengths: dict[int | None, int] = {}
         for group in self.nodes.groups:
             source = self._source(self.nodes, group)
-            rows = self.connection.sql(f"SELECT len({LIST_COLUMN}), count(*) FROM {source} GROUP BY 1")
+            rows = self.connection.sql(
+                f"SELECT len({LIST_COLUMN}), count(*) FROM {source} GROUP BY 1"
+            )
             for size, count in rows.fetchall():
                 lengths[size] = lengths.get(size, 0) + count
         return lengths
@@ -289,17 +290,29 @@ class DuckDB(Engine):
 
         with plain_errors():
             start, is_made = 0, False
-            for ids, usable in (*((i, True) for i in self._ids()), *((i, False) for i in self.unusable)):
+            for ids, usable in (
+                *((i, True) for i in self._ids()),
+                *((i, False) for i in self.unusable),
+            ):
                 places = np.arange(start, start + len(ids), dtype=np.int32) if usable else -1
                 start += len(ids) if usable else 0
-                batch = pa.table({"id": ids, "position": pa.array(np.broadcast_to(places, len(ids)).astype(np.int32))})
+                batch = pa.table(
+                    {
+                        "id": ids,
+                        "position": pa.array(np.broadcast_to(places, len(ids)).astype(np.int32)),
+                    }
+                )
                 self.connection.register("batch", batch)
                 verb = "INSERT INTO ids" if is_made else "CREATE TABLE ids AS"
-                self.connection.execute(f"{verb} SELECT id, position FROM batch WHERE id IS NOT NULL")
+                self.connection.execute(
+                    f"{verb} SELECT id, position FROM batch WHERE id IS NOT NULL"
+                )
                 is_made = True
                 self.connection.unregister("batch")
             twice = "SELECT id FROM ids GROUP BY id HAVING count(*) > 1"
-            rows = self.connection.sql(f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position").fetchall()
+            rows = self.connection.sql(
+                f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position"
+            ).fetchall()
             if rows:
                 bad.add("nodes", DUPLICATE, len(rows), list(dict.fromkeys(id for id, _ in rows)))
                 self.dropped = np.array([p for _, p in rows if p >= 0], dtype=np.int64)
@@ -328,7 +341,10 @@ class DuckDB(Engine):
             read += len(senders)
             pair = found.count(senders, receivers)
             if at_once:
-                chunks = [*([pair] if side != "out" else []), *([pair[::-1]] if side != "in" else [])]
+                chunks = [
+                    *([pair] if side != "out" else []),
+                    *([pair[::-1]] if side != "in" else []),
+                ]
                 found.class_sums(chunks, rows, 0, self.predictions, sums)
             elif hops:
                 edges.append(*pair)
@@ -381,7 +397,9 @@ class DuckDB(Engine):
             ends = [self._position(batch[name]) for name in EDGE_COLUMNS]
             known = (ends[0] >= 0) & (ends[1] >= 0)
             if not known.all():
-                nulls = batch["src"].is_null().to_numpy(False) | batch["dst"].is_null().to_numpy(False)
+                nulls = batch["src"].is_null().to_numpy(False) | batch["dst"].is_null().to_numpy(
+                    False
+                )
                 for reason, rows in ((NULL_END, nulls), (NO_NODE, ~known & ~nulls)):
                     places = np.flatnonzero(rows)
                     few = batch.take(places[:N_EXAMPLES]).to_pylist()
@@ -583,6 +601,8 @@ def check_java() -> None:
             "--engine spark needs Java 17, and there is no java on the PATH nor in JAVA_HOME; "
             "install it (for example openjdk-17-jre-headless), or use --engine duckdb."
         )
+
+
 def _check_settings(memory_limit: str | None, threads: int | None) -> None:
     """Look at sizes before an engine does: DuckDB would try to start any number of threads."""
     if memory_limit is not None:

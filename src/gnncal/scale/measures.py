@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.formulas.probability import SMALLEST_PROBABILITY
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges, bin_index
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits

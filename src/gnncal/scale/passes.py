@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray
-from gnncal.core.compiled import in_parallel, kernels_for, pieces
-from gnncal.core.graph import Side
-from gnncal.core.grouping import GroupedEdges, group_by_receiver, row_slices
-from gnncal.core.neighbour_means import edge_sums
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.graph.compiled import in_parallel, kernels_for, pieces
+from gnncal.graph.graph import Side
+from gnncal.graph.means import GroupedEdges, edge_sums, group_by_receiver, row_slices
 
 T, R = TypeVar("T"), TypeVar("R")
 SHARE_OF_BLOCKS = 0.5  # of the memory, for the rows that are read and those that are added to

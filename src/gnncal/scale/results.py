@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal.files.output import (
     MARKER,
     RESULTS,

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import name_of
-from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.calibrators.price import price_of_keeping
-from gnncal.core.errors import InputError, require
+from gnncal.calibrators.registry import name_of
+from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
 from gnncal.files.saved_calibrators import load
 from gnncal.files.tables import Table, find_table, is_remote
-from gnncal.fitting.node_summary import NodeSummary
 from gnncal.loading import load as load_any
+from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_view
 from gnncal.scale.batches import Judge, Reach, Work, nodes_of
 from gnncal.scale.engines import Engine, TableFiles, open_engine, plain_errors
@@ -225,9 +225,7 @@ def find_tables(nodes: str, edges: str, engine: str) -> list[TableFiles]:
     ]
 
 
-def _layout(
-    engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fits: bool
-) -> Layout:
+def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fits: bool) -> Layout:
     """Check the columns of both tables; most rows decide the length of a list column."""
     nodes, edges = sources
     kinds, of_edges = engine.open(nodes, edges)

@@ -10,13 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import FLAG, NONE, Constraint, whole_number
-from gnncal.core.constraints import number as number_within
-from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import TEXT
-from gnncal.core.plain import plain
-from gnncal.core.tabular import Cell, Table, Tabular, number, text
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import FLAG, NONE, TEXT, Constraint, whole_number
+from gnncal.data.constraints import number as number_within
+from gnncal.data.errors import InputError, plain, shown
+from gnncal.data.tables import Cell, Table, Tabular, number, text
 from gnncal.files.output import check_finished
 from gnncal.metrics.binning import Cells, ReliabilityBins
 from gnncal.metrics.evaluation import Difference

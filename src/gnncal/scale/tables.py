@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_names_are_no_numbers
-from gnncal.core.errors import LONGEST_VALUE, InputError
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.checks import check_names_are_no_numbers
+from gnncal.data.errors import LONGEST_VALUE, InputError
 from gnncal.files.tables import is_uuid, numbered_columns
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
@@ -202,9 +202,7 @@ def layout_of(
     logits = [kinds[name] for name in columns] or [kinds[LIST_COLUMN].value_type]
     is_narrow = all(pa.types.is_float32(kind) for kind in logits)
     has_split = "split" in kinds
-    return Layout(
-        n_classes, tuple(columns), is_narrow, label is not None, has_split, class_names
-    )
+    return Layout(n_classes, tuple(columns), is_narrow, label is not None, has_split, class_names)
 
 
 def usual_length(lengths: Mapping[int | None, int]) -> int:
@@ -278,7 +276,9 @@ def _logits(batch: Any, layout: Layout) -> FloatArray:
         return matrix
     lists = batch[LIST_COLUMN]
     has_all = _mask(pc.fill_null(pc.equal(pc.list_value_length(lists), K), False))
-    values = _numbers(lists.filter(pc.equal(pc.list_value_length(lists), K)).flatten(), layout.dtype)
+    values = _numbers(
+        lists.filter(pc.equal(pc.list_value_length(lists), K)).flatten(), layout.dtype
+    )
     if has_all.all():
         return values.reshape(n_rows, K)
     matrix = np.full((n_rows, K), np.nan, dtype=layout.dtype)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit
 
-from gnncal.core.arrays import BoolArray, FloatArray
+from gnncal.data.arrays import BoolArray, FloatArray
 
 GAPS = (0.02, 0.04, 0.07, 0.11, 0.16, 0.24, 0.36)  # bets on p plus or minus so much
 LOG_ODDS = (0.3, 0.7, 1.3, 2.0)  # on odds that are so much larger or smaller, as if a rate changed

@@ -9,12 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.checks import check_nodes
-from gnncal.core.errors import InputError
-from gnncal.core.estimator import check_is_fitted
-from gnncal.core.tabular import Cell, Table, Tabular, text
-from gnncal.fitting.node_summary import (
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.checks import check_nodes
+from gnncal.data.errors import InputError
+from gnncal.data.estimator import check_is_fitted
+from gnncal.data.nodes import Nodes
+from gnncal.data.tables import Cell, Table, Tabular, text
+from gnncal.math.node_summary import (
     OF_NEIGHBOURS,
     SMALLEST_SAMPLE,
     NodeSummary,
@@ -22,7 +23,6 @@ from gnncal.fitting.node_summary import (
     predicted_counts,
     quantities_of,
 )
-from gnncal.nodes import Nodes
 
 Verdict = Literal["same", "moved", "far"]
 Reference = Literal["calibration nodes", "graph of the fit"]

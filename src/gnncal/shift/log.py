@@ -25,10 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.checks import ROW_SUM_TOLERANCE
-from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError, shown
-from gnncal.core.learned import TEXT, check_learned
+from gnncal.data.checks import ROW_SUM_TOLERANCE
+from gnncal.data.constraints import TEXT, check_learned, whole_number
+from gnncal.data.errors import InputError, shown
 from gnncal.shift.watch import ACTIONS, Watch
 
 CHUNK = 1 << 20

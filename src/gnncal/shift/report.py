@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gnncal.core.tabular import Cell, Table, Tabular, count, number, text
+from gnncal.data.tables import Cell, Table, Tabular, count, number, text
 from gnncal.shift.claims import Claim, ClaimName
 
 WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.core.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.core.checks import (
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.checks import (
     check_class_names,
     check_labels,
     check_positive,
     check_probs,
     check_used_labels,
 )
-from gnncal.core.constraints import NONE, Constraint, number, whole_number
-from gnncal.core.errors import InputError, shown
-from gnncal.shift.claims import Claim, log_limit
-from gnncal.shift.plan import Plan, plan_of
+from gnncal.data.constraints import NONE, Constraint, number, whole_number
+from gnncal.data.errors import InputError, shown
+from gnncal.files.output import SEAL, as_path, is_sealed, seal, write_file
+from gnncal.shift.claims import Claim, Plan, log_limit, plan_of
 from gnncal.shift.report import WatchReport, report_of
-from gnncal.shift.state import read_state, write_state
 
 SHARE = number(above=0, below=1)
 ACTIONS = ("act", "clear", "review")  # or no text: the policy does not decide about a node
@@ -36,7 +36,7 @@ class Watch:
     (:class:`gnncal.decisions.Policy`) guarantees a share of right decisions, which
     ``act``, ``clear`` or ``decide`` repeats. While all claims hold, the chance of an alarm is at
     most ``false_alarms``, however long the watch lasts and however often it is looked at.
-    :mod:`gnncal.shift.betting` says how.
+    :mod:`gnncal.shift.claims` says how.
 
     The labels must come from nodes chosen at random, or all nodes of the period: labels of the
     suspicious ones alone say nothing about the others.
@@ -378,3 +378,40 @@ def _check_decided(decided: Any, n: int) -> BoolArray:
     if array.shape != (n,) or array.dtype.kind != "b":
         raise InputError(f"decided is {shown(decided)}; expected {n} times True or False.")
     return array
+
+
+T = TypeVar("T")
+FORMAT = 1
+ABOUT = "the state of a watch, made by gnncal; gnncal watch goes on from here"
+UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+
+
+def write_state(path: Any, content: dict[str, Any]) -> None:
+    """Write what a watch is made of."""
+    whole = {"about": ABOUT, "format": FORMAT, **content}
+    write_file(as_path(path), seal(json.dumps(whole, allow_nan=False).encode(), "json"))
+
+
+def read_state(path: Any, rebuild: Callable[[dict[str, Any]], T]) -> T:
+    """Return what ``rebuild`` makes of the content, or say what is wrong with it."""
+    place = as_path(path)
+    if not place.is_file():
+        raise InputError(f"there is no file {place}; pass one that a watch has written.")
+    try:
+        written = place.read_bytes()
+        content = json.loads(written)
+        if content["about"] != ABOUT:
+            raise InputError("it is no state of a watch.")
+        if content["format"] != FORMAT:
+            raise InputError("its format is another than this gnncal's; upgrade gnncal to read it.")
+        content.pop(SEAL.decode(), None)
+        if not is_sealed(written):
+            raise InputError("its checksum does not match its content; it is damaged.")
+        return rebuild(content)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+    except UNREADABLE as error:
+        raise InputError(
+            f"{place} is damaged or no state of a watch ({type(error).__name__}); choose another "
+            "file to begin again."
+        ) from error

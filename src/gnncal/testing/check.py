@@ -7,12 +7,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.calibrators.plugins import known_while_tested, why_unusable
-from gnncal.core.errors import InputError, shown
-from gnncal.core.names import suggestion
-from gnncal.testing.law import N_EXAMPLES
-from gnncal.testing.laws import LAWS
+from gnncal.calibrators.registry import every_calibrator, known_while_tested, why_unusable
+from gnncal.data.checks import suggestion
+from gnncal.data.errors import InputError, shown
+from gnncal.testing.laws import LAWS, N_EXAMPLES
 
 
 def check_calibrator(

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gnncal.calibrators.base import AnyCalibrator
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.graph.graph import Graph
 
 Kind = Literal["plain", "float32", "sharp", "tied", "constant", "extreme"]
 KINDS: tuple[Kind, ...] = ("plain", "float32", "sharp", "tied", "constant", "extreme")

@@ -6,7 +6,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gnncal.core.errors import require
+from gnncal.data.errors import require
 
 require("torch", extra="neural", purpose="gnncal.torch")  # before anything here imports it
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnncal.core.conversions import edges_of_adjacency
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
+from gnncal.graph.conversions import edges_of_adjacency
 
 WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnncal.core.constraints import choice
-from gnncal.core.errors import InputError, require
+from gnncal.data.constraints import choice
+from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file, seal, write_file
 from gnncal.torch.module import CalibratorModule
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gnncal.core.arrays import as_numpy
-from gnncal.core.constraints import choice
-from gnncal.core.errors import InputError, require
+from gnncal.data.arrays import as_numpy
+from gnncal.data.constraints import choice
+from gnncal.data.errors import InputError, require
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 

@@ -12,15 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.default_method import choose_calibrator
 from gnncal.calibrators.price import price_of_keeping
-from gnncal.core.errors import InputError, shown, warn
+from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.nodes import as_nodes, as_nodes_of_a_fit
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.metrics.evaluation import check_view
-from gnncal.nodes import as_nodes, as_nodes_of_a_fit
-from gnncal.torch.batches import check_batch
 from gnncal.torch.inputs import (
     ModelInputs,
     edges_between,
@@ -29,6 +28,7 @@ from gnncal.torch.inputs import (
     node_type_of,
 )
 from gnncal.torch.module import CalibratorModule, to_module
+from gnncal.torch.neighbours import edge_index_of
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
 WITHOUT_DEGREES = frozenset(  # layers that look at their senders alone, not at their degrees
@@ -388,3 +388,67 @@ def _hops_of(model: nn.Module, model_hops: int | None) -> int:
     if not layers:
         raise InputError("the model has no MessagePassing layer to count; pass model_hops.")
     return len(layers) + (not all(each & WITHOUT_DEGREES for each in layers))
+
+
+def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
+    """Raise an InputError unless the seed nodes of a batch have all that they depend on."""
+    n_id, n_seeds = getattr(batch, "n_id", None), getattr(batch, "batch_size", None)
+    if n_id is None or n_seeds is None:
+        raise InputError(
+            "the batch has no n_id or no batch_size, so its seed nodes are unknown; pass a batch "
+            "of NeighborLoader, or set both."
+        )
+    if not 0 < n_seeds <= len(n_id):
+        raise InputError(
+            f"batch_size is {n_seeds} but the batch has {len(n_id)} nodes; it is the number of "
+            "seed nodes, which come first: at least 1."
+        )
+    part, whole = _edges(batch), _edges(data)
+    n_hops = model_hops + calibrator.hops
+    incomplete = _incomplete(part, len(n_id), n_seeds, calibrator, n_hops, _Degrees(whole, n_id))
+    if incomplete:
+        raise InputError(
+            f"{incomplete} nodes of the batch lack neighbours that the probabilities of its seed "
+            f"nodes depend on: the model looks {model_hops} hops away and the calibrator "
+            f"{calibrator.hops} further; sample with num_neighbors=[-1] * {n_hops}."
+        )
+
+
+class _Degrees:
+    """In- and out-degrees in the whole graph, of the nodes of a batch."""
+
+    def __init__(self, edges: Tensor, n_id: Tensor) -> None:
+        n_nodes = int(max(int(n_id.max()), int(edges.max()) if edges.numel() else 0)) + 1
+        self.out, self.into = (torch.bincount(end, minlength=n_nodes)[n_id] for end in edges)
+
+
+def _incomplete(
+    edges: Tensor,
+    n_nodes: int,
+    n_seeds: int,
+    calibrator: CalibratorModule,
+    n_hops: int,
+    whole: _Degrees,
+) -> int:
+    """Return how many nodes that matter have fewer edges in the batch than in the whole graph."""
+    senders, receivers = edges
+    lacks_in = torch.bincount(receivers, minlength=n_nodes) < whole.into
+    lacks_out = torch.bincount(senders, minlength=n_nodes) < whole.out
+    reached = torch.arange(n_nodes) < n_seeds
+    lacking = torch.zeros(n_nodes, dtype=torch.bool)
+    for hop in range(n_hops):
+        side = calibrator.side if hop < calibrator.hops else "in"
+        grown = reached.clone()
+        if side in ("in", "both"):
+            lacking |= reached & lacks_in
+            grown[senders[reached[receivers]]] = True
+        if side in ("out", "both"):
+            lacking |= reached & lacks_out
+            grown[receivers[reached[senders]]] = True
+        reached = grown
+    return int(lacking.sum())
+
+
+def _edges(data: Any) -> Tensor:
+    edges = getattr(data, "edge_index", None)
+    return edge_index_of(data.adj_t if edges is None else edges).cpu()

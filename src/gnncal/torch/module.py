@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnncal.backends.neighbours import Neighbours
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import name_of
-from gnncal.core.arrays import as_numpy
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Side
-from gnncal.formulas.methods import Portable
-from gnncal.formulas.probability import normalised_entropy, softmax
-from gnncal.torch.logits import blank_rows_that_are_not_finite, check_finite, check_form
+from gnncal.calibrators.registry import name_of
+from gnncal.data.arrays import as_numpy
+from gnncal.data.errors import InputError
+from gnncal.data.probability import normalised_entropy, softmax
+from gnncal.graph.graph import Side
+from gnncal.graph.neighbours import Neighbours
+from gnncal.math.formulas import Portable
+from gnncal.torch.inputs import blank_rows_that_are_not_finite, check_finite, check_form
 from gnncal.torch.neighbours import neighbours_of
 
 

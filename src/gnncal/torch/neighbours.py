@@ -1,12 +1,8 @@
-"""Sums over the neighbours of a node, in torch: two ways to the same numbers.
-
-``EdgeList`` takes edges as they come, on any device, and can be exported. ``GroupedEdges`` takes a
-:class:`gnncal.Graph`, whose edges are grouped by receiver already, on a CPU. Both have derivatives
-of every order. Both live for one call: nothing about edges is remembered between calls.
-"""
+"""Edges that come to a module: read, checked, and set apart where a node has no logits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +11,214 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.backends.neighbours import Neighbours
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph, Side
-from gnncal.torch.edges import check_nodes, edge_index_of, set_apart
-from gnncal.torch.grouped import GroupedEdges, sums_by_product
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.errors import InputError
+from gnncal.graph.conversions import edges_of_adjacency
+from gnncal.graph.graph import Graph, Side
+from gnncal.graph.means import EDGES_PER_BLOCK, matrix_sums
+from gnncal.graph.neighbours import Neighbours, neighbour_class_share
 
-EDGES_PER_BLOCK = 1 << 20  # bounds the memory for gathered rows
+WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
+    """(2, n_edges) of an edge_index or of a transposed adjacency, for so many nodes if given."""
+    if isinstance(edges, Tensor) and edges.layout == torch.strided and edges.dtype in WHOLE_NUMBERS:
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            hint = " Transpose it." if edges.ndim == 2 and edges.shape[1] == 2 else ""
+            raise InputError(
+                f"edge_index has shape {tuple(edges.shape)}; expected (2, n_edges), senders in row "
+                f"0 and receivers in row 1.{hint}"
+            )
+        return edges
+    is_matrix = isinstance(edges, Tensor) and edges.layout != torch.strided
+    if not (is_matrix or hasattr(edges, "coo")):
+        kind = f"of {edges.dtype} " if isinstance(edges, Tensor) else ""
+        raise InputError(
+            f"edge_index is a {type(edges).__name__} {kind}that gnncal cannot read as edges; "
+            "expected a long tensor (2, n_edges), a sparse adj_t or a gnncal.Graph."
+        )
+    size = tuple(edges.shape) if is_matrix else tuple(edges.sizes()[:2])
+    if len(size) != 2 or size[0] != size[1]:
+        raise InputError(
+            f"adj_t has shape {size}; expected a square matrix, one row and column for each node."
+        )
+    if n_nodes is not None and size[0] != n_nodes:
+        raise InputError(
+            f"adj_t is {size[0]} x {size[1]} but logits has {n_nodes} rows; pass the logits of "
+            "every node of this very graph."
+        )
+    return torch.from_numpy(edges_of_adjacency(edges))
+
+
+def check_nodes(edge_index: Tensor, n_nodes: int) -> None:
+    """Raise an InputError if an edge names a node that is not there."""
+    if edge_index.numel() == 0:
+        return
+    lowest, highest = (int(end) for end in torch.aminmax(edge_index))
+    if lowest < 0:
+        raise InputError(f"edge_index names node {lowest}; nodes are numbered from 0.")
+    if highest >= n_nodes:
+        raise InputError(
+            f"edge_index names node {highest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
+            "the graph and its logits must have every node."
+        )
+
+
+def set_apart(edge_index: Tensor, logits: Tensor) -> Tensor:
+    """Turn edges of nodes whose logits are NaN into edges among such nodes; no other one sees
+    them."""
+    # Negative numbers, which ONNX would count from the end, become one that is out of range, so
+    # that they are an error there too.
+    n_nodes = logits.shape[0]
+    senders, receivers = torch.where(edge_index < 0, n_nodes, edge_index).unbind(0)
+    unknown = logits[:, 0].isnan()
+    from_unknown, to_unknown = unknown.index_select(0, senders), unknown.index_select(0, receivers)
+    return torch.stack(
+        [
+            torch.where(to_unknown, receivers, senders),
+            torch.where(from_unknown, senders, receivers),
+        ]
+    )
+
+
+Matrix = Callable[[], sparse.csr_array]
+
+
+class GroupedEdges:
+    """The neighbours of a graph whose edges are grouped by receiver."""
+
+    def __init__(self, graph: Graph, dtype: torch.dtype) -> None:
+        self.graph, self.dtype = graph, dtype
+
+    @cached_property
+    def in_degree(self) -> Tensor:
+        """Number of edges of each node, self-loops included, (n_nodes,)."""
+        return self._tensor(self.graph.in_degree)
+
+    @cached_property
+    def out_degree(self) -> Tensor:
+        """Number of edges of each node, self-loops included, (n_nodes,)."""
+        return self._tensor(self.graph.out_degree)
+
+    @cached_property
+    def self_loops(self) -> Tensor:
+        """Number of self-loops of each node, (n_nodes,)."""
+        return self._tensor(self.graph.self_loops)
+
+    def counts(self, side: Side) -> Tensor:
+        """Return how many neighbours each node has, (n_nodes,)."""
+        return self._tensor(self.graph.neighbour_counts(side=side))
+
+    def mean(self, values: Tensor, side: Side) -> Tensor:
+        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
+        needed = self._needed(side)
+        counts = self.counts(needed).clamp(min=1)[:, None]
+        return neighbour_sums(values, self.graph, needed) / counts
+
+    def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
+        """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
+        return ClassMean.apply(values, classes, self.graph, self._needed(side))
+
+    def _needed(self, side: Side) -> Side:
+        """Return the directions to sum over; one is enough in an undirected graph."""
+        return "in" if side == "both" and self.graph.is_undirected else side
+
+    def _tensor(self, values: Any) -> Tensor:
+        return torch.from_numpy(np.array(values)).to(self.dtype)
+
+
+class ConstantProduct(torch.autograd.Function):
+    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, matrix: Matrix, transpose: Matrix) -> Tensor:
+        """Return ``matrix @ dense``."""
+        ctx.matrix, ctx.transpose = matrix, transpose
+        return torch.from_numpy(matrix_sums(matrix(), dense.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Multiply by the transpose, which is such a product again."""
+        return ConstantProduct.apply(gradients[0], ctx.transpose, ctx.matrix), None, None
+
+
+def sums_by_product(values: Tensor, there: Matrix, back: Matrix, side: Side) -> Tensor:
+    """Multiply by the adjacency, by its transpose, or by both."""
+    if side != "both":
+        ways = (there, back) if side == "in" else (back, there)
+        return ConstantProduct.apply(values, *ways)
+    return ConstantProduct.apply(values, there, back) + ConstantProduct.apply(values, back, there)
+
+
+def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
+    """Sum of each column over the neighbours of a node; zero where there are none."""
+    dtype = values.detach().numpy().dtype
+    sums = sums_by_product(
+        values, lambda: graph.adjacency(dtype), lambda: graph.reversed.adjacency(dtype), side
+    )
+    if not graph.self_loops.any():
+        return sums
+    sums = sums - torch.from_numpy(_loops(graph, side)).to(values.dtype)[:, None] * values
+    is_alone = torch.from_numpy(graph.neighbour_counts(side=side) == 0)
+    return sums.masked_fill(is_alone[:, None], 0.0)  # rounding may be left
+
+
+class ClassMean(torch.autograd.Function):
+    """Mean over the neighbours of a node of the one column that its class names."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, classes: Tensor, graph: Graph, side: Side) -> Tensor:
+        """Touch each edge once, whatever the number of classes."""
+        ctx.graph, ctx.side, ctx.shape = graph, side, values.shape
+        ctx.save_for_backward(classes)
+        columns, own = values.detach().numpy(), classes.numpy()
+        if graph.n_edges <= EDGES_PER_BLOCK:
+            share = _class_mean_at_once(graph, columns, own, side)
+        else:
+            shares = neighbour_class_share(graph, own, columns, side=side)
+            share = np.nan_to_num(shares, copy=False, nan=0.0)
+        return torch.from_numpy(share).to(values.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Send each node's gradient back to the same column of its neighbours."""
+        (classes,) = ctx.saved_tensors
+        counts = torch.from_numpy(_at_least_one(ctx.graph, ctx.side)).to(gradients[0].dtype)
+        shared = gradients[0].new_zeros(ctx.shape)
+        shared = shared.scatter(1, classes[:, None], (gradients[0] / counts)[:, None])
+        back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
+        return neighbour_sums(shared, ctx.graph, back[ctx.side]), None, None, None
+
+
+def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
+    """Return the class mean with one number for each edge in memory: quick where edges are few."""
+    sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
+    sums = np.zeros(len(values))
+    for each in sides[side]:
+        receiving = graph if each == "in" else graph.reversed
+        entries = receiving.indices.astype(np.int64) * values.shape[1]
+        entries += np.repeat(classes, receiving.in_degree)
+        received = values.reshape(-1).take(entries)
+        heard = np.flatnonzero(receiving.in_degree)
+        starts = receiving.indptr[heard]
+        sums[heard] += np.add.reduceat(received, starts, dtype=np.float64)
+    sums -= _loops(graph, side) * values[np.arange(len(values)), classes]
+    sums /= _at_least_one(graph, side)
+    sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left of self-loops
+    return sums
+
+
+def _at_least_one(graph: Graph, side: Side) -> IntArray:
+    return np.maximum(graph.neighbour_counts(side=side), 1)
+
+
+def _loops(graph: Graph, side: Side) -> IntArray:
+    """Return how often the sums over one side, or both, count a node itself."""
+    return (2 if side == "both" else 1) * graph.self_loops
+
+
+GATHERED_EDGES = 1 << 20  # bounds the memory for gathered rows
 COLUMNS_PER_BLOCK = 16  # bounds the memory for sums in float64
 
 
@@ -167,8 +364,8 @@ class EdgeList:
     def _blocks(self) -> list[slice]:
         if torch.compiler.is_compiling():  # a graph that is exported cannot count edges
             return [slice(None)]
-        starts = range(0, self.senders.shape[0], EDGES_PER_BLOCK)
-        return [slice(start, start + EDGES_PER_BLOCK) for start in starts]
+        starts = range(0, self.senders.shape[0], GATHERED_EDGES)
+        return [slice(start, start + GATHERED_EDGES) for start in starts]
 
     def _counted(self, nodes: Tensor, numbers: Tensor) -> Tensor:
         """Add whole numbers at nodes, exactly."""

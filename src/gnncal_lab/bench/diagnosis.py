@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from gnncal.calibrators.hots import HoTS
-from gnncal.core.arrays import FloatArray
-from gnncal.core.constraints import Constraint
+from gnncal.data.arrays import FloatArray
+from gnncal.data.constraints import Constraint
+from gnncal.data.predictions import softmax
+from gnncal.data.probability import concentration, normalised_entropy
 from gnncal.files.bundle import Bundle
-from gnncal.formulas.probability import concentration, normalised_entropy
-from gnncal.probability import softmax
 from gnncal_lab.bench.logits import LogitProvider
 from gnncal_lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal_lab.bench.plan import Task

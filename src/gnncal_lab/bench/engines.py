@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import joblib
 
-from gnncal.core.errors import InputError, require
+from gnncal.data.errors import InputError, require
 
 Engine = Literal["dask", "ray"]
 ITEMS_AT_ONCE = 4  # for each worker, where all results come back together

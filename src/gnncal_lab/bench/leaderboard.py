@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.metrics.table import METRICS, Metric
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import Protocol, list_methods

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
 from gnncal.files.archives import read_npz
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import write_file

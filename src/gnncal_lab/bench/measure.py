@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.calibrators.homophily import HomophilyEstimator
+from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import Bundle
-from gnncal.homophily.base import HomophilyEstimator
-from gnncal.homophily.predictor import Predictor
 from gnncal.metrics.binning import bins_of
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.risk_coverage import selective_accuracy_of
+from gnncal.metrics.ranking import selective_accuracy_of
 from gnncal.metrics.table import measures_of
-from gnncal.nodes import Nodes
 from gnncal_lab.bench.plan import Cell, constructor_parameters, make_calibrator
 from gnncal_lab.bench.records import COVERAGES, Record
 from gnncal_lab.homophily import Shared

@@ -17,9 +17,9 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.errors import InputError
 from gnncal.files.bundle import Bundle
+from gnncal.graph.graph import Graph
 from gnncal_lab.bench.engines import workers
 from gnncal_lab.bench.logits import load_dataset
 from gnncal_lab.bench.measure import fit_bundle, measure

@@ -8,14 +8,13 @@ from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import class_of, get_calibrator, list_calibrators, preset_of
+from gnncal.calibrators.homophily import HomophilyEstimator, Support
+from gnncal.calibrators.homophily_names import make_estimator, to_plain
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.hots import HoTS
-from gnncal.core.errors import InputError, warn
-from gnncal.core.names import plain_name, suggestion
-from gnncal.homophily.base import HomophilyEstimator
-from gnncal.homophily.plain import make_estimator, to_plain
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
+from gnncal.calibrators.registry import class_of, get_calibrator, list_calibrators, preset_of
+from gnncal.data.checks import plain_name, suggestion
+from gnncal.data.errors import InputError, warn
 from gnncal_lab.classifiers.treatments import parts_of
 from gnncal_lab.homophily import Agreement
 from gnncal_lab.settings import settings_for

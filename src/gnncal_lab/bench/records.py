@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
-from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import InputError, warn
+from gnncal.data.constraints import Constraint, number, whole_number
+from gnncal.data.errors import InputError, warn
 from gnncal.files.archives import ExpansionError
 from gnncal.metrics.table import METRICS
 from gnncal_lab.bench.plan import Cell, Protocol

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError, warn
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError, warn
 from gnncal.metrics.table import METRICS
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of

@@ -13,11 +13,11 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.constraints import number
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.constraints import number
+from gnncal.data.errors import InputError
+from gnncal.data.probability import normalised_homophily
+from gnncal.graph.graph import Graph
 from gnncal_lab.bench.typed import Amount, Count
 
 DAMPING = 0.85  # of PageRank

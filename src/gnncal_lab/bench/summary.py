@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
 
 N_RESAMPLES = 10_000
 

@@ -11,7 +11,7 @@ The annotations of a record are the whole description of a file::
 not fit, what it is, and what was expected. Entries that the record does not have are ignored, so
 files can grow. An annotation is ``str``, ``int``, ``float``, ``bool``, ``Any``, a ``Literal``, a
 list, tuple, mapping, dataclass or TypedDict of such, or one of them ``| None``.
-``Annotated`` adds constraints of :mod:`gnncal.core.constraints` and :class:`Entries`.
+``Annotated`` adds constraints of :mod:`gnncal.data.constraints` and :class:`Entries`.
 
 NaN and infinity are null in the files that gnncal writes. A ``float`` therefore reads null as NaN;
 one with limits does not.
@@ -38,8 +38,8 @@ from typing import (
     is_typeddict,
 )
 
-from gnncal.core.constraints import Constraint, number, whole_number
-from gnncal.core.errors import InputError, shown
+from gnncal.data.constraints import Constraint, number, whole_number
+from gnncal.data.errors import InputError, shown
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]  # gives the value of its kind, or raises a Mismatch

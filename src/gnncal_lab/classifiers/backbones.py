@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.errors import InputError, require
+from gnncal.data.arrays import IntArray
+from gnncal.data.errors import InputError, require
 from gnncal_lab.classifiers.settings import (
     NEVER_STOPPED,
     SETTINGS,

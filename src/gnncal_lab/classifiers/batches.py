@@ -17,8 +17,8 @@ from torch_geometric.loader import NodeLoader
 from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets import Dataset, Split
 
 

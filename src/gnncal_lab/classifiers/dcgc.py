@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
 from gnncal_lab.classifiers.gat import N_HEADS, softmax_by_row
 from gnncal_lab.classifiers.inputs import GraphInput
 from gnncal_lab.classifiers.settings import TrainingSettings

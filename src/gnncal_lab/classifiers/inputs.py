@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.core.graph import Graph
+from gnncal.graph.graph import Graph
 from gnncal_lab.methods.neural.features import ConstantFeatures
 from gnncal_lab.methods.neural.sparse import Pattern, SparseMatrix, SparseProduct
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 CHOICES = {
     "stop_on": ("loss", "accuracy"),

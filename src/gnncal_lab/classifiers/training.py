@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
+from gnncal.graph.graph import Graph
 from gnncal_lab.classifiers.inputs import GraphInput
 from gnncal_lab.classifiers.settings import TrainingSettings
 

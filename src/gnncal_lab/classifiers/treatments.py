@@ -6,7 +6,7 @@ is the loss that it is trained with. ``gcn+dcgc`` is a backbone of the benchmark
 
 from __future__ import annotations
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal_lab.classifiers.backbones import train_classifier
 from gnncal_lab.datasets import Dataset, Split
 

@@ -13,8 +13,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gnncal.cli.terminal import console_beside, err, note, out, page_target, print_json
-from gnncal.core.errors import InputError, shown
-from gnncal.core.names import plain_name, suggestion
+from gnncal.data.checks import plain_name, suggestion
+from gnncal.data.errors import InputError, shown
 from gnncal.files.output import check_folder
 
 if TYPE_CHECKING:

@@ -20,18 +20,18 @@ from gnncal.cli.terminal import (
     to_json,
     with_bar,
 )
-from gnncal.core.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from gnncal.calibration import Calibration
     from gnncal.calibrators.base import Calibrator
-    from gnncal.core.arrays import FloatArray, IntArray
+    from gnncal.data.arrays import FloatArray, IntArray
+    from gnncal.data.nodes import Nodes
     from gnncal.files.bundle import Bundle
     from gnncal.metrics.evaluation import Comparison, Evaluation
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import Calibration
     from gnncal_lab.simulation import GraphSample
 
 LOW, HIGH = 0.3, 0.95  # local homophily of the two kinds of nodes
@@ -148,7 +148,7 @@ def _train_linear_gcn(sample: GraphSample, train: IntArray, n_classes: int) -> F
 
 def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
     """Return every method that can run here, and HoTS with the true homophily."""
-    from gnncal.calibrators.catalogue import every_calibrator, get_calibrator
+    from gnncal.calibrators.registry import every_calibrator, get_calibrator
 
     has_torch = find_spec("torch") is not None
     known = every_calibrator()
@@ -161,12 +161,12 @@ def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
 
 
 def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Results:
+    from gnncal.calibration import calibrate
+    from gnncal.data.nodes import Nodes
     from gnncal.metrics.binning import error_of
     from gnncal.metrics.evaluation import comparison_of, evaluation_of
     from gnncal.metrics.groups import cells_of
     from gnncal.metrics.outcomes import Outcomes
-    from gnncal.nodes import Nodes
-    from gnncal.pipeline import calibrate
 
     test = bundle.test_nodes
     truth, degree = bundle.labels[test], bundle.graph.in_degree[test]
@@ -199,7 +199,7 @@ def _contradicted(
     """Look at the nodes where keeping the prediction costs most."""
     import numpy as np
 
-    from gnncal.formulas.structural import describe_neighbourhoods
+    from gnncal.math.structural import describe_neighbourhoods
 
     test = bundle.test_nodes
     mean_probs = every.once(describe_neighbourhoods).mean_probs
@@ -235,7 +235,7 @@ def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Result
 
 
 def _write_report(path: Path, bundle: Bundle) -> None:
-    from gnncal.inspection.page.report import report
+    from gnncal.reporting.report import report
 
     with err.status("writing the report"):
         report(
@@ -269,7 +269,7 @@ def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[s
 
 
 def _print(bundle: Bundle, results: Results) -> None:
-    from gnncal.rendering.tables import difference_text
+    from gnncal.reporting.tables import difference_text
 
     out.print(_table(bundle, results))
     out.print(
@@ -312,7 +312,7 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
 
 def _table(bundle: Bundle, results: Results) -> Table:
     from gnncal.metrics import METRICS
-    from gnncal.rendering.tables import MethodRow, best_marked, interval_text
+    from gnncal.reporting.tables import MethodRow, best_marked, interval_text
 
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
     rows = []

@@ -15,7 +15,7 @@ from gnncal.cli.terminal import (
     to_json,
     with_bar,
 )
-from gnncal.core.errors import MissingExtraError, require
+from gnncal.data.errors import MissingExtraError, require
 from gnncal.files.output import result_folder
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 
@@ -89,7 +89,7 @@ def csbm(
 
 
 def _table(experiment: Experiment, record: Any) -> Table:
-    from gnncal.rendering.tables import plain_table
+    from gnncal.reporting.tables import plain_table
 
     table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
     for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):

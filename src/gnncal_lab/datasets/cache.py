@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.graph import Graph
-from gnncal.files.archives import read_npz
-from gnncal.files.csr import csr_from_parts
+from gnncal.data.arrays import IntArray
+from gnncal.files.archives import csr_from_parts, read_npz
 from gnncal.files.output import write_file
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets.formats import CSR_PARTS
 
 MEMBERS = ("labels", "senders", "in_degree", "features", *CSR_PARTS)

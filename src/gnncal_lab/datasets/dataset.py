@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.checks import check_labels
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import IntArray
+from gnncal.data.checks import check_labels
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets.splits import Split, check_split, random_split
 
 

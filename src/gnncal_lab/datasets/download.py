@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from gnncal.core.errors import InputError, require
+from gnncal.data.errors import InputError, require
 from gnncal_lab.datasets.graphs import Facts
 
 

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from gnncal.core.arrays import IntArray
-from gnncal.files.archives import Arrays, read_npz
-from gnncal.files.csr import csr_from_parts
+from gnncal.data.arrays import IntArray
+from gnncal.files.archives import Arrays, csr_from_parts, read_npz
 from gnncal_lab.datasets.preprocessing import RawGraph
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.datasets import formats, planetoid
 from gnncal_lab.datasets.preprocessing import RawGraph, Reverse
 

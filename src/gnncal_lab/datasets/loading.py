@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import IntArray
+from gnncal.data.errors import InputError
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets import cache
 from gnncal_lab.datasets.dataset import Dataset
 from gnncal_lab.datasets.download import download

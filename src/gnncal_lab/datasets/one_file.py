@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
-from gnncal.files.archives import read_npz
-from gnncal.files.csr import csr_from_parts
+from gnncal.data.errors import InputError
+from gnncal.files.archives import csr_from_parts, read_npz
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets.dataset import Dataset
 from gnncal_lab.datasets.preprocessing import compact
 from gnncal_lab.datasets.splits import Split

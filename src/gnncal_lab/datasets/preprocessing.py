@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.graph import Features
+from gnncal.data.arrays import IntArray
+from gnncal.graph.graph import Features
 
 Reverse = Literal["listed", "merged", "appended"]
 SPARSE_BELOW = 0.3  # share of non-zero features under which sparse products are the faster ones

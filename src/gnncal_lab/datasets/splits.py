@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnncal.core.arrays import IntArray
-from gnncal.core.errors import InputError
+from gnncal.data.arrays import IntArray
+from gnncal.data.errors import InputError
 
 
 class Split(NamedTuple):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.backends.class_share import neighbour_class_share
-from gnncal.homophily.clamping import NeighbourMean
+from gnncal.calibrators.homophily import NeighbourMean
+from gnncal.graph.neighbours import neighbour_class_share
 from gnncal_lab.arrays import FloatArray, IntArray, Side
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.homophily.base import HomophilyEstimator, Weights
+from gnncal.calibrators.homophily import HomophilyEstimator, Weights
 from gnncal_lab.arrays import FloatArray
 
 
@@ -38,8 +38,8 @@ class Shared(HomophilyEstimator):
 
     Examples
     --------
-    >>> from gnncal.homophily.plain import name_of
-    >>> from gnncal.homophily.predictor import Predictor
+    >>> from gnncal.calibrators.homophily_names import name_of
+    >>> from gnncal.calibrators.homophily_predictor import Predictor
     >>> from gnncal_lab.homophily import Shared
     >>> name_of(Shared(Predictor()))
     'predictor'

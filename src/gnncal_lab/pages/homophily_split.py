@@ -8,15 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, as_numpy
-from gnncal.core.constraints import whole_number
-from gnncal.core.errors import InputError, shown
-from gnncal.homophily.support import support_of
+from gnncal.calibrators.homophily import support_of
+from gnncal.data.arrays import FloatArray, as_numpy
+from gnncal.data.constraints import whole_number
+from gnncal.data.errors import InputError, shown
+from gnncal.data.nodes import as_nodes
 from gnncal.metrics.binning import Cells, bin_edges, bin_index, fill_cells
 from gnncal.metrics.outcomes import confidence_and_correctness
-from gnncal.nodes import as_nodes
-from gnncal.plotting.display import Display
-from gnncal.plotting.style import INK, LINES, legend_below, open_frame
+from gnncal.plotting.style import INK, LINES, Display, legend_below, open_frame
 
 LEVEL = 0.95  # of the intervals
 SPREAD = 0.5  # of the distance between groups that the sides of one group take up

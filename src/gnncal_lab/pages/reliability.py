@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from gnncal.core.errors import require
+from gnncal.data.errors import require
 from gnncal.files.output import seal, write_file
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from gnncal.core.arrays import BoolArray, FloatArray, as_numpy
-from gnncal.core.errors import InputError
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.data.arrays import BoolArray, FloatArray, as_numpy
+from gnncal.data.errors import InputError
+from gnncal.data.probability import normalised_homophily
 
 
 @dataclass(frozen=True)

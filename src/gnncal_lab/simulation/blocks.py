@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.core.arrays import IntArray
+from gnncal.data.arrays import IntArray
 
 
 def sample_block_edges(

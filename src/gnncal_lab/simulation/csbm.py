@@ -14,9 +14,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.errors import InputError
+from gnncal.graph.graph import Graph
 from gnncal_lab.simulation.bayes import (
     BayesRule,
     check_homophily,

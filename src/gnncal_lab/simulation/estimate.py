@@ -10,9 +10,9 @@ from scipy.stats import t as student
 
 from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.errors import InputError
-from gnncal.probability import softmax
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.errors import InputError
+from gnncal.data.predictions import softmax
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
 N_RESAMPLES = 1000

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.probability import normalised_homophily
+from gnncal.graph.graph import Graph
 from gnncal_lab.simulation.csbm import CSBM
 
 SMALLEST_MESSAGE = 1e-300  # keeps ln 0 away where a level says that all neighbours are alike

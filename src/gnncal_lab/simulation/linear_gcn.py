@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
-from gnncal.fitting.adam import adam
-from gnncal.probability import softmax
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.predictions import softmax
+from gnncal.graph.graph import Graph
+from gnncal.math.solvers import adam
 from gnncal_lab.simulation.csbm import GraphSample
 from gnncal_lab.simulation.streams import stream
 

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import multinomial, poisson
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal_lab.simulation.csbm import CSBM
 
 DEGREE_MASS = 1e-6  # degrees that are rarer than this are left out

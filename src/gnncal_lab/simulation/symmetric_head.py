@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.probability import softmax
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.predictions import softmax
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, log_slope, over_seeds
 from gnncal_lab.simulation.neighbourhoods import span_coordinates

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.core.graph import Graph
 from gnncal.files.output import MARKER
+from gnncal.graph.graph import Graph
 from gnncal_lab.bench import logits as logits_module
 from gnncal_lab.bench import perturbation
 from gnncal_lab.bench.logits import TrainedLogits

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench import published
 from gnncal_lab.bench.leaderboard import make_leaderboard
 from gnncal_lab.bench.provenance import FILE as RUNS_FILE

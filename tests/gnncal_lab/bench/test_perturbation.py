@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench.perturbation import perturb
 
 

@@ -19,12 +19,12 @@ from joblib.externals.loky import get_reusable_executor
 
 import gnncal
 from gnncal import metrics
-from gnncal.calibrators.catalogue import every_calibrator
-from gnncal.core.errors import InputError
-from gnncal.homophily.plain import to_plain
-from gnncal.homophily.predictor import Predictor
-from gnncal.metrics.risk_coverage import selective_accuracy_of
-from gnncal.nodes import Nodes
+from gnncal.calibrators.homophily_names import to_plain
+from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.registry import every_calibrator
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.metrics.ranking import selective_accuracy_of
 from gnncal_lab.bench import engines, measure
 from gnncal_lab.bench.engines import workers
 from gnncal_lab.bench.logits import BundledLogits

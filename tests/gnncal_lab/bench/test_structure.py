@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench import structure
 from gnncal_lab.bench.diagnosis import diagnose, read_diagnosis, structural_correlations
 from gnncal_lab.bench.plan import Task

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench.summary import (
     average_present,
     compare_paired,

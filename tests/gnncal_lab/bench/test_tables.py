@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench import published
 from gnncal_lab.bench.records import Record, append_records
 from gnncal_lab.bench.results import Selection, read_results

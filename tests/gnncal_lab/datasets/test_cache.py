@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gnncal.core.graph import Graph
+from gnncal.graph.graph import Graph
 from gnncal_lab.datasets import Dataset, cache, load
 from tests.gnncal_lab.datasets import files
 

@@ -10,8 +10,8 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import norm
 
 import gnncal
-from gnncal.backends.class_share import neighbour_class_share
-from gnncal.formulas.probability import normalised_entropy
+from gnncal.data.probability import normalised_entropy
+from gnncal.graph.neighbours import neighbour_class_share
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.experiments.attenuation import power_law_exponent

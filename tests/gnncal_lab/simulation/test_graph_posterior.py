@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gnncal.core.graph import Graph
+from gnncal.graph.graph import Graph
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.experiments.limit import best_temperature_given, sample_mixed_undirected
 from gnncal_lab.simulation.graph_posterior import Edges, graph_posterior, propagate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 from gnncal_lab.bench.diagnosis import read_diagnosis
 from gnncal_lab.bench.perturbation import read_perturbation
 from gnncal_lab.bench.plan import PROTOCOLS, Protocol

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.metrics.table import METRICS, metric_of
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import Protocol, knows_protocols

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.metrics.table import metric_of
 from gnncal_lab.bench.results import Results
 from gnncal_lab.bench.summary import compare_paired, unit_means

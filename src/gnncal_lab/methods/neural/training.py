@@ -1,6 +1,6 @@
 """The one training loop: full-batch Adam on the calibration cross-entropy, best copy restored.
 
-:mod:`gnncal.fitting.adam` is the same in NumPy, for methods whose gradient is written out: these
+:mod:`gnncal.math.solvers` is the same in NumPy, for methods whose gradient is written out: these
 must not need torch.
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.errors import InputError, require
+from gnncal.data.errors import InputError, require
 from gnncal.files.output import result_folder
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.errors import require
+from gnncal.data.errors import require
 from gnncal_lab.pages.csbm.style import STYLE
 from gnncal_lab.simulation.estimate import Estimate
 

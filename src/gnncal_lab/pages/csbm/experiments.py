@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gnncal.core.errors import InputError
+from gnncal.data.errors import InputError
 
 if TYPE_CHECKING:
     from gnncal_lab.pages.csbm.experiment import Experiment

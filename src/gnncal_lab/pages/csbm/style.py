@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.plotting.style import BAR, BLUE, GAP, GREEN, GREY, PURPLE, SAND, SHADE
 from gnncal_lab.simulation.estimate import Estimate
 from gnncal_lab.simulation.experiments.kl import Curve

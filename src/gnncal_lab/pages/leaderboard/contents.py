@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.metrics.table import Metric
-from gnncal.rendering.page import capital, render_page
+from gnncal.reporting.page import capital, render_page
 from gnncal_lab.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCell, Standing
 from gnncal_lab.bench.plan import PAPER_METHODS
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.fitting.losses import TemperatureLoss
-from gnncal.fitting.solvers import newton
-from gnncal.formulas.probability import normalised_homophily
-from gnncal.probability import softmax
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.predictions import softmax
+from gnncal.data.probability import normalised_homophily
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.solvers import newton
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal_lab.simulation.streams import stream

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from gnncal.core.arrays import FloatArray
-from gnncal.formulas.probability import concentration, normalised_homophily
+from gnncal.data.arrays import FloatArray
+from gnncal.data.probability import concentration, normalised_homophily
 from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import (

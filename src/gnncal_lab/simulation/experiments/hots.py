@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gnncal.backends.class_share import neighbour_class_share
 from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import FloatArray, IntArray
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.predictions import softmax
+from gnncal.graph.graph import Graph
+from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.metrics import METRICS, calibration_by_group
-from gnncal.probability import softmax
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import InputError
-from gnncal.core.graph import Graph
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import InputError
+from gnncal.graph.graph import Graph
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, log_slope, over_seeds
 from gnncal_lab.simulation.streams import stream

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.homophily import HomophilyEstimator, Support
+from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.homophily.base import HomophilyEstimator
-from gnncal.homophily.predictor import Predictor
-from gnncal.homophily.support import Support
+from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM

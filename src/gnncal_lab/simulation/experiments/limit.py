@@ -9,17 +9,17 @@ import numpy as np
 from scipy.special import entr
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.catalogue import get_calibrator
+from gnncal.calibrators.homophily import Support
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.registry import get_calibrator
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.core.arrays import FloatArray
-from gnncal.core.errors import GnncalWarning
-from gnncal.core.estimator import clone
-from gnncal.core.graph import Graph
-from gnncal.formulas.structural import LOG_TEMPERATURE
-from gnncal.homophily.support import Support
+from gnncal.data.arrays import FloatArray
+from gnncal.data.errors import GnncalWarning
+from gnncal.data.estimator import clone
+from gnncal.data.predictions import logits_from_probabilities, softmax
+from gnncal.graph.graph import Graph
+from gnncal.math.structural import LOG_TEMPERATURE
 from gnncal.metrics import METRICS
-from gnncal.probability import logits_from_probabilities, softmax
 from gnncal_lab.methods.ratio_binned import RatioBinnedScaling
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds

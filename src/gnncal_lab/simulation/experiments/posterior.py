@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.metrics import METRICS, estimate_calibration_error
 from gnncal.metrics.uncertainty import CalibrationEstimate
 from gnncal_lab.simulation.csbm import CSBM

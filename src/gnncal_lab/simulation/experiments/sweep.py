@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.core.arrays import BoolArray, FloatArray
-from gnncal.core.errors import InputError
-from gnncal.fitting.parameters import TEMPERATURE_RANGE
-from gnncal.formulas.probability import normalised_homophily
+from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.errors import InputError
+from gnncal.data.probability import normalised_homophily
+from gnncal.math.solvers import TEMPERATURE_RANGE
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_temperature, of_the_mean
 from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn

@@ -1,1 +1,0 @@
-"""What everything else builds on: arrays and their checks, graphs, probabilities, errors."""

@@ -1,0 +1,375 @@
+"""Input checks: each returns a clean array or raises one clear sentence before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from numbers import Integral, Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.errors import InputError, shown, warn
+
+UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
+ONE_LOGIT = "for a sigmoid model with one logit z for each node, stack [0, z] as two columns"
+ONE_PROBABILITY = (
+    "for a binary model with one probability p for each node, stack [1 - p, p] as two columns"
+)
+FEW_NODES = 16  # a list with fewer than one of so many nodes is sorted, a longer one is marked
+ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
+
+
+def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
+    """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
+    array = _float_matrix(logits, name, ONE_LOGIT)
+    if array.shape[1] == 1:
+        raise InputError(
+            f"{name} has one column (n_features=1), so one class; at least two are expected. "
+            f"{ONE_LOGIT.capitalize()}."
+        )
+    if len(array) and not _is_finite(array):
+        raise InputError(
+            f"{name} contains NaN or infinity in {_bad_rows(array)} of {len(array)} rows; pass "
+            "finite values (clip or drop those nodes first)."
+        )
+    return array
+
+
+def look_like_probabilities(logits: FloatArray) -> bool:
+    """Return whether every row of the logits could be a probability vector."""
+    if len(logits) == 0 or logits.min() < 0 or logits.max() > 1:
+        return False
+    return bool(np.abs(logits.sum(axis=1) - 1).max() < ROW_SUM_TOLERANCE)
+
+
+def warn_if_probabilities(logits: FloatArray) -> bool:
+    """Warn when every row of the logits could be a probability vector; return whether it can."""
+    if not look_like_probabilities(logits):
+        return False
+    warn(
+        "every row of logits lies in [0, 1] and sums to one: these look like "
+        "probabilities. Pass raw logits, or gnncal.calibrators.logits_from_probabilities(probs)."
+    )
+    return True
+
+
+def warn_about_edge_weights(what: str) -> None:
+    """Warn that weights of edges, found under this name, play no part."""
+    warn(f"edge weights ({what}) are ignored: every edge counts once.")
+
+
+def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
+    """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
+    array = _float_matrix(probs, name, ONE_PROBABILITY)
+    if array.shape[1] == 1:
+        raise InputError(
+            f"{name} has one column; pass one column for each class: {ONE_PROBABILITY}."
+        )
+    if len(array) == 0:
+        raise InputError(f"{name} has no rows; pass at least one node.")
+    if not _is_finite(array):
+        raise InputError(f"{name} contains NaN or infinity; pass finite probabilities.")
+    if array.min() < 0:
+        raise InputError(
+            f"{name} contains negative values (smallest {array.min():.3g}); pass probabilities, "
+            "not logits: gnncal.calibrators.softmax(logits)."
+        )
+    worst = float(np.abs(array.sum(axis=1) - 1).max())
+    if worst > ROW_SUM_TOLERANCE:
+        hint = "pass probabilities, not logits: gnncal.calibrators.softmax(logits)"
+        if array.max() <= 1:
+            hint += (
+                ". If each column is a probability of its own (sigmoid, multi-label), pass one "
+                "column p at a time as two, [1 - p, p]"
+            )
+        raise InputError(f"rows of {name} do not sum to one (off by up to {worst:.3g}); {hint}.")
+    return array
+
+
+def check_labels(labels: Any, n_nodes: int) -> IntArray:
+    """Return labels (n_nodes,) as integers; -1 marks an unknown label."""
+    if labels is None:
+        raise InputError(
+            "labels is missing (requires y to be passed, but the target y is None); pass one "
+            "label per node, -1 where unknown."
+        )
+    array = as_numpy(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            f"labels has shape {array.shape}; expected one integer per node, shape ({n_nodes},)."
+            f"{_several_labels_hint(array)}"
+        )
+    if array.size != n_nodes:
+        raise InputError(
+            f"labels has {array.size} entries but logits has {n_nodes} rows; "
+            "pass one label per node, -1 where unknown."
+        )
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
+        if not (array == np.floor(array)).all():
+            raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
+    if array.dtype.kind in "fu" and array.size and not _fits_int64(array):
+        raise InputError(
+            f"labels has {shown(array[np.abs(array).argmax()])}, which is no class and does not "
+            "mean unknown; pass classes 0..K-1, -1 where unknown."
+        )
+    if array.dtype.kind == "f":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise InputError(
+            f"Unknown label type: labels has dtype {array.dtype}; expected integers 0..K-1, -1 "
+            "where unknown (encode class names first)."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:
+    """Return the labels of ``nodes``, all of them in 0..K-1."""
+    used = labels[nodes]
+    bad = (used < 0) | (used >= n_classes)
+    if bad.any():
+        first = int(nodes[np.flatnonzero(bad)[0]])
+        hint = "; if classes are numbered from 1, subtract 1" if used.min() > 0 else ""
+        raise InputError(
+            f"{int(bad.sum())} of the {name} lie outside 0..{n_classes - 1} (node {first} has "
+            f"{int(labels[first])}); there are {n_classes} columns, one for each class, so "
+            f"correct those labels or leave the nodes out{hint}."
+        )
+    return used
+
+
+def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
+    """Return a boolean mask or index array as sorted, unique indices."""
+    array = as_numpy(nodes)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} has shape {array.shape}; expected a mask of shape ({n_nodes},) or a list of "
+            "indices. For a mask with several splits pass one column, mask[:, 0]."
+        )
+    if array.dtype == np.bool_:
+        if array.size != n_nodes:
+            raise InputError(
+                f"{name} is a mask of {array.size} entries but there are {n_nodes} nodes; pass one "
+                "entry for each node, or node numbers."
+            )
+        return np.flatnonzero(array)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} has dtype {array.dtype}; expected a boolean mask or indices.")
+    if array.size and (array.min() < 0 or array.max() >= n_nodes):
+        raise InputError(
+            f"{name} names nodes {int(array.min())}..{int(array.max())} "
+            f"but there are only 0..{n_nodes - 1}."
+        )
+    unique = _sorted_once(array, n_nodes)
+    if unique.size != array.size:
+        is_mask = array.size == n_nodes and array.max() <= 1
+        hint = "it looks like a mask, so pass astype(bool)" if is_mask else "list each once"
+        raise InputError(f"{name} names {array.size - unique.size} nodes twice; {hint}.")
+    return unique.astype(np.int64, copy=False)
+
+
+def _sorted_once(nodes: IntArray, n_nodes: int) -> IntArray:
+    """Return node numbers in rising order, each once; many of them are marked and not sorted."""
+    if nodes.size < n_nodes // FEW_NODES:
+        return np.unique(nodes)
+    is_named = np.zeros(n_nodes, dtype=np.bool_)
+    is_named[nodes] = True
+    return np.flatnonzero(is_named)
+
+
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e9  # beyond, sums of squares lose all digits
+
+
+def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
+    """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
+    array = as_numpy(sample_weight)
+    if array.dtype.kind not in "fiub" or array.shape != (n_nodes,):
+        raise InputError(
+            f"sample_weight has dtype {array.dtype} and shape {array.shape}; expected one number "
+            f"for each node, shape ({n_nodes},)."
+        )
+    weights = array[nodes].astype(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        bad = int(nodes[np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}; expected finite numbers of at least 0."
+        )
+    if not (weights > 0).any():
+        raise InputError(
+            "sample_weight is zero at every calibration node; give at least one a weight above 0."
+        )
+    odd = np.flatnonzero((weights > LARGEST_WEIGHT) | ((weights > 0) & (weights < SMALLEST_WEIGHT)))
+    if odd.size:
+        bad = int(nodes[odd[0]])
+        raise InputError(
+            f"sample_weight is {array[bad]:g} at node {bad}, and says how many nodes it counts as; "
+            f"expected 0, or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: divide all by their mean."
+        )
+    return weights
+
+
+def check_apart(name: str, nodes: IntArray, others: Mapping[str, IntArray], *, advice: str) -> None:
+    """Raise if a set of nodes, sorted, shares a node with one of the others; say what to do."""
+    for other, theirs in others.items():
+        shared = np.intersect1d(nodes, theirs, assume_unique=True)
+        if shared.size:
+            raise InputError(
+                f"{name} and {other} share {shared.size} nodes (first: {int(shared[0])}); {advice}."
+            )
+
+
+def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntArray:
+    """Return the labels (n_nodes,) to clamp at prediction time, -1 where none is known."""
+    labels = check_labels(known_labels, n_nodes)
+    known = np.flatnonzero(labels != UNKNOWN)
+    check_used_labels(labels, known, n_classes, "known_labels")
+    return labels
+
+
+def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
+    """Return a name for each class as text, or None if there are no names."""
+    if class_names is None:
+        return None
+    if isinstance(class_names, str | bytes | dict | set) or not hasattr(class_names, "__len__"):
+        raise InputError(f"class_names is {shown(class_names)}; pass a list of names.")
+    if len(class_names) != n_classes:
+        raise InputError(
+            f"class_names has {len(class_names)} names for {n_classes} classes; "
+            "pass one for each class."
+        )
+    return [str(name) for name in class_names]
+
+
+def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
+    """Refuse a name that is the number of another class, where labels are numbers too."""
+    numbers = set(map(str, range(len(names))))
+    for c, name in enumerate(map(str, names)):
+        if name in numbers and name != str(c):
+            raise InputError(
+                f"{where}: class {c} is called {name}, the number of another class, so a label "
+                f"{name} could mean either; write labels and names as text, or choose other names."
+            )
+
+
+def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
+    """Return the number of the class that is in view, which is given by its name or its number."""
+    last = n_classes - 1
+    if isinstance(positive, str):
+        names = [] if class_names is None else list(class_names)
+        if names.count(positive) > 1:
+            raise InputError(
+                f"positive is {shown(positive)}, the name of {names.count(positive)} classes; pass "
+                f"the number of one, 0..{last}."
+            )
+        if positive in names:
+            return names.index(positive)
+        if not positive.strip().isdecimal():
+            known = f"the names are {', '.join(names)}" if names else "the classes have no names"
+            wanted = "one of them" if names else "class_names too"
+            raise InputError(
+                f"there is no class {shown(positive)}{suggestion(positive, names)}: {known}; pass "
+                f"{wanted}, or a number 0..{last}."
+            )
+        positive = int(positive)
+    if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
+        raise InputError(
+            f"positive is {shown(positive)}; expected the name of a class or its number, 0..{last}."
+        )
+    chosen = int(positive)
+    if not 0 <= chosen < n_classes:
+        raise InputError(
+            f"positive is {shown(positive)} but there are {n_classes} classes; pass a number "
+            f"0..{last}{' or a name' if class_names is not None else ''}."
+        )
+    return chosen
+
+
+def class_label(number: int, class_names: Sequence[str] | None) -> str:
+    """Return what tables call a class: its name, or ``class 1`` where it has none."""
+    return f"class {number}" if class_names is None else class_names[number]
+
+
+def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
+    """Return numbers in two dimensions; ``one_column`` says what to do with one for each node."""
+    if hasattr(values, "tocsr"):
+        raise InputError(f"{name} is a sparse matrix; pass a dense array, one row for each node.")
+    array = as_numpy(values)
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {name} must hold real numbers.")
+    if array.dtype.kind == "O" and all(_is_real(value) for value in array.flat):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} has dtype {array.dtype}; expected numbers, one column for each class."
+        )
+    if array.ndim != 2:
+        raise InputError(
+            f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
+            f"and one column for each class. Reshape your data; {one_column}."
+        )
+    if array.shape[1] == 0:
+        raise InputError(
+            f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
+            "least two."
+        )
+    if array.dtype == np.float16:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype not in (np.float32, np.float64):
+        return np.ascontiguousarray(array, dtype=np.float64)
+    return np.ascontiguousarray(array)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, complex)
+
+
+def _is_finite(array: FloatArray) -> bool:
+    # NaN survives min and max, so two passes without an array of booleans decide it.
+    return bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+
+def _bad_rows(array: FloatArray) -> int:
+    return int((~np.isfinite(array)).any(axis=1).sum())
+
+
+def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
+    """Say what works for labels with one column for each class."""
+    if labels.ndim != 2 or labels.dtype.kind not in "iubf":
+        return ""
+    known = labels[np.isfinite(labels) & (labels != UNKNOWN)]
+    if not np.isin(known, (0, 1)).all():
+        return ""
+    if labels.size and known.size == labels.size and (labels.sum(axis=1) == 1).all():
+        return " These are one-hot: pass labels.argmax(axis=1)."
+    return (
+        " A node with several labels (multi-label) is calibrated one column at a time, without a "
+        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
+        "labels[:, c] as labels and method='svs'; probabilities p of one column are judged as "
+        "np.column_stack([1 - p, p])."
+    )
+
+
+def _fits_int64(array: npt.NDArray[Any]) -> bool:
+    return array.min() >= -(2**63) and float(array.max()) < 2**63
+
+
+LIKENESS = 0.7  # of two names, from 0 to 1; 'magic' must not suggest 'cagcn'
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case with hyphens: ``Entropy_Only`` becomes ``entropy-only``."""
+    return name.strip().lower().replace("_", "-")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'hots'?)" with the known name most like this one, if any is."""
+    close = get_close_matches(name, list(known), n=1, cutoff=LIKENESS)
+    return f" (did you mean {close[0]!r}?)" if close else ""

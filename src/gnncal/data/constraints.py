@@ -1,0 +1,384 @@
+"""What a parameter may be, as small objects that check a value and say what was expected.
+
+A calibrator lists them by parameter name, and ``fit`` checks all of them before any work::
+
+    constraints = {
+        "epsilon": number(above=0),
+        "n_bins": whole_number(at_least=1) | NONE,
+        "side": choice("in", "out") | NONE,
+        "temperature_range": number_range(above=0) | NONE,
+    }
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.data.errors import InputError, shown
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on one value and the words that describe it.
+
+    Two of them are combined with ``|``, for a value that may fulfil either.
+
+    Parameters
+    ----------
+    expected : str
+        Completes the sentence "epsilon is 'x'; expected ...".
+    holds : callable
+        Gets a value and tells whether it fulfils the condition.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import NONE, Constraint
+    >>> even = Constraint("an even number", lambda value: value % 2 == 0)
+    >>> (even | NONE).expected
+    'an even number or None'
+    >>> even.check("n_parts", 3)
+    Traceback (most recent call last):
+        ...
+    gnncal.data.errors.InputError: n_parts is 3; expected an even number.
+
+    """
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+    def check(self, name: str, value: Any) -> None:
+        """Check a value.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls it.
+        value : object
+            The value.
+
+        Raises
+        ------
+        InputError
+            If the value does not fulfil the condition.
+
+        """
+        if not self.holds(value):
+            raise InputError(f"{name} is {shown(value)}; expected {self.expected}.")
+
+    def __or__(self, other: Constraint) -> Constraint:
+        return Constraint(
+            f"{self.expected} or {other.expected}",
+            lambda value: self.holds(value) or other.holds(value),
+        )
+
+
+SEED = Constraint(
+    "a whole number from 0 to 2**32 - 1, a NumPy random state or None",
+    lambda value: (
+        value is None
+        or isinstance(value, np.random.RandomState)
+        or (_is_whole(value) and 0 <= value < 2**32)
+    ),
+)
+
+
+def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
+    """Return the constraint that a value is a whole number within limits, both included.
+
+    Parameters
+    ----------
+    at_least : int
+        The smallest number that is allowed.
+    at_most : int, optional
+        The largest number that is allowed.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import whole_number
+    >>> whole_number(at_least=1, at_most=9).expected
+    'a whole number from 1 to 9'
+
+    """
+    if at_most is None:
+        return Constraint(
+            f"a whole number of at least {at_least}",
+            lambda value: _is_whole(value) and value >= at_least,
+        )
+    return Constraint(
+        f"a whole number from {at_least} to {at_most}",
+        lambda value: _is_whole(value) and at_least <= value <= at_most,
+    )
+
+
+def number(
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> Constraint:
+    """Return the constraint that a value is a finite number within limits.
+
+    Parameters
+    ----------
+    above : float, optional
+        A lower limit that the number must not reach.
+    at_least : float, optional
+        A lower limit that it may reach.
+    below : float, optional
+        An upper limit that it must not reach.
+    at_most : float, optional
+        An upper limit that it may reach.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import number
+    >>> number(above=0).expected, number(at_least=0, below=1).expected
+    ('a positive number', 'a number in [0, 1)')
+
+    """
+
+    def holds(value: Any) -> bool:
+        return (
+            _is_number(value)
+            and (above is None or value > above)
+            and (at_least is None or value >= at_least)
+            and (below is None or value < below)
+            and (at_most is None or value <= at_most)
+        )
+
+    return Constraint(_describe(above, at_least, below, at_most), holds)
+
+
+def choice(*words: str | bool | None) -> Constraint:
+    """Return the constraint that a value is one of a few words, or of True, False and None.
+
+    Parameters
+    ----------
+    *words : str, bool or None
+        The words.
+
+    Returns
+    -------
+    Constraint
+        An entry for ``constraints`` or ``learned``.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import choice
+    >>> choice("in", "out", "both").expected
+    "'in', 'out' or 'both'"
+
+    """
+    *others, last = map(repr, words)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    kinds = (str, bool, np.bool_, type(None))  # 1 is not True
+    return Constraint(listed, lambda value: isinstance(value, kinds) and value in words)
+
+
+NONE = choice(None)
+FLAG = choice(True, False)
+
+
+def number_range(*, above: float) -> Constraint:
+    """Return the constraint that a value is two finite numbers, the lower first."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:
+            return False
+        low, high = value
+        return _is_number(low) and _is_number(high) and above < low <= high
+
+    return Constraint(f"two numbers (low, high) with {above:g} < low <= high", holds)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+def _describe(
+    above: float | None, at_least: float | None, below: float | None, at_most: float | None
+) -> str:
+    low = above if at_least is None else at_least
+    high = below if at_most is None else at_most
+    if low is None and high is None:
+        return "a finite number"
+    if high is None:
+        if above == 0:
+            return "a positive number"
+        return f"a number {'of at least' if above is None else 'above'} {low:g}"
+    if low is None:
+        return f"a number {'of at most' if below is None else 'below'} {high:g}"
+    opening, closing = "[" if above is None else "(", "]" if below is None else ")"
+    return f"a number in {opening}{low:g}, {high:g}{closing}"
+
+
+Sizes = dict[str, int]
+LARGEST_VALUE = 1e30  # no fit gets near it, and its products with logits still fit a float32
+TOTAL_TOLERANCE = 1e-6
+TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
+
+TEXT = Constraint("text", lambda value: isinstance(value, str))
+SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of numbers that a fit learns: its shape, the range of its entries, what else holds.
+
+    Parameters
+    ----------
+    shape : str
+        One word for each dimension: a number, ``K`` for the number of classes, the name of a
+        parameter, or such a name with a number added, as in ``K-1``. Another name stands for one
+        size, the same wherever it occurs; ``*`` stands for any size.
+    low, high : float
+        Smallest and largest entry; ``high`` may be a word as in ``shape``. Default: -1e30, 1e30.
+    whole : bool, default=False
+        Whether entries are whole numbers.
+    may_be_empty, may_be_nan : bool, default=False
+        Whether a free size may be 0, and whether entries may be NaN.
+    rising : {"rows", "first row"}, optional
+        What must rise; the first row strictly.
+    total : float, optional
+        What the entries sum to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import Array
+    >>> learned = {"weights_": Array("K n_bins", low=0.0), "bias_": Array("K")}
+    >>> learned["bias_"].check("bias_", np.zeros(2), {"K": 3})
+    Traceback (most recent call last):
+        ...
+    gnncal.data.errors.InputError: bias_ has shape (2,); expected (3).
+
+    """
+
+    shape: str
+    low: float = -LARGEST_VALUE
+    high: float | str = LARGEST_VALUE
+    whole: bool = False
+    may_be_empty: bool = False
+    may_be_nan: bool = False
+    rising: Literal["rows", "first row"] | None = None
+    total: float | None = None
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Check a value; sizes that occur for the first time are remembered.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls it.
+        value : object
+            The value.
+        sizes : dict of str to int
+            What the words of the shape stand for.
+
+        Raises
+        ------
+        InputError
+            If the value does not fit.
+
+        """
+        kinds = "iu" if self.whole else "f"
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+            what = "whole numbers" if self.whole else "numbers"
+            raise InputError(f"{name} is {shown(value)}; expected an array of {what}.")
+        self._check_shape(name, value, sizes)
+        self._check_entries(name, value, sizes)
+
+    def _check_shape(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
+        terms = self.shape.split()
+        if value.ndim == len(terms):
+            for term, size in zip(terms, value.shape, strict=True):
+                if term.isidentifier() and term not in sizes and (size or self.may_be_empty):
+                    sizes[term] = size
+        expected = tuple(_size(term, sizes) for term in terms)
+        fits = value.ndim == len(terms) and all(
+            size == wanted or (wanted is None and size > 0)
+            for size, wanted in zip(value.shape, expected, strict=True)
+        )
+        if not fits:
+            words = ", ".join("any" if size is None else str(size) for size in expected)
+            raise InputError(f"{name} has shape {value.shape}; expected ({words}).")
+
+    def _check_entries(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
+        high = _size(self.high, sizes) if isinstance(self.high, str) else self.high
+        inside = (value >= self.low) & (value <= (np.inf if high is None else high))
+        if self.may_be_nan:
+            inside |= np.isnan(value)
+        if not inside.all():
+            raise InputError(
+                f"{name} has entries that are not within {self.low:g} to {high:g}, such as "
+                f"{shown(value[~inside][0])}."
+            )
+        if self.rising == "rows" and (np.diff(value, axis=-1) < 0).any():
+            raise InputError(f"{name} has rows that do not rise.")
+        if self.rising == "first row" and (np.diff(value[0]) <= 0).any():
+            raise InputError(f"the first row of {name} does not rise.")
+        if self.total is not None and abs(float(value.sum()) - self.total) > TOTAL_TOLERANCE:
+            raise InputError(f"{name} sums to {float(value.sum()):g}; expected {self.total:g}.")
+
+
+LearnedTable = Mapping[
+    str, Any
+]  # of Constraint, LearnedTable, or what has check(name, value, sizes)
+
+
+def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
+    """Return the sizes that are known before any array: parameters and the number of classes."""
+    whole = {name: value for name, value in parameters.items() if type(value) is int}
+    return {**whole, "K": n_classes}
+
+
+def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str = "it") -> None:
+    """Raise unless the values have the table's names and each of them fits its entry."""
+    if not isinstance(values, dict) or set(values) != set(table):
+        names = sorted(values) if isinstance(values, dict) else shown(values)
+        raise InputError(f"{where} holds {names} instead of {sorted(table)}.")
+    for name, expected in table.items():
+        if isinstance(expected, Mapping):
+            check_learned(expected, values[name], sizes, where=name)
+        elif isinstance(expected, Constraint):
+            expected.check(name, values[name])
+        else:
+            expected.check(name, values[name], sizes)
+
+
+def _size(term: str, sizes: Sizes) -> int | None:
+    """Return the size that a word stands for; None if it may be any."""
+    if term.isdigit():
+        return int(term)
+    match = TERM.fullmatch(term)
+    if match is None or match[1] not in sizes:
+        return None
+    return sizes[match[1]] + int(match[2] or 0)

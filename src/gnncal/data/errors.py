@@ -1,0 +1,153 @@
+"""Errors and warnings: one sentence that says what came, what was expected and what to do."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+PACKAGE = __name__.partition(".")[0]
+LONGEST_VALUE = 60  # characters of a value that a message shows
+SECRET = re.compile(r"(\w:/{1,3})[^\s'\"/@]*:[^\s'\"]*@")  # in s3://key:secret@bucket
+
+
+class InputError(ValueError):
+    """Raised when the caller's data or parameters cannot be used as they are.
+
+    It is a ``ValueError``. The message says what came, what was expected, and what to do.
+
+    Parameters
+    ----------
+    message : object, default=""
+        The sentence.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> try:
+    ...     gnncal.calibrators.softmax([[1.0, 2.0]], temperature=-1)
+    ... except gnncal.InputError as error:
+    ...     print(error)
+    temperature has values that are not positive; pass numbers above 0.
+
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(without_secrets(str(message)))
+
+
+class MissingExtraError(ImportError):
+    """Raised when an optional dependency is not installed.
+
+    It is an ``ImportError``. The message names the extra that brings the dependency.
+
+    Examples
+    --------
+    >>> from gnncal import MissingExtraError
+    >>> raise MissingExtraError("GATS needs torch: pip install 'gnncal[neural]'.")
+    Traceback (most recent call last):
+        ...
+    gnncal.data.errors.MissingExtraError: GATS needs torch: pip install 'gnncal[neural]'.
+
+    """
+
+
+class GnncalWarning(UserWarning):
+    """Issued when something was assumed, ignored or stopped early; the result is still usable.
+
+    Examples
+    --------
+    To turn these warnings into errors, for instance in tests:
+
+    >>> import warnings
+    >>> from gnncal import GnncalWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", GnncalWarning)
+
+    """
+
+
+def warn(message: str) -> None:
+    """Issue a :class:`GnncalWarning` that points at the line which called into gnncal."""
+    frame = caller = sys._getframe(1)
+    while frame.f_back is not None:
+        # The laboratory's frames, and those of plug-ins that are called gnncal_..., are inside too.
+        is_ours = frame.f_globals.get("__name__", "").startswith(PACKAGE)
+        frame = frame.f_back
+        if is_ours:  # the outermost one counts: ours call each other through other libraries too
+            caller = frame
+    warnings.warn_explicit(
+        message,
+        GnncalWarning,
+        caller.f_code.co_filename,
+        caller.f_lineno,
+        module=caller.f_globals.get("__name__"),
+        registry=caller.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which addresses have no user and no password."""
+    return SECRET.sub(r"\1...@", text)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: on one line, cut when long, without NumPy types."""
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+
+
+def require(module: str, *, extra: str, purpose: str) -> Any:
+    """Import an optional dependency where it is used, or name the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = f"{purpose} needs {module.partition('.')[0]}: pip install 'gnncal[{extra}]'."
+        raise MissingExtraError(message) from error
+
+
+ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
+
+
+def plain(value: Any, *, digits: int | None = None) -> Any:
+    """Turn a value into dictionaries, lists, numbers and text."""
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict(), digits=digits)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), digits=digits) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry, digits=digits) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist(), digits=digits)
+    if isinstance(value, list | tuple):
+        return _entries(value, digits)
+    if isinstance(value, np.generic):
+        return plain(value.item(), digits=digits)
+    if isinstance(value, float):
+        return _entries([float(value)], digits)[0]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return repr(value)
+
+
+def _entries(values: Sequence[Any], digits: int | None) -> list[Any]:
+    """Turn each entry into what JSON can say; long lists of numbers in one go."""
+    kinds = set(map(type, values))
+    if kinds <= ATOMS:
+        return list(values)
+    if kinds != {float}:
+        return [v if type(v) in ATOMS else plain(v, digits=digits) for v in values]
+    if digits is None:
+        return [v if math.isfinite(v) else None for v in values]
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]

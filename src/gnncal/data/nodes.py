@@ -1,0 +1,546 @@
+"""The record of nodes: what a fit or a prediction may see, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self, TypeVar, TypeVarTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.checks import (
+    UNKNOWN,
+    check_apart,
+    check_known_labels,
+    check_labels,
+    check_logits,
+    check_nodes,
+    check_sample_weight,
+    check_used_labels,
+    warn_if_probabilities,
+)
+from gnncal.data.errors import InputError
+from gnncal.data.predictions import log_losses
+from gnncal.data.probability import normalised_entropy
+from gnncal.graph.graph import Graph, as_graph, train_mask_of
+from gnncal.graph.neighbours import GraphNeighbours, Neighbours
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+NONE = np.empty(0, dtype=np.int64)
+NOT_TRAINED_ON = (
+    "a model is calibrated on nodes it was not trained on, usually those of val_mask; if it was "
+    "trained on others than the mask says, pass those as train_nodes"
+)
+
+
+class Nodes:
+    """The nodes of a graph as a fit or a prediction may see them.
+
+    Arrays are checked when the record is made and never again. What is computed from logits and
+    graph alone, such as entropy or the description of neighbourhoods, is computed at most once
+    and kept with the record. Every ``fit``, every ``predict_proba`` and the functions that call
+    them take a record in place of the logits and the graph.
+
+    Labels that a fit may not see are not in the record, so no method can leak them. A record is
+    never changed: :meth:`with_labels` and its relatives return another one, which shares the arrays
+    and what is computed from them.
+
+    Parameters
+    ----------
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node, NumPy or torch.
+    graph : Graph or torch_geometric.data.Data, optional
+        The graph of these nodes.
+    known_labels : array_like of shape (n_nodes,), optional
+        Labels that a prediction may rely on, -1 where unknown.
+    may_be_probabilities : bool, default=False
+        Whether logits that look like probabilities are meant. Otherwise a warning says so.
+    node_ids : array_like of shape (n_nodes,), optional
+        Your own name of each node, by which an update knows the nodes that a calibrator has
+        learned from.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (n_nodes, n_classes)
+        Raw scores; read-only.
+    graph : Graph or None
+        The graph.
+    known_labels : ndarray of shape (n_nodes,) or None
+        Labels that a prediction may rely on, -1 where there is none; None if they are not given.
+    calibration_nodes : ndarray of shape (n,)
+        Nodes to fit on, sorted; empty in a record for predictions.
+    labels : ndarray of shape (n,)
+        Their labels.
+    weights : ndarray of shape (n,) or None
+        How many nodes each of them counts as, above 0; None if each counts as one.
+    train_nodes : ndarray of shape (m,)
+        Nodes that the model was trained on, sorted; may be empty.
+    train_labels : ndarray of shape (m,)
+        Their labels.
+    n_nodes, n_classes : int
+        Number of rows and of columns of the logits.
+    node_ids : ndarray of shape (n_nodes,) or None
+        Names of the nodes; None without them, and where they are the numbers of the rows.
+    are_probabilities : bool
+        Whether there was a warning that the logits look like probabilities.
+
+    Examples
+    --------
+    Two methods on the same nodes: the arrays are checked once, the entropy is computed once.
+
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> nodes = gnncal.Nodes(task.logits, task.graph)
+    >>> for method in gnncal.calibrators.EntropyScaling(), gnncal.HoTS():
+    ...     probs = method.fit(nodes, task.labels, nodes=task.nodes).predict_proba(nodes)
+    >>> nodes
+    Nodes(n_nodes=1797, n_classes=10, n_edges=24678)
+
+    """
+
+    def __init__(
+        self,
+        logits: Any,
+        graph: Any = None,
+        *,
+        known_labels: Any = None,
+        may_be_probabilities: bool = False,
+        node_ids: Any = None,
+    ) -> None:
+        checked = check_logits(logits)
+        self.n_nodes, self.n_classes = checked.shape
+        if self.n_nodes == 0:
+            raise InputError("logits has no rows, so there are no nodes; pass at least one.")
+        self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
+        self.logits: FloatArray = read_only(checked)
+        self.graph: Graph | None = check_graph(graph, self.n_nodes)
+        self.known_labels: IntArray | None = None
+        if known_labels is not None:
+            self.known_labels = check_known_labels(known_labels, *checked.shape)
+        self._train_mask = train_mask_of(graph, self.n_nodes)
+        self.node_ids = check_node_ids(node_ids, self.n_nodes)
+        self.calibration_nodes: IntArray = NONE
+        self.labels: IntArray = NONE
+        self.weights: FloatArray | None = None
+        self.train_nodes: IntArray = NONE
+        self.train_labels: IntArray = NONE
+        self.has_neighbourhoods = self.graph is not None
+        self._neighbours: Neighbours | None = None  # where others than a graph know them
+        self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
+
+    def __repr__(self) -> str:
+        parts = {
+            "n_nodes": self.n_nodes,
+            "n_classes": self.n_classes,
+            "n_edges": None if self.graph is None else self.graph.n_edges,
+            "n_calibration_nodes": self.calibration_nodes.size,
+            "n_train_nodes": self.train_nodes.size,
+        }
+        shown = ", ".join(f"{name}={value}" for name, value in parts.items() if value)
+        return f"{type(self).__name__}({shown})"
+
+    def with_labels(
+        self,
+        labels: Any,
+        *,
+        nodes: Any = None,
+        train_nodes: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Return the record of a fit: with the labels of calibration and training nodes only.
+
+        Parameters
+        ----------
+        labels : array_like of shape (n_nodes,)
+            Classes 0..K-1, -1 where unknown.
+        nodes : array_like, optional
+            Calibration nodes, mask or indices. Default: every node with a label outside
+            ``train_nodes``; with a graph in which no label is -1 there is no default.
+        train_nodes : array_like, optional
+            Nodes the model was trained on, mask or indices.
+        sample_weight : array_like of shape (n_nodes,), optional
+            How many nodes each calibration node counts as. One of weight zero is left out.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes.
+
+        Raises
+        ------
+        InputError
+            If an array cannot be used, or calibration and training nodes overlap.
+
+        """
+        all_labels = check_labels(labels, self.n_nodes)
+        train = check_nodes(
+            [] if train_nodes is None else train_nodes, self.n_nodes, name="train_nodes"
+        )
+        chosen = self._calibration_nodes(all_labels, nodes, train)
+        advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
+        check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
+        if not train.size and self._train_mask is not None:
+            marked = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
+            check_apart("nodes", chosen, marked, advice=NOT_TRAINED_ON)
+        weights = None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, self.n_nodes, chosen)
+            chosen, weights = chosen[weights > 0], weights[weights > 0]
+        if weights is not None and (weights == 1).all():
+            weights = None  # so that nothing changes to the bit
+        return self._labelled(
+            chosen,
+            check_used_labels(all_labels, chosen, self.n_classes, "labels of nodes"),
+            train,
+            check_used_labels(all_labels, train, self.n_classes, "labels of train_nodes"),
+            weights,
+        )
+
+    def with_known_labels(self, known_labels: Any = None) -> Self:
+        """Return the record of a prediction, which sees no labels but those it may rely on.
+
+        Parameters
+        ----------
+        known_labels : array_like of shape (n_nodes,), optional
+            Labels that a graph method may rely on, -1 where unknown. By default those of this
+            record.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes.
+
+        """
+        if known_labels is None and self.calibration_nodes.size == 0:
+            return self
+        record = self._labelled(NONE, NONE, NONE, NONE)
+        if known_labels is not None:
+            record.known_labels = check_known_labels(known_labels, self.n_nodes, self.n_classes)
+        return record
+
+    def restricted(self, kept: BoolArray | IntArray) -> Self:
+        """Return the record of a fit on some of the calibration nodes.
+
+        Parameters
+        ----------
+        kept : ndarray
+            Positions among the calibration nodes, a mask or indices in rising order.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes.
+
+        """
+        return self._labelled(
+            self.calibration_nodes[kept],
+            self.labels[kept],
+            self.train_nodes,
+            self.train_labels,
+            None if self.weights is None else self.weights[kept],
+        )
+
+    def calibration_nodes_alone(self) -> Self:
+        """Return the record of a fit on the calibration nodes that has no others in it.
+
+        Returns
+        -------
+        Nodes
+            A record without a graph, for fits that look at rows alone, and cost no more than
+            these rows do.
+
+        """
+        rows = np.arange(self.calibration_nodes.size)
+        record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
+        record.logits = read_only(self.calibration_logits)
+        record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
+        record._neighbours = None
+        record.known_labels, record.node_ids, record._results = None, None, {}
+        return record
+
+    def with_result(
+        self,
+        value: Result,
+        function: Callable[[Nodes, *Arguments], Result],
+        *arguments: *Arguments,
+    ) -> Self:
+        """Return the record with something about the neighbours that was computed elsewhere.
+
+        Parameters
+        ----------
+        value : object
+            What ``once(function, *arguments)`` is to return.
+        function : callable
+            The function whose result is known.
+        *arguments : Any
+            Its further arguments.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes. A graph method can be fitted to it without a graph.
+
+        """
+        record = copy(self)
+        record._results = {**self._results, (function, *arguments): value}
+        record.has_neighbourhoods = True
+        return record
+
+    def with_neighbours(self, neighbours: Neighbours) -> Self:
+        """Return the record with neighbours that were looked at elsewhere, in place of a graph.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            What formulas ask about the neighbours of these nodes.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes. A graph method can be fitted to it without a graph.
+
+        """
+        record = copy(self)
+        record._neighbours, record._results = neighbours, {}
+        record.has_neighbourhoods = True
+        return record
+
+    def once(
+        self,
+        function: Callable[[Nodes, *Arguments], Result],
+        *arguments: *Arguments,
+    ) -> Result:
+        """Return ``function(nodes, *arguments)``, computed at most once for these nodes.
+
+        Parameters
+        ----------
+        function : callable
+            It gets a record without any label, so the result depends on logits and graph alone.
+        *arguments : Any
+            Further arguments, hashable.
+
+        Returns
+        -------
+        object
+            The result. Do not change it: others get the same one.
+
+        """
+        key = (function, *arguments)
+        if key not in self._results:
+            bare = self._labelled(NONE, NONE, NONE, NONE)
+            bare.known_labels = None
+            self._results[key] = function(bare, *arguments)
+        return cast(Result, self._results[key])
+
+    def with_own_logits(self) -> Self:
+        """Return the record with a copy of the logits, for code that may write into them.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes.
+
+        """
+        record = copy(self)
+        record.logits = self.logits.copy()
+        return record
+
+    @property
+    def required_graph(self) -> Graph:
+        """The graph, where a method cannot do without one."""
+        if self.graph is None:
+            raise InputError("there is no graph; pass that of these nodes.")
+        return self.graph
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbours of every node, as formulas ask about them."""
+        return self._neighbours or GraphNeighbours(self.required_graph)
+
+    @property
+    def calibration_logits(self) -> FloatArray:
+        """Logits (n, n_classes) of the calibration nodes."""
+        return self.logits[self.calibration_nodes]
+
+    @property
+    def total_weight(self) -> float:
+        """How many nodes the calibration nodes count as; their number without weights."""
+        return self.calibration_nodes.size if self.weights is None else float(self.weights.sum())
+
+    def mean(self, values: FloatArray) -> float:
+        """Return the weighted mean of what calibration nodes have.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            A number for each calibration node.
+
+        Returns
+        -------
+        float
+            The mean.
+
+        """
+        return float(
+            values.mean() if self.weights is None else np.average(values, weights=self.weights)
+        )
+
+    def mean_log_loss(self, probs: FloatArray) -> float:
+        """Return the weighted mean log loss of probabilities of the calibration nodes.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n, n_classes)
+            Probabilities of each calibration node.
+
+        Returns
+        -------
+        float
+            The mean of -ln p of the labels, with p kept above 1e-12.
+
+        """
+        return self.mean(log_losses(probs, self.labels))
+
+    @property
+    def predictions(self) -> IntArray:
+        """Class (n_nodes,) with the largest logit of each node."""
+        return self.once(_predictions)
+
+    @property
+    def entropy(self) -> FloatArray:
+        """Normalised entropy (n_nodes,) of softmax(logits) in [0, 1], in float64."""
+        return self.once(_entropy)
+
+    def train_label_vector(self) -> IntArray:
+        """Return the training labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
+        vector = np.full(self.n_nodes, -1, dtype=np.int64)
+        vector[self.train_nodes] = self.train_labels
+        return vector
+
+    def label_vector(self) -> IntArray:
+        """Return the training and calibration labels, -1 elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            A new array.
+
+        """
+        vector = self.train_label_vector()
+        vector[self.calibration_nodes] = self.labels
+        return vector
+
+    def _labelled(
+        self,
+        nodes: IntArray,
+        labels: IntArray,
+        train_nodes: IntArray,
+        train_labels: IntArray,
+        weights: FloatArray | None = None,
+    ) -> Self:
+        """Return a record that shares everything but the labels and weights."""
+        record = copy(self)
+        record.weights = weights
+        record.calibration_nodes, record.labels = nodes, labels
+        record.train_nodes, record.train_labels = train_nodes, train_labels
+        return record
+
+    def _calibration_nodes(self, all_labels: IntArray, nodes: Any, train: IntArray) -> IntArray:
+        if nodes is not None:
+            chosen = check_nodes(nodes, self.n_nodes)
+            if chosen.size == 0:
+                raise InputError("nodes is empty; pass at least one calibration node.")
+            return chosen
+        eligible = all_labels != UNKNOWN
+        if self.graph is not None and eligible.all():
+            raise InputError(
+                "nodes is missing and every node of the graph has a label, so the labels of test "
+                "nodes would be fitted too; pass the calibration nodes, usually the validation "
+                "split, as nodes, or write -1 for labels that must not be used."
+            )
+        eligible[train] = False
+        if not eligible.any():
+            raise InputError(
+                "no node outside train_nodes has a label; calibration needs labelled nodes "
+                "that the model was not trained on."
+            )
+        return np.flatnonzero(eligible)
+
+
+def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
+    """Return the record of logits and their graph; a record in place of both as it is."""
+    if not isinstance(logits, Nodes):
+        return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
+    if graph is not None and graph is not logits.graph:
+        raise InputError("a record of nodes has its graph already; leave graph out.")
+    return logits
+
+
+def as_nodes_of_a_fit(
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any = None,
+    train_nodes: Any = None,
+    sample_weight: Any = None,
+) -> Nodes:
+    """Return the record of what is handed to ``fit``; one with labels in it as it is."""
+    record = as_nodes(logits, graph)
+    others = (labels, nodes, train_nodes, sample_weight)
+    if record.calibration_nodes.size and all(other is None for other in others):
+        return record
+    return record.with_labels(
+        labels, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
+    )
+
+
+def check_graph(graph: Any, n_nodes: int) -> Graph | None:
+    """Check that a graph, if there is one, has as many nodes as the logits have rows."""
+    checked = as_graph(graph)
+    if checked is not None and checked.n_nodes != n_nodes:
+        raise InputError(
+            f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
+            "of every node of this very graph. Logits of edges (link prediction) or of whole "
+            "graphs have a row for each: leave graph out, pass a label for each and method='svs'."
+        )
+    return checked
+
+
+def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
+    """Return the users' names of nodes; numbers of rows say nothing on another graph."""
+    if node_ids is None:
+        return None
+    array = as_numpy(node_ids)
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"node_ids has shape {array.shape} but logits has {n_nodes} rows; pass one id for each "
+            "node."
+        )
+    are_rows = array.dtype.kind in "iu" and (array == np.arange(n_nodes)).all()
+    return None if are_rows else array
+
+
+def read_only(array: FloatArray) -> FloatArray:
+    """Return a view that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _predictions(nodes: Nodes) -> IntArray:
+    return nodes.logits.argmax(axis=1)
+
+
+def _entropy(nodes: Nodes) -> FloatArray:
+    return normalised_entropy(nodes.logits).astype(np.float64)

@@ -1,0 +1,127 @@
+"""Records that can be shown as text, as HTML in notebooks, and as a pandas frame."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from gnncal.data.errors import require
+
+DECIMALS = 4  # of a number, unless told
+LISTED = 12  # values that a cell shows of a long list
+
+
+class Cell(NamedTuple):
+    """One entry of a table: the value as data, and the text that is shown for it."""
+
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table. The first column names the rows; a row of one cell is a heading."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+
+    def as_text(self) -> str:
+        """Return aligned lines: names to the left, everything else to the right."""
+        lines = [self.columns, *(tuple(cell.text for cell in row) for row in self.rows)]
+        full = [line for line in lines if len(line) > 1]
+        widths = [max(map(len, column)) for column in zip(*full, strict=True)]
+        body = [
+            "  ".join(
+                text.ljust(width) if i == 0 else text.rjust(width)
+                for i, (text, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            if len(line) > 1
+            else f"\n{line[0]}"
+            for line in lines
+        ]
+        rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+        return "\n".join([*([self.title] if self.title else []), body[0], rule, *body[1:]])
+
+    def as_html(self) -> str:
+        """Return an HTML table without styles or scripts, all text escaped."""
+        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
+        whole = f' colspan="{len(self.columns)}"'
+        body = "".join(
+            f"<tr><th{'' if len(row) > 1 else whole}>{escape(row[0].text.strip())}</th>"
+            + "".join(f"<td>{escape(cell.text)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def to_frame(self) -> Any:
+        """Return the values as a pandas DataFrame whose index is the first column."""
+        pandas = require("pandas", extra="report", purpose="to_frame()")
+        rows = [[cell.value for cell in row] for row in self.rows if len(row) > 1]
+        return pandas.DataFrame(rows, columns=list(self.columns)).set_index(self.columns[0])
+
+
+class Tabular(ABC):
+    """Base of records that print as small tables. A subclass says what its tables are."""
+
+    @abstractmethod
+    def _tables(self) -> Sequence[Table]:
+        """Return the tables to show. The first one is what ``to_frame`` returns."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.as_html() for table in self._tables())
+
+    def to_frame(self) -> Any:
+        """Return the record as a pandas DataFrame. Values are not rounded or scaled.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The first of the record's tables, indexed by its first column.
+
+        """
+        return self._tables()[0].to_frame()
+
+
+def number(value: float, decimals: int) -> Cell:
+    """Return a cell that shows a number with so many decimals, and nothing for NaN."""
+    return Cell(value, "" if value != value else f"{value:,.{decimals}f}")
+
+
+def text(value: str, shown: str | None = None) -> Cell:
+    """Return a cell of text, shown as it is or as something more readable."""
+    return Cell(value, value if shown is None else shown)
+
+
+def count(value: int) -> Cell:
+    """Return a cell that shows a whole number."""
+    return Cell(int(value), f"{value:,}")
+
+
+def listed(values: Sequence[object]) -> Cell:
+    """Return a cell that shows the first few of some values."""
+    shown = ", ".join(map(str, values[:LISTED])) or "none"
+    return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
+
+
+def quantities(
+    record: Any, title: str, names: Mapping[str, str], decimals: Mapping[str, int] | None = None
+) -> Table:
+    """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
+    rows = []
+    for name, shown in names.items():
+        value = getattr(record, name)
+        if isinstance(value, float):
+            cell = number(value, (decimals or {}).get(name, DECIMALS))
+        else:
+            cell = count(value) if isinstance(value, int) else listed(value)
+        rows.append([text(name, shown), cell])
+    return Table(title, ("quantity", "value"), rows)

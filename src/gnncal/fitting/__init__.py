@@ -1,1 +1,0 @@
-"""How fits are found: losses with their derivatives, solvers, priors, what labels leave open."""

@@ -1,0 +1,115 @@
+"""Edges, number of nodes and features of other libraries' graphs. None of them is imported here."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gnncal.data.arrays import IntArray, as_numpy
+from gnncal.data.checks import warn_about_edge_weights
+from gnncal.data.errors import InputError, shown
+
+
+class Parts(NamedTuple):
+    """What a ``Graph`` is made of, in the order of its parameters."""
+
+    edge_index: Any
+    n_nodes: int | None
+    features: Any = None
+
+
+def of_pyg(data: Any) -> Parts:
+    """Return the parts of a PyTorch Geometric ``Data``."""
+    edge_index = getattr(data, "edge_index", None)
+    if edge_index is None and getattr(data, "adj_t", None) is not None:
+        edge_index = edges_of_adjacency(data.adj_t)
+    if edge_index is None and hasattr(data, "node_types"):
+        raise InputError(_one_type_message(data))
+    if edge_index is None:
+        raise InputError(
+            f"the {type(data).__name__} has neither edge_index nor adj_t; pass a graph with edges."
+        )
+    attributes = getattr(data, "edge_attr", None)
+    if getattr(data, "edge_weight", None) is not None:
+        warn_about_edge_weights("edge_weight")
+    elif attributes is not None and attributes.ndim == 1:
+        warn_about_edge_weights("edge_attr")
+    return Parts(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
+
+
+def of_dgl(graph: Any, feature_key: str) -> Parts:
+    """Return the parts of a homogeneous ``DGLGraph``."""
+    _check_kind(graph, ("edges", "num_nodes", "ndata", "edata"), "a DGLGraph")
+    senders, receivers = (as_numpy(end) for end in graph.edges())
+    if "w" in graph.edata or "weight" in graph.edata:
+        warn_about_edge_weights("edata")
+    edges = np.stack([senders, receivers])
+    return Parts(edges, int(graph.num_nodes()), graph.ndata.get(feature_key))
+
+
+def of_networkx(graph: Any) -> Parts:
+    """Return the parts of a NetworkX graph."""
+    _check_kind(graph, ("nodes", "edges", "is_directed"), "a NetworkX graph")
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
+    edges = pairs.reshape(-1, 2).T
+    if not graph.is_directed():
+        proper = edges[0] != edges[1]  # a self-loop is its own reverse
+        edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
+    if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
+        warn_about_edge_weights("weight")
+    return Parts(edges, len(number))
+
+
+def of_scipy(adjacency: Any, features: Any) -> Parts:
+    """Return the parts of a square sparse matrix."""
+    if not sparse.issparse(adjacency):
+        raise InputError(
+            f"adjacency is a {type(adjacency).__name__}; expected a SciPy sparse matrix."
+        )
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise InputError(f"adjacency has shape {adjacency.shape}; expected a square matrix.")
+    entries = sparse.coo_array(adjacency)
+    entries.eliminate_zeros()
+    if entries.nnz and not (entries.data == 1).all():
+        warn_about_edge_weights("entries other than 1")
+    return Parts(np.stack(entries.coords), adjacency.shape[0], features)
+
+
+def _one_type_message(data: Any) -> str:
+    """Say what works for nodes of several types: one type, and the edges among its nodes."""
+    name = type(data).__name__
+    own = [kind for kind in getattr(data, "edge_types", []) if kind[0] == kind[-1]]
+    begun = f"the {name} has nodes of several types and logits are of one"
+    without = "leave graph out and choose a method that needs none, such as method='svs'"
+    if own:
+        one, nodes = (f"data[{', '.join(map(repr, kind))}]" for kind in (own[0], own[0][:1]))
+        graph = f"gnncal.Graph({one}.edge_index, {nodes}.num_nodes)"
+        return f"{begun}; pass the edges among its nodes, such as {graph}, or {without}."
+    return (
+        f"{begun}, and no edges join nodes of one type; make some with PyTorch Geometric's "
+        f"AddMetaPaths and pass gnncal.Graph(their edge_index, n_nodes), or {without}."
+    )
+
+
+def edges_of_adjacency(adj_t: Any) -> IntArray:
+    """(2, n_edges) of a transposed adjacency: entry (i, j) is an edge from j to i."""
+    if hasattr(adj_t, "coo"):  # a SparseTensor of torch_sparse
+        receivers, senders, weights = adj_t.coo()
+    elif "sparse_csr" in str(adj_t.layout):
+        degrees = np.diff(as_numpy(adj_t.crow_indices()))
+        receivers, senders = np.repeat(np.arange(len(degrees)), degrees), adj_t.col_indices()
+        weights = adj_t.values()
+    else:
+        entries = adj_t.to_sparse_coo().coalesce()
+        (receivers, senders), weights = entries.indices(), entries.values()
+    if weights is not None and not (as_numpy(weights) == 1).all():
+        warn_about_edge_weights("adj_t")
+    return np.stack([as_numpy(senders), as_numpy(receivers)])
+
+
+def _check_kind(graph: Any, attributes: tuple[str, ...], expected: str) -> None:
+    if isinstance(graph, type) or not all(hasattr(graph, name) for name in attributes):
+        raise InputError(f"graph is {shown(graph)}; expected {expected}.")

@@ -1,0 +1,564 @@
+"""The graph: who sends messages to whom, as compressed sparse rows.
+
+How edges are read:
+
+* ``edge_index`` is (2, n_edges); a message flows from ``edge_index[0]`` to ``edge_index[1]``.
+* An undirected graph lists both directions. A directed one is used as it is.
+* Multi-edges are kept and count as often as they are listed.
+* Self-loops are kept for degrees and propagation; homophily always leaves them out.
+* Nodes without edges are legal; a mean over no neighbours is NaN, and each caller decides
+  what to use instead.
+* The order of the edges never matters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.constraints import whole_number
+from gnncal.data.errors import InputError, warn
+from gnncal.graph.conversions import of_dgl, of_networkx, of_pyg, of_scipy
+from gnncal.graph.means import group_by_receiver, neighbour_means, same_in_both_directions
+
+Side = Literal["in", "out", "both"]
+Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
+MOST_NODES = 1 << 31  # two of them fit into one 64-bit key
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Graph:
+    """A frozen graph on nodes 0..n_nodes-1, optionally with node features.
+
+    It keeps the senders of each node in CSR form, duplicates repeated, and no edge values.
+
+    Parameters
+    ----------
+    edge_index : array_like of shape (2, n_edges)
+        Whole numbers, NumPy or torch. Messages flow from row 0 to row 1.
+    n_nodes : int, optional
+        Number of nodes. Default: the number of feature rows, or the largest node named plus one.
+    features : array_like or sparse matrix of shape (n_nodes, n_features), optional
+        Features of the nodes, dense or SciPy sparse.
+
+    Attributes
+    ----------
+    n_nodes, n_edges : int
+        Number of nodes and of edges.
+    indptr : ndarray of shape (n_nodes + 1,)
+        Where the senders of each node begin in ``indices``.
+    indices : ndarray of shape (n_edges,)
+        Senders, grouped by receiver and sorted within.
+    in_degree, out_degree : ndarray of shape (n_nodes,)
+        Number of edges that enter and leave each node.
+    self_loops : ndarray of shape (n_nodes,)
+        Number of self-loops of each node.
+    features : ndarray, sparse matrix or None
+        Features of the nodes.
+
+    Examples
+    --------
+    >>> from gnncal import Graph
+    >>> graph = Graph([[0, 1, 2, 2], [1, 0, 0, 1]], n_nodes=4)
+    >>> graph.in_degree, graph.is_undirected
+    (array([2, 2, 0, 0], dtype=int32), False)
+
+    """
+
+    n_nodes: int
+    n_edges: int
+    indptr: IntArray
+    indices: IntArray
+    in_degree: IntArray
+    out_degree: IntArray
+    self_loops: IntArray
+    features: Features | None
+
+    def __init__(self, edge_index: Any, n_nodes: int | None = None, features: Any = None) -> None:
+        edges = _check_edge_index(edge_index)
+        checked = None if features is None else _check_features(features)
+        size = _count_nodes(edges, n_nodes, checked)
+        grouped = group_by_receiver(edges[0], edges[1], size)
+        self._set(n_nodes=size, n_edges=edges.shape[1], features=checked, **grouped._asdict())
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """Make a graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
+
+        Data of the transform ``ToSparseTensor`` has ``adj_t`` instead of ``edge_index``.
+
+        Parameters
+        ----------
+        data : torch_geometric.data.Data
+            The graph. :func:`gnncal.calibrate` and every ``fit`` take it as it is, too.
+
+        Returns
+        -------
+        Graph
+            The same edges and features in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If there are no edges or they cannot be read.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from gnncal import Graph
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> Graph.from_pyg(data).in_degree
+        array([0, 1, 1], dtype=int32)
+
+        """
+        return cls(*of_pyg(data))
+
+    @classmethod
+    def from_dgl(cls, graph: Any, *, feature_key: str = "feat") -> Graph:
+        """Make a graph from a homogeneous ``DGLGraph``.
+
+        Parameters
+        ----------
+        graph : dgl.DGLGraph
+            The graph; edge weights are ignored with a warning.
+        feature_key : str, default="feat"
+            Features are taken from ``graph.ndata[feature_key]``, if they exist.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If it is no ``DGLGraph``.
+
+        Examples
+        --------
+        >>> import dgl, gnncal  # doctest: +SKIP
+        >>> gnncal.Graph.from_dgl(dgl.graph(([0, 1], [1, 2]))).n_edges  # doctest: +SKIP
+        2
+
+        """
+        return cls(*of_dgl(graph, feature_key))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Graph:
+        """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
+
+        An undirected graph gives both directions of each edge; parallel edges count.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            The graph, directed or not; edge weights are ignored with a warning.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If it is no graph of NetworkX.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from gnncal import Graph
+        >>> Graph.from_networkx(nx.path_graph(3)).n_edges
+        4
+
+        """
+        return cls(*of_networkx(graph))
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, *, features: Any = None) -> Graph:
+        """Make a graph from a square sparse matrix, whose entry (i, j) is an edge from i to j.
+
+        Parameters
+        ----------
+        adjacency : scipy sparse matrix or array of shape (n_nodes, n_nodes)
+            Non-zero entries are edges; weights other than 1 are ignored with a warning.
+        features : array_like or sparse matrix of shape (n_nodes, n_features), optional
+            Features of the nodes.
+
+        Returns
+        -------
+        Graph
+            The same edges in gnncal's form.
+
+        Raises
+        ------
+        InputError
+            If the matrix is not sparse or not square.
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> from gnncal import Graph
+        >>> Graph.from_scipy(sparse.csr_array([[0, 1], [0, 0]])).in_degree
+        array([0, 1], dtype=int32)
+
+        """
+        return cls(*of_scipy(adjacency, features))
+
+    def _set(self, *, n_nodes: int, n_edges: int, features: Features | None, **edges: Any) -> None:
+        """Set the attributes; compiled loops trust the edges, so nobody may write to them."""
+        if isinstance(features, np.ndarray):
+            features = features.view()
+            features.flags.writeable = False
+        frozen = {
+            name: np.frombuffer(array.tobytes(), dtype=array.dtype) for name, array in edges.items()
+        }
+        plain = {"n_nodes": n_nodes, "n_edges": n_edges, "features": features}
+        for name, value in {**plain, **frozen}.items():
+            object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle keeps: edges and features, and nothing that follows from them."""
+        edges = np.stack([self.indices, self._receivers()])
+        return {"edge_index": edges, "n_nodes": self.n_nodes, "features": self.features}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read a pickle as any list of edges is read, with the same checks."""
+        type(self).__init__(self, **state)
+
+    def __repr__(self) -> str:
+        columns = "" if self.features is None else f", n_features={self.features.shape[1]}"
+        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}{columns})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the edges: equal for equal graphs, whatever the order of their edges."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.n_nodes} {self.n_edges} {self.indices.dtype}".encode())
+        digest.update(self.indptr.data)
+        digest.update(self.indices.data)
+        return digest.hexdigest()
+
+    @cached_property
+    def edge_index(self) -> IntArray:
+        """(2, n_edges), grouped by receiver."""
+        return np.stack([self.indices, self._receivers()])
+
+    @cached_property
+    def reversed(self) -> Graph:
+        """The same nodes with every edge turned around."""
+        turned = np.stack([self._receivers(), self.indices])  # not kept, other than edge_index
+        return Graph(turned, self.n_nodes, self.features)
+
+    def to_undirected(self) -> Graph:
+        """Return the same nodes with every edge in both directions, each listed once.
+
+        Returns
+        -------
+        Graph
+            An undirected graph with the same features.
+
+        Examples
+        --------
+        >>> from gnncal import Graph
+        >>> Graph([[0, 1], [1, 2]]).to_undirected().edge_index.tolist()
+        [[1, 0, 2, 1], [0, 1, 1, 2]]
+
+        """
+        sender, receiver = self.edge_index.astype(np.int64)
+        there, back = sender * self.n_nodes + receiver, receiver * self.n_nodes + sender
+        keys = np.unique(np.concatenate([there, back]))
+        return Graph(np.stack(np.divmod(keys, self.n_nodes)), self.n_nodes, self.features)
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Whether every edge is listed in both directions, equally often.
+
+        A directed graph passes with a probability below one in a million.
+        """
+        if not np.array_equal(self.in_degree, self.out_degree):
+            return False
+        return same_in_both_directions(self.indptr, self.indices)
+
+    @property
+    def all_sides(self) -> Side:
+        """The side that has all neighbours: both, or one if the graph is undirected."""
+        return "in" if self.is_undirected else "both"
+
+    def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
+        """Return the adjacency matrix A, for which ``A @ x`` sums over the senders of each node.
+
+        A[i, j] is the number of edges from j to i. ``from_scipy`` reads the transpose of it, entry
+        (i, j) as an edge from i to j.
+
+        Parameters
+        ----------
+        dtype : dtype, default=numpy.float64
+            Type of the entries.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+            The matrix A.
+
+        """
+        ones = np.ones(self.n_edges, dtype=dtype)
+        return self._matrix(ones)
+
+    def normalised_adjacency(
+        self, *, add_self_loops: bool, dtype: npt.DTypeLike = np.float32
+    ) -> sparse.csr_array:
+        r"""Return a GCN's propagation matrix, :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2}`.
+
+        The in-degree stands on the receiving side, the out-degree on the sending side; degrees
+        below one count as one.
+
+        Parameters
+        ----------
+        add_self_loops : bool
+            Give a loop to each node that has none.
+        dtype : dtype, default=numpy.float32
+            Type of the entries.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+            The normalised matrix.
+
+        """
+        if add_self_loops:
+            missing = sparse.diags_array((self.self_loops == 0).astype(dtype))
+            matrix = sparse.csr_array(self.adjacency(dtype) + missing)
+            extra = (self.self_loops == 0).astype(np.int64)
+        else:
+            matrix, extra = self.adjacency(dtype), np.zeros(self.n_nodes, dtype=np.int64)
+        receiving = 1.0 / np.sqrt(np.maximum(self.in_degree + extra, 1))
+        sending = 1.0 / np.sqrt(np.maximum(self.out_degree + extra, 1))
+        matrix.data *= np.repeat(receiving.astype(dtype), np.diff(matrix.indptr))
+        matrix.data *= sending.astype(dtype)[matrix.indices]
+        return matrix
+
+    def neighbour_counts(self, *, side: Side = "in") -> IntArray:
+        """Return how many neighbours each node has, multi-edges counted, itself left out.
+
+        Parameters
+        ----------
+        side : {"in", "out", "both"}, default="in"
+            Count the nodes that send to a node, those it sends to, or both together.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Whole numbers.
+
+        """
+        if side == "both":
+            return self.in_degree + self.out_degree - 2 * self.self_loops
+        degree = self.in_degree if side == "in" else self.out_degree
+        return degree - self.self_loops
+
+    def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
+        """Return the mean of some values over the neighbours of each node.
+
+        Self-loops are left out, and multi-edges count as often as they are listed.
+
+        Parameters
+        ----------
+        values : array_like of shape (n_nodes,) or (n_nodes, k)
+            One value or one row for each node.
+        side : {"in", "out", "both"}, default="in"
+            Average over the nodes that send to a node, those it sends to, or both together.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,) or (n_nodes, k)
+            Means; NaN where a node has no neighbour.
+
+        Raises
+        ------
+        InputError
+            If ``values`` has not one entry for each node.
+
+        Examples
+        --------
+        >>> from gnncal import Graph
+        >>> Graph([[0, 1], [2, 2]]).neighbour_mean([1.0, 3.0, 0.0])
+        array([nan, nan,  2.])
+
+        """
+        array = as_numpy(values)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+        if array.shape[:1] != (self.n_nodes,):
+            raise InputError(
+                f"values has shape {array.shape} but the graph has {self.n_nodes} nodes; "
+                "pass one entry or row for each node."
+            )
+        return neighbour_means(self, array, side)
+
+    def _receivers(self) -> IntArray:
+        """Return the receiver of each of the grouped edges, (n_edges,)."""
+        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
+
+    def _matrix(self, data: npt.NDArray[Any]) -> sparse.csr_array:
+        shape = (self.n_nodes, self.n_nodes)
+        return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
+
+
+def _check_edge_index(edge_index: Any) -> IntArray:
+    array = as_numpy(edge_index)
+    if array.ndim == 2 and array.shape[1] == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 2 or array.shape[0] != 2:
+        hint = " Transpose it." if array.ndim == 2 and array.shape[1] == 2 else ""
+        raise InputError(
+            f"edge_index has shape {array.shape}; expected (2, n_edges), senders in row 0 and "
+            f"receivers in row 1.{hint}"
+        )
+    if array.dtype.kind not in "iu":
+        raise InputError(f"edge_index has dtype {array.dtype}; expected integer node numbers.")
+    if array.dtype == np.uint64:
+        raise InputError("edge_index has dtype uint64; pass edge_index.astype(np.int64).")
+    if array.size and array.min() < 0:
+        raise InputError(f"edge_index names node {int(array.min())}; nodes are numbered from 0.")
+    return array
+
+
+def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None) -> int:
+    largest = int(edges.max()) if edges.size else -1
+    if n_nodes is not None:
+        whole_number(at_least=0).check("n_nodes", n_nodes)
+    if n_nodes is None:
+        if features is None and largest < 0:
+            raise InputError("the graph has no edges and no features; pass n_nodes.")
+        n_nodes = largest + 1 if features is None else features.shape[0]
+    if n_nodes > MOST_NODES:
+        what = f"n_nodes is {n_nodes}" if largest < MOST_NODES else f"a node is called {largest}"
+        raise InputError(
+            f"{what}; at most 2**31 nodes are supported, numbered from 0 without gaps. Number "
+            "your ids first: ids, edges = np.unique(edges, return_inverse=True)."
+        )
+    if largest >= n_nodes:
+        raise InputError(
+            f"edge_index names node {largest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
+            "the graph and its logits must have every node."
+        )
+    if features is not None and features.shape[0] != n_nodes:
+        raise InputError(
+            f"features has {features.shape[0]} rows but the graph has {n_nodes} nodes; "
+            "pass one row for each node."
+        )
+    return int(n_nodes)
+
+
+def _check_features(features: Any) -> Features:
+    if sparse.issparse(features):
+        if features.dtype.kind not in "fiub":
+            raise InputError(f"features has dtype {features.dtype}; expected real numbers.")
+        matrix = sparse.csr_array(features)
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float32)
+        values: FloatArray = matrix.data
+    else:
+        matrix = as_numpy(features)
+        if matrix.dtype.kind not in "fiub":
+            raise InputError(f"features has dtype {matrix.dtype}; expected numbers.")
+        if matrix.ndim != 2:
+            raise InputError(f"features has shape {matrix.shape}; expected (n_nodes, n_features).")
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float32)
+        values = matrix
+    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        raise InputError("features contains NaN or infinity; impute or drop those values first.")
+    return matrix
+
+
+EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
+FEWEST_EDGES = 20  # below, chance may leave every edge without its reverse
+ONE_WAY_SHARE = 0.01  # directed graphs list 10 % and more of their edges in both directions
+NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
+
+
+def warn_if_one_way(graph: Graph) -> None:
+    """Warn, once for each graph, that its edges seem to be listed in one direction only."""
+    if NOTICED in graph.__dict__:
+        return
+    graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
+    share = answered_share(graph)
+    only_send = _only_sending(graph)
+    if share is None or share >= ONE_WAY_SHARE or only_send == 0:
+        return
+    warn(
+        f"almost no edge of the graph is listed in both directions, so {only_send:,} of "
+        f"{graph.n_nodes:,} nodes send messages but receive none; if your model made the "
+        "edges symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
+        "ToUndirected()(data). If your model uses the directed graph, ignore this."
+    )
+
+
+def answered_share(graph: Graph) -> float | None:
+    """Return the share of edges whose reverse is listed too; None if there are few edges."""
+    if graph.n_edges < FEWEST_EDGES:
+        return None
+    chosen = np.unique(np.linspace(0, graph.n_edges - 1, EDGES_LOOKED_AT).astype(np.int64))
+    senders = graph.indices[chosen].astype(np.int64)
+    receivers = np.searchsorted(graph.indptr, chosen, side="right") - 1
+    proper = senders != receivers
+    if proper.sum() < FEWEST_EDGES:
+        return None
+    return float(_has_edge(graph, receivers[proper], senders[proper]).mean())
+
+
+def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray:
+    """Return whether the graph has each edge, by bisection among the receiver's senders."""
+    low, high = graph.indptr[receivers].astype(np.int64), graph.indptr[receivers + 1]
+    end = high = high.astype(np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        is_below = graph.indices[np.minimum(middle, graph.n_edges - 1)] < senders
+        low, high = (
+            np.where((low < high) & is_below, middle + 1, low),
+            np.where((low < high) & ~is_below, middle, high),
+        )
+    return (low < end) & (graph.indices[np.minimum(low, graph.n_edges - 1)] == senders)
+
+
+def _only_sending(graph: Graph) -> int:
+    """Return how many nodes send to another node but receive from none."""
+    hears = graph.neighbour_counts(side="in") > 0
+    return int((~hears & (graph.neighbour_counts(side="out") > 0)).sum())
+
+
+def train_mask_of(graph: Any, n_nodes: int) -> Any:
+    """Return the ``train_mask`` of a ``Data``, if it marks one split of these nodes, else None."""
+    mask = None if isinstance(graph, Graph) else getattr(graph, "train_mask", None)
+    if mask is None or not hasattr(mask, "dtype"):
+        return None
+    array = as_numpy(mask)
+    return array if array.shape == (n_nodes,) and array.dtype == np.bool_ else None
+
+
+def class_names_of(graph: Any) -> Any:
+    """Return the names of the classes that a ``Data`` has as ``class_names``, else None."""
+    names = None if isinstance(graph, Graph) else getattr(graph, "class_names", None)
+    return names if isinstance(names, list | tuple | np.ndarray) else None
+
+
+def as_graph(graph: Any) -> Graph | None:
+    """Return the graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
+    if graph is None or isinstance(graph, Graph):
+        return graph
+    if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):
+        return Graph.from_pyg(graph)
+    raise InputError(
+        f"graph is a {type(graph).__name__}; pass a gnncal.Graph(edge_index, n_nodes) or a PyTorch "
+        "Geometric Data, or convert with Graph.from_dgl, from_networkx or from_scipy."
+    )

@@ -1,0 +1,328 @@
+"""Edges grouped by receiver: compressed sparse rows from a list of edges in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.graph.compiled import in_parallel, kernels_for, n_threads, pieces
+
+if TYPE_CHECKING:
+    from gnncal.graph.graph import Graph, Side
+
+
+EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
+EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
+MOST_BUCKETS = 1024  # more places to write to are no longer in the cache
+EDGES_PER_BUCKET = 1 << 15
+LARGEST_BUCKET = 1 << 21  # edges that one loop sorts with a copy; hubs may have more
+BITS_PER_DIGIT = 11
+EDGES_PER_COUNT = (
+    4  # a thread's own counters take no more memory than that many bytes for each edge
+)
+
+
+class GroupedEdges(NamedTuple):
+    """Senders grouped by receiver and sorted within, and what was counted on the way."""
+
+    indptr: IntArray  # (n_nodes + 1,)
+    indices: IntArray  # (n_edges,)
+    in_degree: IntArray  # (n_nodes,)
+    out_degree: IntArray
+    self_loops: IntArray
+
+
+def group_by_receiver(senders: IntArray, receivers: IntArray, n_nodes: int) -> GroupedEdges:
+    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit."""
+    fits = max(n_nodes, len(senders)) <= np.iinfo(np.int32).max
+    index_type = np.dtype(np.int32 if fits else np.int64)
+    kernels = kernels_for(len(senders))
+    if kernels is not None:
+        return _by_counting(senders, receivers, n_nodes, index_type, kernels)
+    in_degree = np.bincount(receivers, minlength=n_nodes)
+    loops = np.bincount(senders[senders == receivers], minlength=n_nodes)
+    return GroupedEdges(
+        _starts(in_degree, index_type),
+        _by_sorting(senders, receivers, n_nodes, index_type),
+        in_degree.astype(index_type),
+        np.bincount(senders, minlength=n_nodes).astype(index_type),
+        loops.astype(index_type),
+    )
+
+
+def _starts(counts: IntArray, index_type: np.dtype[Any]) -> IntArray:
+    """Return the number of entries before each group, and at last the number of all."""
+    starts = np.zeros(len(counts) + 1, dtype=index_type)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _by_sorting(
+    senders: IntArray, receivers: IntArray, n_nodes: int, index_type: np.dtype[Any]
+) -> IntArray:
+    """Senders ordered by (receiver, sender)."""
+    bits = max(n_nodes - 1, 1).bit_length()
+    keys = receivers.astype(np.int64)
+    keys <<= bits
+    keys |= senders
+    keys.sort()
+    grouped = np.empty(len(keys), dtype=index_type)
+    for start in range(0, len(keys), EDGES_PER_BLOCK):
+        block = slice(start, start + EDGES_PER_BLOCK)
+        grouped[block] = keys[block] & ((1 << bits) - 1)
+    return grouped
+
+
+def _by_counting(
+    senders: IntArray,
+    receivers: IntArray,
+    n_nodes: int,
+    index_type: np.dtype[Any],
+    kernels: ModuleType,
+) -> GroupedEdges:
+    """Do the same without comparing: counted into buckets of receivers, then within each."""
+    if senders.dtype not in (np.int32, np.int64):
+        senders, receivers = senders.astype(np.int64), receivers.astype(np.int64)
+    n_edges, bits = len(senders), max(n_nodes - 1, 1).bit_length()
+    n_buckets = min(max(n_edges // EDGES_PER_BUCKET, 1), MOST_BUCKETS)
+    shift = max(bits - (n_buckets - 1).bit_length(), 0)
+    n_buckets = (max(n_nodes - 1, 0) >> shift) + 1
+    out_degree = _counted(senders, n_nodes, index_type, kernels)
+
+    parts = _parts(n_edges, n_threads())
+    counts = np.zeros((len(parts), n_buckets), dtype=np.int64)
+    in_parallel(lambda p, c: kernels.count_buckets(receivers, shift, *p, c), parts, counts)
+    starts = _starts(counts.sum(axis=0), np.dtype(np.int64))
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts  # each part has its own
+    keys = np.empty(n_edges, dtype=np.int64)
+    in_parallel(
+        lambda p, c: kernels.fill_buckets(senders, receivers, shift, bits, *p, c, keys),
+        parts,
+        places,
+    )
+
+    large = np.flatnonzero(np.diff(starts) > LARGEST_BUCKET)
+    in_parallel(lambda b: keys[starts[b] : starts[b + 1]].sort(), large)
+    n_digits = -(-(bits + shift) // BITS_PER_DIGIT)
+    digit = -(-(bits + shift) // n_digits)
+    indices = np.empty(n_edges, dtype=index_type)
+    in_degree = np.zeros(n_nodes, dtype=index_type)
+    loops = np.zeros(n_nodes, dtype=index_type)
+    in_parallel(
+        lambda first, last: kernels.sort_buckets(
+            keys,
+            starts,
+            LARGEST_BUCKET,
+            bits + shift,
+            digit,
+            bits,
+            first,
+            last,
+            indices,
+            in_degree,
+            loops,
+        ),
+        *pieces(starts),
+    )
+    return GroupedEdges(_starts(in_degree, index_type), indices, in_degree, out_degree, loops)
+
+
+def _parts(n_edges: int, n_parts: int) -> list[tuple[int, int]]:
+    """Cut a list of edges into as many parts."""
+    cuts = np.linspace(0, n_edges, n_parts + 1).astype(np.int64)
+    return list(pairwise(cuts.tolist()))
+
+
+def _threads_with_counters(n_edges: int, n_nodes: int) -> int:
+    """Return how many threads may have a counter of their own for each node."""
+    return max(1, min(n_threads(), EDGES_PER_COUNT * n_edges // (8 * max(n_nodes, 1))))
+
+
+def _counted(
+    nodes: IntArray, n_nodes: int, index_type: np.dtype[Any], kernels: ModuleType
+) -> IntArray:
+    """Return how often each node is named."""
+    parts = _parts(len(nodes), _threads_with_counters(len(nodes), n_nodes))
+    counts = np.zeros((len(parts), n_nodes), dtype=index_type)
+    in_parallel(lambda p, c: kernels.count_nodes(nodes, *p, c), parts, counts)
+    return counts.sum(axis=0, dtype=index_type)
+
+
+def same_in_both_directions(indptr: IntArray, indices: IntArray) -> bool:
+    """Whether grouped edges list every edge in both directions, equally often."""
+    kernels = kernels_for(len(indices))
+    if kernels is not None:
+        return _same_sums_compiled(indptr, indices, kernels)
+    n_nodes = len(indptr) - 1
+    numbers = np.random.default_rng(0).integers(1 << 20, size=n_nodes).astype(np.float64)
+    received, sent = np.zeros(n_nodes), np.zeros(n_nodes)
+    for rows, block in row_blocks(indptr, indices, np.dtype(np.float64)):
+        received[rows] = block @ numbers  # whole numbers: exact
+        sent += block.T @ numbers[rows]
+    return np.array_equal(received, sent)
+
+
+def row_blocks(
+    indptr: IntArray, indices: IntArray, dtype: np.dtype[Any]
+) -> Iterator[tuple[slice, sparse.csr_array]]:
+    """Cut grouped edges into matrices of some rows; a row with many edges stands alone."""
+    n_nodes, ones = len(indptr) - 1, np.ones(0, dtype=dtype)
+    for rows in row_slices(indptr):
+        first, last = int(indptr[rows.start]), int(indptr[rows.stop])
+        if last - first > len(ones):
+            ones = np.ones(last - first, dtype=dtype)
+        starts = indptr[rows.start : rows.stop + 1] - first
+        entries = (ones[: last - first], indices[first:last], starts)
+        yield rows, sparse.csr_array(entries, shape=(rows.stop - rows.start, n_nodes))
+
+
+def row_slices(indptr: IntArray) -> Iterator[slice]:
+    """Cut rows into runs of about EDGES_IN_CACHE edges; a row with many edges stands alone."""
+    cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), EDGES_IN_CACHE))
+    for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
+        yield slice(start, end)
+
+
+def _same_sums_compiled(indptr: IntArray, indices: IntArray, kernels: ModuleType) -> bool:
+    n_nodes, n_edges = len(indptr) - 1, len(indices)
+    n_parts = _threads_with_counters(n_edges, n_nodes)
+    cuts = np.searchsorted(indptr, np.linspace(0, n_edges, n_parts + 1)[1:-1])
+    bounds = np.unique(np.concatenate([[0], cuts, [n_nodes]])).tolist()
+    received = np.zeros(n_nodes, dtype=np.uint64)
+    sent = np.zeros((len(bounds) - 1, n_nodes), dtype=np.uint64)
+    in_parallel(
+        lambda first, last, own: kernels.direction_sums(
+            indptr, indices, first, last, received, own
+        ),
+        bounds[:-1],
+        bounds[1:],
+        sent,
+    )
+    return np.array_equal(received, sent.sum(axis=0, dtype=np.uint64))
+
+
+CACHE_LINE = 64  # bytes; rows that begin with one are read with the fewest
+SHORT = 64  # float32 numbers whose sum is off by less than 1e-6 of it
+PARTIAL = 8  # of them in each part of a longer sum
+EDGES_PER_ROW = 16  # of a row of values; where it is read less often, a copy does not pay
+
+
+def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
+    """Mean of ``values`` (n_nodes, ...) over the neighbours of each node; NaN without any."""
+    matrix = values.reshape(graph.n_nodes, -1)
+    kernels = kernels_for(graph.n_edges)
+    if kernels is not None:
+        return _compiled_means(graph, matrix, side, kernels).reshape(values.shape)
+    means = np.empty_like(matrix)
+    counts = graph.neighbour_counts(side=side)[:, None]
+    divisors = np.maximum(counts, 1).astype(values.dtype)
+    for rows, sums in _neighbour_sums(graph, matrix, side):
+        means[rows] = np.divide(sums, divisors[rows], out=sums)
+    means[counts[:, 0] == 0] = np.nan
+    return means.reshape(values.shape)
+
+
+def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
+    """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
+    sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
+    for rows in row_slices(matrix.indptr):
+        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
+    return sums
+
+
+def _neighbour_sums(
+    graph: Graph, values: FloatArray, side: Side
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Give sums of ``values`` (n_nodes, k) over neighbours, for some nodes at a time."""
+    sides = [graph] if side == "in" else [graph.reversed]
+    sides += [graph] if side == "both" else []
+    for rows in row_slices(sides[0].indptr):
+        parts = [edge_sums(each.indptr, each.indices, rows, values) for each in sides]
+        sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        loops = len(sides) * graph.self_loops[rows]
+        if loops.any():
+            sums -= loops[:, None].astype(sums.dtype) * values[rows]
+        yield rows, sums
+
+
+def edge_sums(
+    indptr: IntArray,
+    indices: IntArray,
+    rows: slice,
+    values: FloatArray,
+    data: FloatArray | None = None,
+) -> FloatArray:
+    """Multiply some rows of a matrix, whose entries are 1 without ``data``, by ``values`` (n,
+    k)."""
+    starts = indptr[rows.start : rows.stop + 1].astype(np.int64)
+    counts = np.diff(starts)
+    is_long = counts > SHORT
+    if values.dtype == np.float64 or not is_long.any():
+        return _product(starts, indices, values, data)
+    n_parts = np.where(is_long, -(-counts // PARTIAL), 1)
+    ends = np.cumsum(n_parts)
+    cuts = np.repeat(starts[:-1] - PARTIAL * (ends - n_parts), n_parts)
+    cuts += PARTIAL * np.arange(ends[-1])
+    parts = _product(np.append(cuts, starts[-1]), indices, values, data)
+    sums = parts[ends - 1].astype(np.float64)  # the only part of a short row
+    of_long = parts[np.repeat(is_long, n_parts)].astype(np.float64)
+    n_before = np.append(0, np.cumsum(n_parts[is_long]))
+    sums[is_long] = _product(n_before, np.arange(len(of_long), dtype=indices.dtype), of_long)
+    return sums
+
+
+def _product(
+    starts: IntArray, indices: IntArray, values: FloatArray, data: FloatArray | None = None
+) -> FloatArray:
+    """Sum ``values`` at ``indices[starts[i]:starts[i + 1]]`` for each i, in their precision."""
+    first, last = starts[0], starts[-1]
+    times = np.ones(last - first, dtype=values.dtype) if data is None else data[first:last]
+    entries = (times, indices[first:last], (starts - first).astype(indices.dtype))
+    return sparse.csr_array(entries, shape=(len(starts) - 1, len(values))) @ values
+
+
+def _compiled_means(
+    graph: Graph, values: FloatArray, side: Side, kernels: ModuleType
+) -> FloatArray:
+    one = graph.reversed if side == "out" else graph
+    other = graph.reversed if side == "both" else one
+    n_sides = 2 if side == "both" else 1
+    means = np.empty(values.shape, dtype=values.dtype)
+    rows = _aligned(values) if graph.n_edges > EDGES_PER_ROW * graph.n_nodes else values
+    loops = n_sides * graph.self_loops
+    counts = graph.neighbour_counts(side=side)
+    in_parallel(
+        lambda first, last: kernels.row_means(
+            one.indptr,
+            one.indices,
+            other.indptr,
+            other.indices,
+            n_sides,
+            rows,
+            loops,
+            counts,
+            first,
+            last,
+            means,
+        ),
+        *pieces(one.indptr),
+    )
+    return means
+
+
+def _aligned(values: FloatArray) -> FloatArray:
+    """Return a copy with some columns of zeros, so that each row begins a cache line."""
+    line = CACHE_LINE // values.itemsize
+    n_rows, n_columns = values.shape
+    width = -(-n_columns // line) * line
+    memory = np.zeros(n_rows * width + line, dtype=values.dtype)
+    start = -(memory.ctypes.data // values.itemsize) % line
+    copy = memory[start : start + n_rows * width].reshape(n_rows, width)
+    copy[:, :n_columns] = values
+    return copy

@@ -1,1 +1,0 @@
-"""Estimates of local homophily: the share of a node's neighbours that have its class."""

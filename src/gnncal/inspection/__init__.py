@@ -1,1 +1,0 @@
-"""What a calibration did, as records that reports and charts show."""

@@ -1,0 +1,1 @@
+"""Formulas of the publications for arrays and tensors, and how their numbers are fitted."""

@@ -1,0 +1,260 @@
+r"""The fit of the structural law together with a bias for each class and the neighbours' weight.
+
+.. math:: p_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + \delta))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.graph.compiled import in_parallel
+from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
+from gnncal.math.posterior import Rows, Slopes, judged, sum_of
+from gnncal.math.solvers import Solution, lbfgs
+from gnncal.math.structural import log_neighbours, scaled_logits
+from gnncal.math.structural_fit import (
+    Law,
+    LawPrior,
+    LawRows,
+    dense_arrow,
+    gamma_mixture_curvature,
+    gamma_mixture_penalty,
+    inverse,
+)
+
+BOUND = 50.0  # of every parameter
+MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with their third power
+
+
+@dataclass(frozen=True)
+class ScoresPrior:
+    """Prior of the bias and of what the neighbours do: how far they may lie from zero."""
+
+    bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
+    bias_rate: float = 0.5
+    scales: tuple[float, ...] = (0.1, 1.0)  # of w and gamma: neighbours hardly matter, or much
+
+
+class Scores(NamedTuple):
+    """The law with what is added to the scaled logits."""
+
+    law: Law
+    bias: FloatArray  # (n_classes,) b
+    neighbour_weight: float  # gamma; 0 where the neighbours are left out
+
+    @classmethod
+    def of(cls, theta: FloatArray, n_covariates: int, n_classes: int) -> Scores:
+        """Read the parameters off a vector."""
+        m = n_covariates
+        law, bias, rest = np.split(theta, [2 + m + n_classes, 2 + m + 2 * n_classes])
+        return cls(Law.of(law, m), bias, float(rest[0]) if rest.size else 0.0)
+
+    def vector(self, *, uses_neighbours: bool) -> FloatArray:
+        """Return the parameters as a vector."""
+        rest = [self.neighbour_weight] if uses_neighbours else []
+        return np.concatenate([self.law.vector(), self.bias, rest])
+
+
+@dataclass(frozen=True)
+class ScoresFit:
+    """The mean of the most probable scores of each prior, and how certain the nodes make it."""
+
+    scores: Scores
+    covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
+    solution: Solution
+
+
+def fit_scores(
+    rows: LawRows,
+    logits: FloatArray,
+    mean_probs: FloatArray,
+    labels: IntArray,
+    law: Law,
+    weights: FloatArray | None = None,
+    *,
+    uses_neighbours: bool,
+    prior: ScoresPrior | None = None,
+) -> ScoresFit:
+    """Maximise the posterior of law, bias and neighbours' weight together, for each prior."""
+    prior = ScoresPrior() if prior is None else prior
+    n_classes, m = logits.shape[1], rows.covariates.shape[1]
+    labelled = ScoresLabelled.of(
+        rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
+    )
+    start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
+    is_large = len(start) > MOST_PARAMETERS
+    solutions, covariances, evidence = [], [], []
+    for scale in prior.scales[-1:] if is_large else prior.scales:
+        objective = _Objective(labelled, prior, scale)
+        solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
+        solutions.append(solution)
+        if is_large:
+            return ScoresFit(Scores.of(solution.parameters, m, n_classes), None, solution)
+        start = solution.parameters
+        curvature = labelled.slopes(start, slice(None)).information
+        covariances.append(inverse(curvature + objective.prior_curvature(start)))
+        narrower = 0.5 * float(np.linalg.slogdet(covariances[-1])[1])
+        unlikely = objective.total * solution.loss + (m + uses_neighbours) * np.log(scale)
+        evidence.append(narrower - unlikely)
+    shares = np.exp(np.array(evidence) - max(evidence))
+    shares /= shares.sum()
+    theta = sum_of(shares, [solution.parameters for solution in solutions])
+    wider = [
+        covariance + np.outer(solution.parameters - theta, solution.parameters - theta)
+        for covariance, solution in zip(covariances, solutions, strict=True)
+    ]
+    whole = replace(
+        solutions[0],
+        parameters=theta,
+        converged=all(solution.converged for solution in solutions),
+        n_iter=sum(solution.n_iter for solution in solutions),
+    )
+    return ScoresFit(Scores.of(theta, m, n_classes), sum_of(shares, wider), whole)
+
+
+@dataclass(frozen=True)
+class ScoresLabelled:
+    """Labelled nodes as a function of the scores' parameters; see ``fitting/labelled.py``."""
+
+    rows: LawRows
+    logits: FloatArray  # (n, n_classes), row maximum 0
+    neighbours: FloatArray  # (n, n_classes) logarithms
+    labels: IntArray
+    weights: FloatArray | None
+    uses_neighbours: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: LawRows,
+        logits: FloatArray,
+        mean_probs: FloatArray,
+        labels: IntArray,
+        weights: FloatArray | None,
+        *,
+        uses_neighbours: bool,
+    ) -> ScoresLabelled:
+        """Bring what the scores are made of to double precision."""
+        scaled = scaled_logits(logits.astype(np.float64), 1.0)
+        said = log_neighbours(mean_probs.astype(np.float64))
+        return cls(rows, scaled, said, labels, weights, uses_neighbours)
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+        _, bias, gamma = self.unpacked(theta)
+        scaled, _ = self._scaled(theta, rows)
+        scores = scaled + bias + gamma * self.neighbours[rows]
+        return judged(scores, self.labels, self.weights, rows).losses
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+        _, bias, gamma = self.unpacked(theta)
+        scaled, by_law = self._scaled(theta, rows)
+        said = self.neighbours[rows]
+        scores = scaled + bias + gamma * said
+        losses, probs, shares, residuals = judged(scores, self.labels, self.weights, rows)
+        # By ln T and by gamma the scores move along -z / T and along what the neighbours say.
+        moves = [-scaled, said] if self.uses_neighbours else [-scaled]
+        spread = [shares * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
+        by_bias = np.diag(shares.sum(axis=0)) - shares.T @ probs
+        variance = np.einsum("ik,ik->i", spread[0], moves[0])
+        of_law = (by_law * variance[:, None]).T @ by_law
+        gradient = [np.einsum("ik,ik->i", residuals, moves[0]) @ by_law, residuals.sum(axis=0)]
+        blocks = [[of_law, by_law.T @ spread[0]], [spread[0].T @ by_law, by_bias]]
+        if self.uses_neighbours:
+            crossed = np.einsum("ik,ik->i", spread[1], moves[0]) @ by_law
+            said_by_bias = spread[1].sum(axis=0)
+            own = float(np.einsum("ik,ik->", spread[1], said))
+            blocks[0].append(crossed[:, None])
+            blocks[1].append(said_by_bias[:, None])
+            blocks.append([crossed[None], said_by_bias[None], np.array([[own]])])
+            gradient.append(np.array([float((residuals * said).sum())]))
+        return Slopes(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
+
+    def unpacked(self, theta: FloatArray) -> Scores:
+        """Read the parameters off a vector."""
+        return Scores.of(theta, self.rows.covariates.shape[1], self.logits.shape[1])
+
+    def _scaled(self, theta: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """z / T, and the derivatives (n, p) of ln T by the law's parameters."""
+        law, chosen = self.unpacked(theta).law, self.rows.take(rows)
+        log_T, by_law = law.slopes(chosen)
+        return self.logits[rows] * np.exp(-log_T)[:, None], by_law
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """Mean negative log posterior of the parameters, flattened, and its gradient."""
+
+    labelled: ScoresLabelled
+    prior: ScoresPrior
+    scale: float  # of what the neighbours do
+
+    @property
+    def law_prior(self) -> LawPrior:
+        """Prior of the law's parameters."""
+        return LawPrior(weight_scale=self.scale)
+
+    @property
+    def total(self) -> float:
+        """The number of labelled nodes, or the sum of their weights."""
+        known = self.labelled
+        return float(len(known.labels) if known.weights is None else known.weights.sum())
+
+    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        known, weights = self.labelled, self.labelled.weights
+        n_nodes, n_classes = known.logits.shape
+        n = self.total
+        law, bias, gamma = known.unpacked(theta)
+        log_temperature, jacobian, moves = law.derivatives(known.rows)
+        per_degree = np.exp(-log_temperature)
+        width = max(NUMBERS_IN_CACHE // n_classes, 1)  # temporaries of more rows leave the cache
+        starts = range(0, n_nodes, width)
+        losses, by_gammas = np.zeros(len(starts)), np.zeros(len(starts))
+        slope, by_scores = np.zeros(n_nodes), np.zeros((len(starts), n_classes))
+
+        def work(k: int) -> None:
+            part = slice(starts[k], starts[k] + width)
+            weighed = None if weights is None else weights[part]
+            share = (len(slope[part]) if weighed is None else weighed.sum()) / n
+            if share == 0:
+                return
+            scaled = known.logits[part] * per_degree[part, None]
+            scores = scaled + bias + gamma * known.neighbours[part]
+            mean, residual = loss_and_residual(scores, known.labels[part], weighed)
+            residual *= share
+            losses[k] = mean * share
+            slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
+            by_scores[k] = residual.sum(axis=0)
+            if known.uses_neighbours:
+                by_gammas[k] = (residual * known.neighbours[part]).sum()
+
+        in_parallel(work, range(len(starts)))
+        loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
+        slope *= moves
+        by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
+        penalty, by_law, _ = self.law_prior.derivatives(law)
+        more, by_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
+        parts = [
+            np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
+            by_score + by_bias / n,
+        ]
+        if self.labelled.uses_neighbours:
+            precision = 1.0 / self.scale**2
+            more += 0.5 * precision * gamma**2
+            parts.append([by_gamma + precision * gamma / n])
+        return loss + (penalty + more) / n, np.concatenate(parts)
+
+    def prior_curvature(self, theta: FloatArray) -> FloatArray:
+        """Return the Hessian of the negative log prior."""
+        law, bias, _ = self.labelled.unpacked(theta)
+        curvature = np.diag(np.full(len(theta), 1.0 / self.scale**2))
+        size, end = len(law.vector()), len(law.vector()) + len(bias)
+        curvature[:size, :size] = dense_arrow(self.law_prior.derivatives(law)[2])
+        of_bias = gamma_mixture_curvature(bias, self.prior.bias_shape, self.prior.bias_rate)
+        curvature[size:end, size:end] = of_bias
+        return curvature

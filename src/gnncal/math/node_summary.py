@@ -1,0 +1,372 @@
+"""What a fit remembers of its calibration nodes: counts in bins, and no node's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc
+
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.constraints import NONE, Array, LearnedTable, check_learned, number
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import normalised_entropy, shifted, softmax
+from gnncal.graph.neighbours import neighbour_class_share
+
+OF_LOGITS = ("confidence", "entropy")
+OF_NEIGHBOURS = ("support", "degree")
+QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
+N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
+MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
+SMALLEST_SAMPLE = 20  # nodes; of fewer, almost any difference is chance
+DECIMALS = 6  # logits in single and in double precision fall into the same bin
+BINS: LearnedTable = {
+    "cuts": Array(str(N_CUTS), rising="rows"),
+    "counts": Array(str(N_CUTS + 1), low=0, whole=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """How the values of one quantity are spread."""
+
+    cuts: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Self:
+        """Part some values, NaN left out, into bins of about the same size."""
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return cls(np.zeros(N_CUTS), np.zeros(N_CUTS + 1, dtype=np.int64))
+        levels = np.arange(1, N_CUTS + 1) / (N_CUTS + 1)
+        cuts = np.quantile(known, levels, method="inverted_cdf")
+        return cls(cuts, count_in(cuts, values))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSummary:
+    """What a calibrator remembers of the nodes it was fitted on."""
+
+    n_nodes: int
+    predicted: IntArray
+    bins: dict[str, Bins]
+    all_nodes: NodeSummary | None = None
+
+    @classmethod
+    def of(cls, nodes: Nodes, rows: IntArray) -> Self:
+        """Summarise some nodes of a record, and all of them outside training."""
+        among = np.setdiff1d(np.arange(nodes.n_nodes), nodes.train_nodes, assume_unique=True)
+        sets = [rows] if np.array_equal(rows, among) else [rows, among]
+        some = [each[:: -(-each.size // MOST_NODES)].astype(np.int64).tobytes() for each in sets]
+        # It depends on no label, so all methods that are fitted to these nodes share it.
+        counts, *others = nodes.once(_counts_of, *some)
+        return cls(*counts, *(cls(*each) for each in others))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the summary as numbers and arrays, for files."""
+        return {
+            "predicted": self.predicted,
+            **{name: {"cuts": b.cuts, "counts": b.counts} for name, b in self.bins.items()},
+            **({} if self.all_nodes is None else {"all_nodes": self.all_nodes.to_plain()}),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any, n_classes: int) -> Self:
+        """Return the summary of such values, each of which is checked."""
+        others = None
+        if isinstance(plain, Mapping) and "all_nodes" in plain:
+            plain = dict(plain)
+            others = cls.from_plain(plain.pop("all_nodes"), n_classes)
+        names = [name for name in QUANTITIES if isinstance(plain, Mapping) and name in plain]
+        table = {"predicted": Array("K", low=0, whole=True), **dict.fromkeys(names, BINS)}
+        check_learned(table, plain, {"K": n_classes}, where="fitted_on")
+        n_nodes = int(plain["predicted"].sum())
+        if n_nodes == 0 or any(plain[name]["counts"].sum() > n_nodes for name in names):
+            raise InputError("fitted_on has counts that contradict each other.")
+        bins = {name: Bins(**plain[name]) for name in names}
+        return cls(n_nodes, plain["predicted"], bins, others)
+
+
+def _counts_of(nodes: Nodes, *sets: bytes) -> list[tuple[int, IntArray, dict[str, Bins]]]:
+    """Return what summaries of some sets of nodes hold; their numbers are bytes, to be a key."""
+    each: list[IntArray] = [np.frombuffer(some, dtype=np.int64) for some in sets]
+    rows = np.unique(np.concatenate(each))
+    quantities = quantities_of(nodes, rows)
+    counts = []
+    for some in each:
+        at = np.searchsorted(rows, some)
+        bins = {name: Bins.of(values[at]) for name, values in quantities.items()}
+        counts.append((int(some.size), predicted_counts(nodes, some), bins))
+    return counts
+
+
+def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:
+    """Return confidence, entropy and, with a graph, support and in-degree of some nodes."""
+    logits = nodes.logits[rows]
+    # The largest logit is 0 once shifted, so the confidence is one over the sum.
+    confidence = 1.0 / np.exp(shifted(logits)).sum(axis=1, dtype=np.float64)
+    values = {"confidence": confidence, "entropy": normalised_entropy(logits)}
+    if nodes.has_neighbourhoods:
+        support = _support(nodes, rows)
+        values |= {} if support is None else {"support": support}
+        values["degree"] = nodes.neighbours.in_degree[rows]
+    return {name: np.round(v.astype(np.float64), DECIMALS) for name, v in values.items()}
+
+
+def predicted_counts(nodes: Nodes, rows: IntArray) -> IntArray:
+    """Return how many of some nodes the model gives each class, (n_classes,)."""
+    return np.bincount(nodes.logits[rows].argmax(axis=1), minlength=nodes.n_classes)
+
+
+def count_in(cuts: FloatArray, values: FloatArray) -> IntArray:
+    """Return how many values lie in each bin, the upper end of a bin included; NaN in none."""
+    places = np.searchsorted(cuts, values[~np.isnan(values)], side="left")
+    return np.bincount(places, minlength=cuts.size + 1)
+
+
+def _support(nodes: Nodes, rows: IntArray) -> FloatArray | None:
+    """Mean probability that the senders of some nodes give to the class predicted for the node."""
+    if nodes.graph is None:  # then others have looked at the neighbours, perhaps at this too
+        known = getattr(nodes.neighbours, "support", None)
+        return None if known is None else known[rows]
+    classes = np.full(nodes.n_nodes, -1)
+    classes[rows] = nodes.logits[rows].argmax(axis=1)
+    probs = softmax(nodes.logits)
+    return neighbour_class_share(nodes.required_graph, classes, probs, side="in")[rows]
+
+
+N_BINS = 10  # of P(class 1), where there are two classes
+HALVES = 2  # of the confidence in each predicted class, where there are more
+PSEUDO_COUNT = 0.5  # that a class has in each bin, so that none is impossible
+LEAST_PER_BIN = 5.0  # nodes that are expected in a bin of the test; rarer bins are joined
+N_DRAWS = 100
+EM_STEPS = 1000
+EM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassHistograms:
+    """Counts of calibration nodes by their class and by what the model says of them."""
+
+    cuts: FloatArray
+    degree_cut: float | None
+    counts: IntArray
+    rates: FloatArray
+
+    @classmethod
+    def of(cls, nodes: Nodes) -> ClassHistograms:
+        """Count the calibration nodes, in bins that hold about the same number of them."""
+        rows, labels, n_classes = nodes.calibration_nodes, nodes.labels, nodes.n_classes
+        group, value = _said(nodes.calibration_logits)
+        n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
+        levels = np.arange(1, n_bins) / n_bins
+        cuts = np.zeros((n_groups, n_bins - 1))
+        for g in np.unique(group):
+            cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
+        degree_cut = None
+        if nodes.has_neighbourhoods:
+            degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
+        shape = (n_classes, _n_bins(n_classes, degree_cut))
+        empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
+        bins = empty._bins(group, value, nodes, rows)
+        counts = np.bincount(labels * shape[1] + bins, minlength=shape[0] * shape[1])
+        rates = np.bincount(labels, nodes.weights, minlength=n_classes)
+        return replace(empty, counts=counts.reshape(shape), rates=rates / rates.sum())
+
+    def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
+        """Return how many of some nodes lie in each bin."""
+        bins = self._bins(*_said(nodes.logits[rows]), nodes, rows)
+        return np.bincount(bins, minlength=self.counts.shape[1])
+
+    def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
+        """Return the bin of each node; the upper end of a bin belongs to it."""
+        bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
+        if self.degree_cut is None:
+            return bins
+        return HALVES * bins + (nodes.neighbours.in_degree[rows] > self.degree_cut)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the counts as arrays, for files."""
+        return {
+            "cuts": self.cuts,
+            "degree_cut": self.degree_cut,
+            "counts": self.counts,
+            "rates": self.rates,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any, n_classes: int) -> ClassHistograms:
+        """Return the counts of such arrays, which are checked."""
+        is_binary = n_classes == 2
+        n_groups, n_bins = (1, N_BINS) if is_binary else (n_classes, HALVES)
+        table = {
+            "cuts": Array(f"{n_groups} {n_bins - 1}", low=0.0, high=1.0, rising="rows"),
+            "degree_cut": number(at_least=0) | NONE,
+            "counts": Array("K n_bins", low=0, whole=True),
+            "rates": Array("K", low=0.0, high=1.0, total=1.0),
+        }
+        check_learned(table, plain, {"K": n_classes}, where="class_histograms")
+        histograms = cls(**plain)
+        if histograms.counts.shape[1] != _n_bins(n_classes, histograms.degree_cut):
+            raise InputError(
+                f"class_histograms has {histograms.counts.shape[1]} bins, and should not."
+            )
+        return histograms
+
+
+@dataclass(frozen=True)
+class EstimatedRates:
+    """Rates of unlabelled nodes, and whether the assumption behind them holds."""
+
+    rates: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: float
+
+
+def estimate_rates(histograms: ClassHistograms, new_counts: IntArray) -> EstimatedRates:
+    """Estimate the rates by expectation-maximisation, and test whether any rates fit."""
+    n_classes, known = len(histograms.counts), np.flatnonzero(histograms.counts.sum(axis=1))
+    counts = histograms.counts[known] + PSEUDO_COUNT
+    totals = counts.sum(axis=1)
+    shares = counts / totals[:, None]  # (n_known, n_bins)
+    rates, n = _mixture(shares[None], new_counts[None])[0], new_counts.sum()
+    expected = n * rates @ shares
+    noise = expected + n**2 * rates**2 @ (shares * (1.0 - shares) / totals[:, None])
+    misfit, n_bins = _pearson(new_counts, expected, noise)
+    freedom = n_bins - len(known)
+    p_value = float(chdtrc(freedom, misfit)) if freedom > 0 else 0.0
+    redrawn = _redrawn(histograms.counts[known], new_counts)
+    every = np.zeros((3, n_classes))
+    every[:, known] = redrawn.mean(axis=0), *np.quantile(redrawn, (0.05, 0.95), axis=0)
+    return EstimatedRates(every[0], every[1], every[2], p_value)
+
+
+def _redrawn(counts: IntArray, new_counts: IntArray) -> FloatArray:
+    """Return the rates (n_draws, n_classes) of counts that are drawn again."""
+    generator = np.random.default_rng(0)  # the same nodes give the same estimate
+    drawn = [
+        generator.multinomial(row.sum(), row / row.sum(), size=N_DRAWS) + PSEUDO_COUNT
+        for row in counts
+    ]
+    shares = np.stack([each / each.sum(axis=1, keepdims=True) for each in drawn], axis=1)
+    return _mixture(
+        shares, generator.multinomial(new_counts.sum(), new_counts / new_counts.sum(), size=N_DRAWS)
+    )
+
+
+def _pearson(new_counts: IntArray, expected: FloatArray, noise: FloatArray) -> tuple[float, int]:
+    """Return the misfit and the number of bins, of which rare ones are joined."""
+    order = np.argsort(expected, kind="stable")
+    joined = np.searchsorted(np.cumsum(expected[order]), LEAST_PER_BIN) + 1
+    parts = [order[:joined], *np.split(order[joined:], len(order) - joined)]
+    parts = [part for part in parts if part.size]
+    gaps = np.array([(new_counts - expected)[part].sum() for part in parts])
+    return float((gaps**2 / [noise[part].sum() for part in parts]).sum()), len(parts)
+
+
+def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
+    """Return the shares of the histograms under which the counts are most probable."""
+    rates = np.full(shares.shape[:2], 1.0 / shares.shape[1])
+    observed = new_counts / new_counts.sum(axis=1, keepdims=True)
+    for _ in range(EM_STEPS):
+        mixed = np.einsum("dk,dkb->db", rates, shares)
+        after = rates * np.einsum("dkb,db->dk", shares, observed / mixed)
+        change = float(np.abs(after - rates).max())
+        rates = after
+        if change < EM_TOLERANCE:
+            break
+    return rates
+
+
+def _said(logits: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the group of each node, and the number by which it is put into a bin."""
+    probs = softmax(logits)
+    if logits.shape[1] == 2:
+        group, value = np.zeros(len(logits), dtype=np.int64), probs[:, 1]
+    else:
+        group, value = logits.argmax(axis=1), probs.max(axis=1)
+    return group, np.round(value.astype(np.float64), DECIMALS)
+
+
+def _n_bins(n_classes: int, degree_cut: float | None) -> int:
+    n_bins = N_BINS if n_classes == 2 else HALVES * n_classes
+    return n_bins if degree_cut is None else HALVES * n_bins
+
+
+KEYS: LearnedTable = {
+    "rows": Array("n_rows", low=0, whole=True, rising="rows"),
+    "ids": Array("n_ids", low=0, whole=True, rising="rows"),
+}
+NO_NODES: IntArray = np.empty(0, dtype=np.int64)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as are the numbers below
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedNodes:
+    """Keys of labelled nodes: 63-bit hashes from which no node's data can be read."""
+
+    # One without is known by its number and its logits together, because on another graph the same
+    # number is another node.
+
+    rows: IntArray
+    ids: IntArray
+
+    @classmethod
+    def of(cls, nodes: Nodes, before: LearnedNodes | None = None) -> Self:
+        """Return the keys of the calibration nodes, and of those that were learned before."""
+        old = cls(NO_NODES, NO_NODES) if before is None else before
+        return cls(
+            np.unique(np.append(old.rows, _keys_of_rows(nodes))),
+            np.unique(np.append(old.ids, _keys_of_ids(nodes))),
+        )
+
+    def holds(self, nodes: Nodes) -> BoolArray:
+        """Return which calibration nodes of a record are among these."""
+        if nodes.node_ids is not None and self.ids.size:
+            return np.isin(_keys_of_ids(nodes), self.ids)
+        return np.isin(_keys_of_rows(nodes), self.rows)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the keys for a file."""
+        return {"rows": self.rows, **({"ids": self.ids} if self.ids.size else {})}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Self:
+        """Return the record of such values, each of which is checked."""
+        has_ids = isinstance(plain, dict) and "ids" in plain
+        table = KEYS if has_ids else {"rows": KEYS["rows"]}
+        check_learned(table, plain, {}, where="learned_nodes")
+        return cls(**{"ids": NO_NODES, **plain})
+
+
+def _keys_of_rows(nodes: Nodes) -> IntArray:
+    """Return a key for number and logits of each calibration node; float32 and float64 agree."""
+    logits = nodes.calibration_logits.astype(np.float32) + np.float32(0.0)  # -0 is 0
+    numbers = nodes.calibration_nodes.astype(np.uint32)[:, None]
+    return _hashed(np.hstack([logits.view(np.uint32), numbers]))
+
+
+def _keys_of_ids(nodes: Nodes) -> IntArray:
+    if nodes.node_ids is None or not nodes.calibration_nodes.size:
+        return NO_NODES
+    texts = nodes.node_ids[nodes.calibration_nodes].astype(str)
+    return _hashed(np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, -1))
+
+
+def _hashed(words: npt.NDArray[np.uint32]) -> IntArray:
+    """Return a hash (n,) of the words of each row; zeros at its end, which fill texts, add none."""
+    factors = _mixed(np.arange(1, words.shape[1] + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
+    return (_mixed(words.astype(np.uint64) @ factors) >> np.uint64(1)).view(np.int64)
+
+
+def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the values with their bits mixed, as splitmix64 does."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

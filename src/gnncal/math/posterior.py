@@ -1,0 +1,369 @@
+"""The log loss of labelled nodes as a function of a method's parameters, for Laplace posteriors.
+
+Each class gives the loss of some rows and, summed over them, its gradient and its Fisher
+information: the curvature that is expected, which is never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
+
+Rows = IntArray | slice
+# Parameters and rows -> ln T (n,) and its derivatives by the parameters (n, p).
+LogTemperature = Callable[[FloatArray, Rows], tuple[FloatArray, FloatArray]]
+LARGEST_BLOCK = 10_000_000  # numbers that derivatives by a matrix hold at once
+
+
+class Slopes(NamedTuple):
+    """The summed log loss, its gradient (p,) and its Fisher information (p, p)."""
+
+    loss: float
+    gradient: FloatArray
+    information: FloatArray
+
+
+class Labelled(Protocol):
+    """Labelled nodes, of which some rows are looked at."""
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+
+
+class Judged(NamedTuple):
+    """Scores compared with labels; where nodes have weights, all but ``probs`` are weighted."""
+
+    losses: FloatArray  # (n,) log losses
+    probs: FloatArray  # (n, n_classes) softmax(scores)
+    shares: FloatArray  # (n, n_classes) the same, times the weight
+    residuals: FloatArray  # (n, n_classes) p - onehot(y)
+
+
+def judged(scores: FloatArray, labels: IntArray, weights: FloatArray | None, rows: Rows) -> Judged:
+    """Compare the scores (n, n_classes) of some rows with their labels."""
+    y = labels[rows]
+    at = np.arange(len(y))
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    probs = np.exp(shifted)
+    total = probs.sum(axis=1)
+    probs /= total[:, None]
+    residuals = probs.copy()
+    residuals[at, y] -= 1.0
+    losses = np.log(total) - shifted[at, y]
+    if weights is None:
+        return Judged(losses, probs, probs, residuals)
+    w = weights[rows]
+    return Judged(losses * w, probs, probs * w[:, None], residuals * w[:, None])
+
+
+@dataclass(frozen=True)
+class TemperatureLabelled:
+    """softmax(z / T) with a temperature that is a function of parameters and node."""
+
+    logits: FloatArray  # (n, n_classes), row maximum 0
+    labels: IntArray
+    weights: FloatArray | None
+    log_temperature: LogTemperature
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+        log_T, _ = self.log_temperature(theta, rows)
+        scaled = self.logits[rows] * np.exp(-log_T)[:, None]
+        return judged(scaled, self.labels, self.weights, rows).losses
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+        log_T, by_theta = self.log_temperature(theta, rows)
+        scaled = self.logits[rows] * np.exp(-log_T)[:, None]
+        losses, probs, shares, residuals = judged(scaled, self.labels, self.weights, rows)
+        slope = -np.einsum("ik,ik->i", residuals, scaled)  # by ln T
+        mean = np.einsum("ik,ik->i", probs, scaled)
+        variance = np.einsum("ik,ik->i", shares, (scaled - mean[:, None]) ** 2)
+        information = (by_theta * variance[:, None]).T @ by_theta
+        return Slopes(float(losses.sum()), slope @ by_theta, information)
+
+
+@dataclass(frozen=True)
+class AffineLabelled:
+    """softmax(x + W x + b) with theta = (W, b), flattened; W is (K, K), or (K,) if diagonal."""
+
+    x: FloatArray  # (n, n_classes)
+    labels: IntArray
+    weights: FloatArray | None
+    shape: tuple[int, ...]
+    has_bias: bool = True
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+        return self._judged(theta, rows).losses
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+        x = self.x[rows]
+        losses, probs, shares, residuals = self._judged(theta, rows)
+        parts = [x, np.ones_like(x)] if self.has_bias else [x]
+        if len(self.shape) == 1:
+            gradient = np.concatenate([(residuals * part).sum(axis=0) for part in parts])
+            return Slopes(float(losses.sum()), gradient, _of_diagonal(probs, shares, parts))
+        gradient = (residuals.T @ x).ravel()
+        if self.has_bias:
+            gradient = np.append(gradient, residuals.sum(axis=0))
+        return Slopes(float(losses.sum()), gradient, self._of_matrix(probs, shares, x))
+
+    def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
+        x = self.x[rows]
+        flat, bias = np.split(theta, [int(np.prod(self.shape))])
+        change = flat.reshape(self.shape)
+        scores = x + (x * change if change.ndim == 1 else x @ change.T)
+        scores = scores + bias if self.has_bias else scores
+        return judged(scores, self.labels, self.weights, rows)
+
+    def _of_matrix(self, probs: FloatArray, shares: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the information about (W, b): (p_j 1[j = k] - p_j p_k) x x' summed over rows."""
+        if self.has_bias:
+            x = np.column_stack([x, np.ones(len(x))])
+        n_classes, width = probs.shape[1], x.shape[1]
+        information = np.zeros((n_classes, width, n_classes, width))
+        size = max(1, LARGEST_BLOCK // (n_classes * width))
+        for start in range(0, len(x), size):
+            block = slice(start, start + size)
+            rows, share = x[block], shares[block]
+            flat, weighted = (
+                (p[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+                for p in (probs[block], share)
+            )
+            information -= (weighted.T @ flat).reshape(information.shape)
+            for k in range(n_classes):
+                information[k, :, k, :] += (rows * share[:, [k]]).T @ rows
+        order = np.arange(n_classes * width).reshape(n_classes, width)
+        last = order[:, self.shape[1] :].ravel()  # the bias comes after all weights
+        places = np.append(order[:, : self.shape[1]].ravel(), last)
+        return information.reshape(order.size, order.size)[np.ix_(places, places)]
+
+
+def _of_diagonal(probs: FloatArray, shares: FloatArray, parts: list[FloatArray]) -> FloatArray:
+    """Return the information about weights and biases of single classes."""
+    blocks = [
+        [np.diag((shares * a * b).sum(axis=0)) - (shares * a).T @ (probs * b) for b in parts]
+        for a in parts
+    ]
+    return np.block(blocks)
+
+
+@dataclass(frozen=True)
+class QuadraticLabelled:
+    """Two classes: sigma(b + w_1 s + w_2 s²) of the log-odds s, with theta = (b, w_1, w_2)."""
+
+    features: FloatArray  # (n, 3): 1, s, s², each in its unit
+    labels: IntArray
+    weights: FloatArray | None
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each row, (n,)."""
+        return self._judged(theta, rows).losses
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss and its derivatives."""
+        losses, probs, shares, residuals = self._judged(theta, rows)
+        features = self.features[rows]
+        weights = probs[:, 0] * shares[:, 1]
+        information = (features * weights[:, None]).T @ features
+        return Slopes(float(losses.sum()), residuals[:, 1] @ features, information)
+
+    def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
+        score = self.features[rows] @ theta
+        scores = np.stack([np.zeros_like(score), score], axis=1)
+        return judged(scores, self.labels, self.weights, rows)
+
+
+TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+TYPICAL_TAU = 0.2  # the median of its prior,
+SPREAD_OF_TAU = 0.75  # which is log-normal; benchmarks/shift.py chose both
+BIAS_UNIT = 2.0  # how far a bias moves where other parameters move by one; chosen there too
+SMALLEST_TAU = 0.025  # zero counts as that
+MAX_STEPS = 100
+STEP_TOLERANCE = 1e-5
+LONGEST_STEP = 2.0
+SMALLEST_PRECISION = 0.1  # of a posterior in any direction: parameters are known to about ±3
+LARGEST_PRECISION = 1e8
+EVERY = slice(None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Parameters that are fitted together: where they are, and what new labels say of them."""
+
+    name: str  # under which their covariance is remembered
+    theta: FloatArray  # (p,)
+    covariance: FloatArray  # (p, p)
+    labelled: Labelled
+    biases: slice | None = None  # which of them are biases of classes
+    units: FloatArray | float = 1.0  # (p,) by how much a parameter moves to matter
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The most probable parameters for one tau."""
+
+    tau: float
+    theta: FloatArray
+    covariance: FloatArray
+    log_evidence: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of a part."""
+
+    theta: FloatArray
+    covariance: FloatArray
+    tau: float  # the mean under the posterior
+
+
+def move(part: Part) -> Moved:
+    """Learn from the new labels."""
+    return averaged(candidates_of(part), TYPICAL_TAU, SPREAD_OF_TAU)
+
+
+def averaged(candidates: list[Candidate], typical: float, spread: float) -> Moved:
+    """Return the mean of the candidates under the posterior of tau, given its prior."""
+    taus = np.array([candidate.tau for candidate in candidates])
+    distance = np.log(np.maximum(taus, SMALLEST_TAU) / typical) / spread
+    log_weights = [candidate.log_evidence for candidate in candidates] - 0.5 * distance**2
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    theta = sum_of(weights, [candidate.theta for candidate in candidates])
+    wider = [
+        candidate.covariance + np.outer(candidate.theta - theta, candidate.theta - theta)
+        for candidate in candidates
+    ]
+    return Moved(theta, sum_of(weights, wider), float(weights @ taus))
+
+
+def candidates_of(part: Part, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
+    """Return the most probable parameters for each tau."""
+    units = np.broadcast_to(part.units, part.theta.shape).copy()
+    if part.biases is not None:
+        units[part.biases] *= bias_unit
+    relative = part.covariance / np.outer(units, units)
+    variances, directions = np.linalg.eigh((relative + relative.T) / 2.0)
+    variances = np.clip(variances, 1.0 / LARGEST_PRECISION, 1.0 / SMALLEST_PRECISION)
+    candidates, start = [], part.theta
+    for tau in TAUS:
+        precisions = 1.0 / (variances + tau**2)
+        precision = (directions * precisions) @ directions.T / np.outer(units, units)
+        candidates.append(_candidate(part, tau, precision, start))
+        start = candidates[-1].theta
+    return candidates
+
+
+def covariance_of(curvature: FloatArray) -> FloatArray:
+    """Return the covariance of a posterior; a direction that nothing determines has a wide one."""
+    values, vectors = np.linalg.eigh(curvature)
+    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
+
+
+def _candidate(part: Part, tau: float, precision: FloatArray, start: FloatArray) -> Candidate:
+    """Newton's method with the expected curvature, each step shortened until it goes downhill."""
+
+    def posterior(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        loss, gradient, information = part.labelled.slopes(theta, EVERY)
+        away = theta - part.theta
+        pull = precision @ away
+        return loss + 0.5 * float(pull @ away), gradient + pull, information + precision
+
+    theta, (value, gradient, curvature) = start, posterior(start)
+    for _ in range(MAX_STEPS):
+        step = -np.linalg.solve(curvature, gradient)
+        step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), LONGEST_STEP))
+        tried = posterior(theta + step)
+        while tried[0] > value and np.abs(step).max() >= STEP_TOLERANCE:
+            step = step / 4.0
+            tried = posterior(theta + step)
+        if np.abs(step).max() < STEP_TOLERANCE:
+            break
+        theta, (value, gradient, curvature) = theta + step, tried
+    narrower = float(np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1])
+    evidence = 0.5 * narrower - value
+    return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
+
+
+def sum_of(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
+    """Return the weighted sum of arrays."""
+    return np.tensordot(weights, np.array(arrays), axes=1)
+
+
+LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
+SHOWN = 10  # classes that a message lists
+SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
+
+
+def common_reasons(nodes: Nodes) -> tuple[str, ...]:
+    """Reasons that hold for every method, found in the logits and labels alone."""
+    logits = nodes.calibration_logits
+    highest = logits.max(axis=1)
+    if len(logits) == 1:
+        return ("there is only one calibration node",)
+    if (logits.min(axis=1) == highest).all():
+        return ("the logits of each calibration node are equal for all classes",)
+    if (logits[np.arange(len(logits)), nodes.labels] == highest).all():
+        return (
+            f"all {len(logits)} calibration nodes are predicted correctly, so they set no limit to "
+            "the confidence, which can be far too high on other nodes",
+        )
+    return ()
+
+
+def one_class_reasons(nodes: Nodes) -> tuple[str, ...]:
+    """The reason that calibration nodes of a single class give, beside those of a method."""
+    if (nodes.labels != nodes.labels[0]).any():
+        return ()
+    return (
+        f"all {len(nodes.labels)} calibration nodes have class {nodes.labels[0]}, so they say "
+        "nothing about nodes of another class",
+    )
+
+
+def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
+    """Return the warning about a fit that the labels do not determine, with what to do."""
+    return (
+        f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
+        "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
+        "keep the model's own probabilities ('uncalibrated')."
+    )
+
+
+def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
+    """Return the warning of a method that takes all probability from classes it has not seen."""
+    missing = [c for c, count in enumerate(nodes_per_class) if count == 0]
+    if not missing:
+        return None
+    return (
+        f"no calibration node has {listed_classes(missing)}, so {method} pushes the probability of "
+        f"{'it' if len(missing) == 1 else 'them'} towards zero on every node. Add calibration "
+        "nodes of each class, or use a method that treats all classes alike, such as 'ts'."
+    )
+
+
+def listed_classes(classes: Sequence[int]) -> str:
+    """Return "class 3", or the first of several."""
+    if len(classes) == 1:
+        return f"class {classes[0]}"
+    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
+    return f"classes {', '.join(map(str, classes[:SHOWN]))}{more}"
+
+
+def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:
+    """Root mean square over nodes of the standard error of ln T."""
+    curvature, directions = np.linalg.eigh(hessian)
+    variance = (slopes @ directions) ** 2 / np.maximum(curvature, SMALLEST_CURVATURE)
+    return float(np.sqrt(variance.sum(axis=1).mean()))

@@ -1,0 +1,313 @@
+r"""The structural law of temperature, its prior, and the fit of both.
+
+.. math:: \ln T_i = \ln[T_c (1 - e_i) + T_u e_i] + w \cdot s_i + o_{\hat y_i}
+
+Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T_u. The weights w
+say how the neighbourhood s changes it, the offsets o how each predicted class does.
+
+A prior says what few calibration nodes cannot: neighbourhoods and classes do not matter, T_c is
+about three times T_u, and both are near one. Its tails are heavy, so that many nodes overrule it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.math.losses import TemperatureLoss
+from gnncal.math.solvers import Solution, arrow_directions, distinct_ends, newton
+from gnncal.math.structural import LOG_TEMPERATURE, limited, log_temperature
+
+STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
+WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
+SMALLEST_PRECISION = 1e-3  # of the posterior in any direction
+
+
+class LawRows(NamedTuple):
+    """What the law looks at, one row for each node."""
+
+    entropy: FloatArray  # (n,) e
+    covariates: FloatArray  # (n, m) s, centred
+    predictions: IntArray  # (n,)
+
+    def every(self, stride: int) -> LawRows:
+        """Keep one row in ``stride``."""
+        return self.take(slice(None, None, stride))
+
+    def take(self, chosen: IntArray | slice) -> LawRows:
+        """Keep some rows."""
+        return LawRows(self.entropy[chosen], self.covariates[chosen], self.predictions[chosen])
+
+
+class Law(NamedTuple):
+    """The parameters of the law."""
+
+    log_certain: float  # ln T_c
+    log_uncertain: float  # ln T_u
+    weights: FloatArray  # (m,) w
+    offsets: FloatArray  # (n_classes,) o
+
+    @classmethod
+    def of(cls, theta: FloatArray, n_covariates: int) -> Law:
+        """Read the parameters off a vector."""
+        weights, offsets = np.split(theta[2:], [n_covariates])
+        return cls(float(theta[0]), float(theta[1]), weights, offsets)
+
+    def vector(self) -> FloatArray:
+        """Return the parameters as a vector."""
+        return np.concatenate([self[:2], self.weights, self.offsets])
+
+    def slopes(self, rows: LawRows) -> tuple[FloatArray, FloatArray]:
+        """ln T (n,) and its derivatives (n, p) by all parameters."""
+        log_T, jacobian, moves = self.derivatives(rows)
+        by_offset = rows.predictions[:, None] == np.arange(len(self.offsets))
+        return log_T, np.column_stack([jacobian.T, by_offset]) * moves[:, None]
+
+    def log_temperature(self, rows: LawRows) -> FloatArray:
+        """Compute ln T of each row, shape (n,), within the range of temperatures."""
+        return limited(self._unlimited(rows))
+
+    def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,)."""
+        unlimited = self._unlimited(rows)
+        share = np.exp(self.log_certain) * (1.0 - rows.entropy)
+        share /= share + np.exp(self.log_uncertain) * rows.entropy
+        jacobian = np.vstack([share, 1.0 - share, rows.covariates.T])
+        within = limited(unlimited)
+        return within, jacobian, (within == unlimited).astype(np.float64)
+
+    def _unlimited(self, rows: LawRows) -> FloatArray:
+        certain, uncertain = np.exp(self.log_certain), np.exp(self.log_uncertain)
+        return log_temperature(*rows, certain, uncertain, self.weights, self.offsets)
+
+
+@dataclass(frozen=True)
+class LawPrior:
+    """Prior of the law's parameters: how far they may lie from those of no effect."""
+
+    ratio: float = 1.2  # centre of ln(T_c / T_u)
+    ratio_scale: float = 1.0
+    level_scale: float = 0.3  # of (ln T_c + ln T_u) / 2, around 0
+    degrees_of_freedom: float = 3.0  # of Student's t, for the two above
+    weight_shape: float = 1.0  # the weights' common precision has a Gamma prior,
+    weight_rate: float = 1.0  # which is integrated out
+    weight_scale: float | None = None  # their standard deviation, if it is known
+    offset_precision: float = 32.0
+
+    def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
+        """Return the negative log density up to a constant, its gradient, and its Hessian."""
+        p, n_classes = 2 + len(law.weights), len(law.offsets)
+        gradient, hessian = np.zeros(p + n_classes), np.zeros((p + 1, p + n_classes))
+        value = 0.0
+        for direction, centre, scale in (
+            (np.array([1.0, -1.0]), self.ratio, self.ratio_scale),
+            (np.array([0.5, 0.5]), 0.0, self.level_scale),
+        ):
+            distance = float(direction @ law[:2]) - centre
+            penalty, slope, curvature = student_penalty(distance, scale, self.degrees_of_freedom)
+            value += penalty
+            gradient[:2] += slope * direction
+            hessian[:2, :2] += curvature * np.outer(direction, direction)
+        if self.weight_scale is None:
+            of_weights = (law.weights, self.weight_shape, self.weight_rate)
+            penalty, gradient[2:p] = gamma_mixture_penalty(*of_weights)
+            hessian[2:p, 2:p] = gamma_mixture_curvature(*of_weights)
+        else:
+            gradient[2:p] = law.weights / self.weight_scale**2
+            hessian[2:p, 2:p] = np.eye(p - 2) / self.weight_scale**2
+            penalty = 0.5 * float(gradient[2:p] @ law.weights)
+        value += penalty + 0.5 * self.offset_precision * float(law.offsets @ law.offsets)
+        gradient[p:] = self.offset_precision * law.offsets
+        hessian[p, p:] = self.offset_precision
+        return value, gradient, hessian
+
+
+def student_penalty(x: float, scale: float, dof: float) -> tuple[float, float, float]:
+    """Student's negative log density at x, its slope and curvature."""
+    width = dof * scale**2
+    total = width + x * x
+    value = 0.5 * (dof + 1.0) * float(np.log1p(x * x / width))
+    return value, (dof + 1.0) * x / total, (dof + 1.0) * (width - x * x) / total**2
+
+
+def gamma_mixture_penalty(
+    weights: FloatArray, shape: float, rate: float
+) -> tuple[float, FloatArray]:
+    """Negative log density of N(0, 1/precision) weights whose precision is Gamma(shape, rate)."""
+    exponent = shape + 0.5 * len(weights)
+    total = rate + 0.5 * float(weights @ weights)
+    return exponent * float(np.log(total / rate)), exponent / total * weights
+
+
+def gamma_mixture_curvature(weights: FloatArray, shape: float, rate: float) -> FloatArray:
+    """Return the Hessian of that penalty."""
+    exponent = shape + 0.5 * len(weights)
+    precision = exponent / (rate + 0.5 * float(weights @ weights))
+    spread = precision**2 / exponent * np.outer(weights, weights)
+    return precision * np.eye(len(weights)) - spread
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """The most probable law, and how certain the calibration nodes make it."""
+
+    law: Law
+    covariance: FloatArray  # of (ln T_c, ln T_u, w, o), by Laplace's approximation
+    loss: float  # mean cross-entropy, without the prior
+    solution: Solution
+
+
+def fit_law(
+    rows: LawRows,
+    logits: FloatArray,
+    labels: IntArray,
+    prior: LawPrior,
+    weights: FloatArray | None = None,
+) -> LawFit:
+    """Maximise the posterior by Newton's method, from several starts."""
+    n_classes, m = logits.shape[1], rows.covariates.shape[1]
+    loss = TemperatureLoss(logits, labels, weights)
+    limits = np.full(2 + m + n_classes, np.inf)
+    limits[:2] = LOG_TEMPERATURE
+
+    def follow(starts: FloatArray, stride: int) -> list[Solution]:
+        part, on_part = rows.every(stride), loss.every(stride) if stride > 1 else loss
+
+        def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            laws = [Law.of(theta, m) for theta in thetas]
+            results = [_posterior_derivatives(law, part, on_part, prior) for law in laws]
+            values, gradients, hessians = zip(*results, strict=True)
+            return np.array(values), np.array(gradients), np.array(hessians)
+
+        runs = newton(derivatives, starts, -limits, limits, directions=arrow_directions)
+        return sorted(runs, key=lambda run: run.loss)
+
+    starts: FloatArray = np.zeros((len(STARTS), len(limits)))
+    starts[:, 0], starts[:, 1] = np.array(STARTS) / 2, -np.array(STARTS) / 2
+    for n_nodes in WARM_UP_NODES:  # most steps are taken where they are cheap
+        stride = len(labels) // n_nodes
+        if stride > 1:
+            starts = distinct_ends(follow(starts, stride))
+    solution = follow(starts, 1)[0]
+    assert solution.hessian is not None
+    law = Law.of(solution.parameters, m)
+    covariance = inverse_of_arrow(loss.total_weight * solution.hessian)
+    fitted_loss = solution.loss - prior.derivatives(law)[0] / loss.total_weight
+    return LawFit(law, covariance, fitted_loss, solution)
+
+
+def _posterior_derivatives(
+    law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the mean negative log posterior of a row, its gradient, and its Hessian, an arrow."""
+    log_T, jacobian, moves = law.derivatives(rows)
+    temperature = np.exp(log_T)
+    value, by_temperature, curvature = loss.derivatives(temperature)
+    slope = by_temperature * temperature * moves  # by ln T
+    curvature = (curvature * temperature**2 * moves) + slope
+    p, n, n_classes = len(jacobian), loss.total_weight, len(law.offsets)
+    weighted = jacobian * curvature
+    penalty, gradient, hessian = prior.derivatives(law)
+    gradient, hessian = gradient / n, hessian / n
+    hessian[:p, :p] += weighted @ jacobian.T
+    bend = float(slope @ (jacobian[0] * jacobian[1]))  # T_c and T_u mix inside a logarithm
+    hessian[:2, :2] += bend * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    classes = rows.predictions
+    crossed = [np.bincount(classes, row, minlength=n_classes) for row in weighted]
+    hessian[:p, p:] += crossed
+    hessian[p, p:] += np.bincount(classes, curvature, minlength=n_classes)
+    gradient[:p] += jacobian @ slope
+    gradient[p:] += np.bincount(classes, slope, minlength=n_classes)
+    return float(value) + penalty / n, gradient, hessian
+
+
+def inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
+
+
+def inverse_of_arrow(hessian: FloatArray) -> FloatArray:
+    """Do the same for an arrow [[A, B], [B', diag(d)]]; see ``arrow_directions``."""
+    p = len(hessian) - 1
+    d = np.maximum(hessian[p, p:], SMALLEST_PRECISION)
+    ratios = hessian[:p, p:] / d
+    corner = inverse(hessian[:p, :p] - ratios @ hessian[:p, p:].T)
+    side = -corner @ ratios
+    covariance = np.empty((p + len(d), p + len(d)))
+    covariance[:p, :p], covariance[:p, p:], covariance[p:, :p] = corner, side, side.T
+    np.matmul(-ratios.T, side, out=covariance[p:, p:])
+    covariance[p:, p:].flat[:: len(d) + 1] += 1.0 / d
+    return covariance
+
+
+def dense_arrow(hessian: FloatArray) -> FloatArray:
+    """Return an arrow as a whole matrix."""
+    p = len(hessian) - 1
+    upper, diagonal = hessian[:p], np.diag(hessian[p, p:])
+    return np.vstack([upper, np.hstack([upper[:, p:].T, diagonal])])
+
+
+NEGLIGIBLE = 40.0  # the density falls by e^-40 at the ends of the interval that is integrated
+N_HALVINGS = 50
+PLACES, WEIGHTS = np.polynomial.legendre.leggauss(100)
+SMALLEST, LARGEST = 1e-300, 1.0 - 1e-9  # what p and epsilon may be
+
+
+def class_shares(labels: IntArray, n_classes: int, weights: FloatArray | None = None) -> FloatArray:
+    """Return the share of each class; √n more nodes of each keep all of them above zero."""
+    counts = np.bincount(labels, weights, minlength=n_classes).astype(np.float64)
+    counts += np.sqrt(counts.sum())
+    return counts / counts.sum()
+
+
+def floor_of(
+    probs: FloatArray,
+    labels: IntArray,
+    background: FloatArray,
+    weights: FloatArray | None = None,
+    doubt: float | None = None,
+) -> FloatArray:
+    """Return what each class gets at least, (n_classes,): epsilon times the background."""
+    if doubt is None:
+        doubt = float(np.sqrt(len(labels) if weights is None else weights.sum()))
+    at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
+    return mixing_weight(at_label, background[labels], weights, doubt) * background
+
+
+def mixing_weight(
+    p: FloatArray, q: FloatArray, weights: FloatArray | None = None, doubt: float = 1.0
+) -> float:
+    """Return the posterior mean of epsilon, from what p and q (n,) give to the labels."""
+    w = np.ones(len(p)) if weights is None else weights
+    p = np.maximum(p, SMALLEST)
+    change = q - p
+
+    def log_density(epsilon: float) -> float:
+        mixed = np.maximum(p + epsilon * change, SMALLEST)
+        return float(w @ np.log(mixed)) + (doubt - 1.0) * float(np.log1p(-epsilon))
+
+    def rises(epsilon: float) -> bool:
+        mixed = np.maximum(p + epsilon * change, SMALLEST)
+        return float(w @ (change / mixed)) * (1.0 - epsilon) > doubt - 1.0
+
+    mode = _last(rises, 0.0, LARGEST)
+    lowest = log_density(mode) - NEGLIGIBLE
+    end = _last(lambda epsilon: log_density(epsilon) > lowest, mode, LARGEST)
+    start = mode - _last(lambda back: log_density(mode - back) > lowest, 0.0, mode)
+    epsilons = start + 0.5 * (end - start) * (PLACES + 1.0)
+    logs = np.array([log_density(epsilon) for epsilon in epsilons])
+    density = WEIGHTS * np.exp(logs - logs.max())
+    return float(density @ epsilons / density.sum())
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the last place where something holds that holds from ``low`` on, before ``high``."""
+    for _ in range(N_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,1 +1,0 @@
-"""Pages and tables: the only place that writes HTML, LaTeX and tables for the terminal."""

@@ -1,0 +1,1 @@
+"""What a report finds, as records, and its page."""

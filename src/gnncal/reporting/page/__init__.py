@@ -1,0 +1,98 @@
+"""One self-contained HTML page: a template, a stylesheet, a script, the data, and Plotly.
+
+A page opens from disk and asks the network for nothing. Its data is JSON that the script reads;
+all text goes through escaping or becomes text nodes, so names from a stranger's file stay names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from gnncal import __version__
+from gnncal.data.errors import plain, require
+
+DIGITS = 6  # significant digits of a number in the page
+# Begin and end of the function that holds all of Plotly, as it is released and in parentheses.
+RELEASED = " : this, () => {", "}));"
+IN_PARENTHESES = " : this, (() => {", "})));"
+
+
+def render_page(
+    package: str,
+    template: str,
+    *,
+    title: str,
+    sections: Sequence[tuple[str, str]],
+    data: Mapping[str, Any],
+    scripts: Sequence[str],
+    **context: Any,
+) -> str:
+    """Fill a template that extends ``base.html`` and return the page."""
+    jinja2 = require("jinja2", extra="report", purpose="making a report")
+    markup = require("markupsafe", extra="report", purpose="making a report").Markup
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.FunctionLoader(_reader(package)), jinja2.FunctionLoader(_reader(__name__))]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = lambda value: f"{value:,}"
+    return environment.get_template(template).render(
+        title=title,
+        version=__version__,
+        sections=sections,
+        data=markup(to_json(data)),
+        plotly=markup(_packed_plotly()),
+        asset=lambda name: markup(_read(__name__, name)),
+        scripts=[markup(_read(package, name)) for name in scripts],
+        **context,
+    )
+
+
+def capital(heading: str) -> str:
+    """Return a heading with a capital first letter and the rest as it is."""
+    return heading[:1].upper() + heading[1:]
+
+
+def to_json(value: Any) -> str:
+    """Return JSON that is safe inside a script element."""
+    text = json.dumps(plain(value, digits=DIGITS), allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _packed_plotly() -> str:
+    """Plotly's script, compressed, as text."""
+    offline = require("plotly.offline", extra="report", purpose="making a report")
+    script = _parsed_at_once(offline.get_plotlyjs())
+    return b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
+
+
+def _parsed_at_once(script: str) -> str:
+    """Put the function that holds all of Plotly into parentheses."""
+    script, (begin, end) = script.rstrip(), RELEASED
+    if script.count(begin) != 1 or not script.endswith(end):
+        return script
+    return script.removesuffix(end).replace(begin, IN_PARENTHESES[0]) + IN_PARENTHESES[1]
+
+
+@cache
+def _read(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _reader(package: str) -> Any:
+    def read(name: str) -> str | None:
+        place = files(package).joinpath(name)
+        return place.read_text(encoding="utf-8") if place.is_file() else None
+
+    return read

@@ -1,0 +1,185 @@
+"""``gnncal.report``: a calibration as one interactive page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gnncal.files.output import as_path, write_page
+from gnncal.reporting.contents import render
+from gnncal.reporting.findings import Inspection, Progress, inspect
+from gnncal.reporting.subject import DEFAULT_METHODS, Methods, make_subject
+
+NOTEBOOK_HEIGHT = 720  # pixels
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report as a page. A notebook shows it; ``save`` writes it to a file.
+
+    Attributes
+    ----------
+    inspection : Inspection
+        What the page shows, as data.
+    html : str
+        The page, complete in itself.
+
+    Examples
+    --------
+    :func:`gnncal.report` makes one:
+
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> given = (task.logits, task.labels, task.graph)
+    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
+    >>> page.html[:15]
+    '<!doctype html>'
+
+    """
+
+    inspection: Inspection
+    html: str
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the page to a file. Nothing half-written is left behind.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. One that is there already must be a page of gnncal.
+        overwrite : bool, default=False
+            Replace a file whatever it holds.
+
+        Returns
+        -------
+        Path
+            The path of the file.
+
+        """
+        place = as_path(path)
+        write_page(place, self.html, overwrite=overwrite)
+        return place
+
+    def __repr__(self) -> str:
+        return f"Report: {self.inspection.verdict.sentence}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="gnncal report" '
+            f'style="width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"></iframe>'
+        )
+
+
+def report(
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any,
+    test_nodes: Any,
+    train_nodes: Any = None,
+    methods: Methods = DEFAULT_METHODS,
+    keep_predictions: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    node_ids: Any = None,
+    focus: Sequence[Any] = (),
+    positive: Any = None,
+    new: Any = None,
+    title: str = "Calibration report",
+    command: str = "",
+    progress: Progress = lambda step: None,
+) -> Report:
+    """Calibrate with several methods and show the result as one interactive page.
+
+    The page is a single HTML file that needs no network: reliability before and after, the groups
+    of nodes in which confidence is wrong, the temperature of each node, how many nodes may be
+    decided automatically, and the neighbours of single nodes.
+
+    Parameters
+    ----------
+    logits : array_like of shape (n_nodes, n_classes)
+        Raw scores of every node, NumPy or torch.
+    labels : array_like of shape (n_nodes,)
+        Classes 0..K-1, -1 where unknown.
+    graph : Graph or torch_geometric.data.Data, optional
+        The graph of these nodes. Without one the page leaves out what needs neighbours: groups by
+        degree, support and region, sets that look at neighbours, and the neighbours of nodes.
+    nodes : array_like
+        Calibration nodes, mask or indices, usually the validation split.
+    test_nodes : array_like
+        Other labelled nodes, mask or indices, on which everything is judged.
+    train_nodes : array_like, optional
+        Nodes that the model was trained on, mask or indices.
+    methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
+        Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
+        ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
+        ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
+        predictions, one that may change them is added: ``structural-free``, or ``svs``.
+    keep_predictions : bool, optional
+        Whether the predicted class of every node stays. ``True`` refuses methods that may change
+        it; the one that is added for comparison stays. ``False`` opens the page with one that may.
+        Default: both kinds are welcome.
+    class_names : sequence of str, optional
+        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
+        ``class_names``.
+    node_ids : array_like of shape (n_nodes,), optional
+        A name for each node. Default: its number.
+    focus : sequence, default=()
+        Ids of nodes that the page should show in any case.
+    positive : str or int, optional
+        The class that matters, by name or number, such as ``"fraud"``. The page then has a section
+        about it: whether its probability is right, what a threshold, a number of reviews or costs
+        lead to, and what can be guaranteed. It opens with a method whose predictions may change.
+    new : (logits, graph), Nodes or Bundle, optional
+        Nodes of another graph or another day, without labels. The page then has a section that
+        says what moved since the calibration nodes, how many of the new nodes the certified
+        thresholds would decide, and whether the guarantees still stand. Training nodes that a
+        record or a bundle names are left out.
+    title : str, default="Calibration report"
+        The page's heading.
+    command : str, default=""
+        How the report was made, shown at its end.
+    progress : callable, optional
+        A function that is told each step before it begins.
+
+    Returns
+    -------
+    Report
+        ``report.save("report.html")`` writes it. In a notebook it shows itself.
+
+    Raises
+    ------
+    InputError
+        If there are no labelled nodes to calibrate on or to judge on, or something does not fit.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> given = (task.logits, task.labels, task.graph)
+    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
+    >>> page.save("report.html").name
+    'report.html'
+
+    """
+    subject = make_subject(
+        logits,
+        labels,
+        graph,
+        nodes=nodes,
+        train_nodes=train_nodes,
+        test_nodes=test_nodes,
+        methods=methods,
+        keep_predictions=keep_predictions,
+        class_names=class_names,
+        node_ids=node_ids,
+        focus=focus,
+        positive=positive,
+        new=new,
+    )
+    inspection = inspect(subject, progress=progress)
+    progress("writing the page")
+    return Report(inspection, render(inspection, title=title, command=command))

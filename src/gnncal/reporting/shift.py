@@ -1,0 +1,118 @@
+"""What a check found and what a watch has seen, as pages and as a section of the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnncal.decisions.guarantees import percent
+from gnncal.reporting.one_class import GuaranteeCount, NewNodeFindings
+from gnncal.reporting.page import capital, render_page
+from gnncal.shift.check import Check
+from gnncal.shift.claims import Claim
+from gnncal.shift.watch import Watch
+
+GRADES = {"same": "good", "moved": "warn", "far": "bad"}
+LABELS = {
+    "same": "Nothing to do",
+    "moved": "Label some nodes",
+    "far": "Do not use it here",
+}
+GUARANTEES = {
+    "accuracy": "Decide, {target} right",
+    "act": "Act on {name}, {target} right",
+    "clear": "Clear of {name}, {target} right",
+    "recall": "Clear, {target} of {name} not cleared",
+}
+
+
+def check_page(check: Check, *, title: str) -> str:
+    """Draw what ``gnncal.check`` found as a page."""
+    return render_page(
+        "gnncal.reporting.page",
+        "check.html",
+        title=title,
+        sections=(("verdict", "Verdict"), ("moves", "What moved"), ("meaning", "What it means")),
+        scripts=("shift.js",),
+        data={"moves": check.moves},
+        **_parts(check),
+    )
+
+
+def _parts(check: Check) -> dict[str, Any]:
+    """Return what the templates read of a check."""
+    (table,) = check._tables()
+    return {
+        "check": check,
+        "grade": GRADES[check.verdict],
+        "label": LABELS[check.verdict],
+        "rows": [[cell.text for cell in row] for row in table.rows],
+    }
+
+
+def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[str, Any]:
+    """Return what the report's section on new nodes reads; ``name`` is the class in view."""
+    if findings is None:
+        return {"new_nodes": None}
+    is_far = findings.check.verdict == "far"
+    grade, label = "bad" if is_far else "warn", "The guarantees do not stand"
+    if findings.is_standing:
+        grade, label = "good", "The guarantees stand"
+    if not findings.guarantees:
+        grade, label = "warn", "Nothing is guaranteed"
+    return {
+        **_parts(findings.check),
+        "new_nodes": findings,
+        "guarantees_grade": grade,
+        "guarantees_label": label,
+        "guarantee_rows": [_row(each, findings, name) for each in findings.guarantees],
+    }
+
+
+def _row(moved: GuaranteeCount, findings: NewNodeFindings, name: str | None) -> list[str]:
+    sides = (moved.n_before, findings.n_before), (moved.n_new, findings.n_new)
+    return [
+        GUARANTEES[moved.name].format(target=percent(moved.target), name=name),
+        f"{moved.threshold:.4g}",
+        *(f"{n:,} ({100 * n / total:.1f} %)" for n, total in sides),
+    ]
+
+
+def watch_page(watch: Watch, *, title: str) -> str:
+    """Draw what a watch has seen as a page."""
+    report = watch.report()
+    (table,) = report._tables()
+    return render_page(
+        "gnncal.reporting.page",
+        "watch.html",
+        title=title,
+        sections=(("verdict", "Verdict"), ("claims", "Claims"), ("course", "Course")),
+        scripts=("shift.js",),
+        data={
+            "claims": [_course(claim) for claim in watch.claims.values()],
+            "limit": _limit(watch),
+        },
+        report=report,
+        n_labels=watch.claims["confidence"].n_labels,
+        grade="bad" if report.is_alarm else "good",
+        label="Labels disagree" if report.is_alarm else "As stated so far",
+        columns=[capital(name) for name in table.columns],
+        rows=[[cell.text for cell in row] for row in table.rows],
+    )
+
+
+def _limit(watch: Watch) -> float:
+    return float(np.log10(len(watch.claims) / watch.false_alarms))
+
+
+def _course(claim: Claim) -> dict[str, Any]:
+    """Return the evidence and the two shares of a claim by the number of labels, in blocks."""
+    blocks = np.array(claim.blocks).reshape(-1, 5)
+    return {
+        "name": claim.name,
+        "labels": np.cumsum(blocks[:, 0]),
+        "evidence": blocks[:, 4] / np.log(10.0),
+        "stated": blocks[:, 1] / blocks[:, 0],
+        "happened": blocks[:, 2] / blocks[:, 0],
+    }

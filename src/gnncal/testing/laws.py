@@ -1,0 +1,436 @@
+"""A law: a sentence that must be true of a calibrator."""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
+from gnncal.data.errors import GnncalWarning, InputError
+from gnncal.data.predictions import softmax
+from gnncal.files.saved_calibrators import load
+from gnncal.graph.graph import Graph
+from gnncal.metrics.table import METRICS
+from gnncal.testing.tasks import Family, Kind, Task, random_task, small_task
+
+N_EXAMPLES = 8  # random tasks on which a law is checked
+
+
+def _always(subject: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Law:
+    """A sentence that must be true of a calibrator."""
+
+    function: Callable[..., None]
+    family: Family | None
+    applies: Callable[[Any], bool]
+
+    @property
+    def name(self) -> str:
+        """The law as a sentence, by which expected failures name it."""
+        return self.function.__name__.replace("_", " ")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self, subject: Any, *, n_examples: int = N_EXAMPLES) -> None:
+        """Check that a calibrator keeps the law."""
+        if self.family is None:
+            self._check_once(subject)
+            return
+        for seed in range(n_examples):
+            self._check_once(subject, random_task(seed, self.family), seed=seed)
+
+    def _check_once(self, subject: Any, *task: Any, seed: int | None = None) -> None:
+        where = "" if seed is None else f" (on gnncal.testing.random_task({seed}, {self.family}))"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GnncalWarning)  # small tasks are full of them
+            try:
+                self.function(subject, *task)
+            except Exception as error:  # what is broken may raise anything
+                what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+                reason = " ".join(str(error).split())
+                raise AssertionError(f"{self.name}: {what}{reason}{where}") from error
+
+
+def law(
+    *, family: Family | None = None, applies: Callable[[Any], bool] = _always
+) -> Callable[[Callable[..., None]], Law]:
+    """Make a law of a function; the function's name is the law as a sentence."""
+    return lambda function: Law(function, family, applies)
+
+
+@contextmanager
+def refused(kind: type[Exception], words: str) -> Iterator[None]:
+    """Demand that the block raises this kind of error with these words, a regular expression."""
+    said = None
+    try:
+        yield
+    except kind as error:
+        said = str(error)
+    assert said is not None, f"no {kind.__name__} was raised that says {words!r}"
+    assert re.search(words, said), f"the message {said!r} does not say {words!r}"
+
+
+def _keeps_predictions(calibrator: Calibrator) -> bool:
+    return calibrator.preserves_predictions
+
+
+def _divides_logits(calibrator: Calibrator) -> bool:
+    return isinstance(calibrator, TemperatureCalibrator)
+
+
+def _needs_graph(calibrator: Calibrator) -> bool:
+    return calibrator.needs_graph
+
+
+def _needs_no_graph(calibrator: Calibrator) -> bool:
+    return not calibrator.needs_graph
+
+
+@law(family=Family())
+def rows_are_probabilities(calibrator: Calibrator, task: Task) -> None:
+    """Rows sum to one, for extreme, tied and constant logits, too."""
+    probs = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
+    assert probs.shape == task.logits.shape, f"the shape is {probs.shape}"
+    assert np.isfinite(probs).all(), "a probability is not finite"
+    assert (probs >= 0).all(), "a probability is negative"
+    assert_allclose(probs.sum(axis=1), 1.0, atol=1e-5)
+
+
+@law(family=Family(), applies=_keeps_predictions)
+def predictions_never_change_where_the_class_says_so(calibrator: Calibrator, task: Task) -> None:
+    """The class says so by ``preserves_predictions = True``."""
+    fitted = task.fit(clone(calibrator))
+    probs = fitted.predict_proba(task.logits, task.graph)
+    assert_array_equal(probs.argmax(axis=1), task.logits.argmax(axis=1))
+    assert_array_equal(fitted.predict(task.logits, task.graph), task.logits.argmax(axis=1))
+
+
+@law(family=Family(), applies=_divides_logits)
+def temperatures_are_positive_and_are_what_divides_the_logits(
+    calibrator: TemperatureCalibrator, task: Task
+) -> None:
+    """``temperature_`` has the temperatures of the fitted graph."""
+    fitted = task.fit(clone(calibrator))
+    temperature = fitted.predict_temperature(task.logits, task.graph)
+    assert (temperature > 0).all(), "a temperature is not positive"
+    assert_array_equal(temperature, fitted.temperature_)
+    assert_allclose(
+        fitted.predict_proba(task.logits, task.graph),
+        softmax(task.logits, temperature),
+        rtol=1e-6,
+    )
+
+
+@law(family=Family())
+def the_precision_of_the_logits_is_kept(calibrator: Calibrator, task: Task) -> None:
+    """Logits in float32 give probabilities in float32."""
+    logits = task.logits.astype(np.float32)
+    probs = task.fit(clone(calibrator), logits=logits).predict_proba(logits, task.graph)
+    assert probs.dtype == np.float32, f"float32 became {probs.dtype}"
+
+
+@law()
+def every_corner_of_a_calibration_set_gives_a_finite_answer(calibrator: Calibrator) -> None:
+    """One node, no mistakes, a class missing, edges in one direction, nodes without edges."""
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(30, 3))
+    edges = np.stack([np.arange(29), np.arange(1, 30)])
+    features = generator.normal(size=(30, 4))
+    train = np.arange(20, 30)
+    labels = logits.argmax(axis=1)
+    labels[train] = generator.integers(0, 3, size=10)
+    corners = {
+        "one node": np.array([0]),
+        "all correct": np.arange(20),
+        "a class missing": np.flatnonzero(labels[:20] != 2),
+    }
+    one_way, both_ways = edges, np.concatenate([edges, edges[::-1]], axis=1)
+    tasks = [
+        (corner, edges, nodes)
+        for edges in (one_way, both_ways)
+        for corner, nodes in corners.items()
+    ]
+    tasks.append(("isolated nodes", np.stack([train, train[::-1]]), np.arange(20)))
+    for corner, some_edges, nodes in tasks:
+        graph = Graph(some_edges, 30, features)
+        fitted = clone(calibrator).fit(logits, labels, graph, nodes=nodes, train_nodes=train)
+        assert np.isfinite(fitted.predict_proba(logits, graph)).all(), corner
+
+
+@law()
+def unfitted_use_names_the_class(calibrator: Calibrator) -> None:
+    """A NotFittedError of scikit-learn says which class was not fitted."""
+    graph = Graph(np.zeros((2, 0), dtype=int), 3)
+    with refused(NotFittedError, type(calibrator).__name__):
+        clone(calibrator).predict_proba(np.zeros((3, 2)), graph)
+
+
+@law(applies=_needs_graph)
+def a_graph_method_says_that_it_needs_a_graph(calibrator: Calibrator) -> None:
+    """The class says so by ``needs_graph = True``."""
+    with refused(InputError, "needs a graph"):
+        clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
+
+
+@law(applies=_needs_no_graph)
+def any_other_method_works_without_a_graph(calibrator: Calibrator) -> None:
+    """``fit`` and ``predict_proba`` need no graph."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
+        shape = fitted.predict_proba(np.eye(3)).shape
+    assert shape == (3, 3), f"the shape is {shape}"
+
+
+PROBABILITIES = (
+    rows_are_probabilities,
+    predictions_never_change_where_the_class_says_so,
+    temperatures_are_positive_and_are_what_divides_the_logits,
+    the_precision_of_the_logits_is_kept,
+    every_corner_of_a_calibration_set_gives_a_finite_answer,
+    unfitted_use_names_the_class,
+    a_graph_method_says_that_it_needs_a_graph,
+    any_other_method_works_without_a_graph,
+)
+
+
+DISTINCT: tuple[Kind, ...] = ("plain", "sharp", "float32")  # no ties: order decides nothing
+# Two or three nodes leave a valley of equally good parameters, in which rounding decides.
+DETERMINED = Family(DISTINCT, smallest=24, fewest=8)
+
+
+@law(family=Family())
+def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, task: Task) -> None:
+    """Whatever is written there, the probabilities are the same to the bit."""
+    others = np.ones(len(task.labels), dtype=bool)
+    others[task.nodes] = others[task.train_nodes] = False
+    garbage = task.labels.copy()
+    garbage[others] = np.random.default_rng(0).integers(-5, 99, size=others.sum())
+    expected = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
+    fitted = task.fit(clone(calibrator), labels=garbage)
+    assert_array_equal(fitted.predict_proba(task.logits, task.graph), expected)
+
+
+@law(family=Family())
+def refitting_gives_the_same_to_the_bit(calibrator: Calibrator, task: Task) -> None:
+    """The same object fitted again, and a clone of it."""
+    fitted = task.fit(clone(calibrator))
+    first = fitted.predict_proba(task.logits, task.graph)
+    assert_array_equal(task.fit(fitted).predict_proba(task.logits, task.graph), first)
+    assert_array_equal(task.fit(clone(fitted)).predict_proba(task.logits, task.graph), first)
+
+
+@law(family=Family())
+def inputs_are_not_mutated(calibrator: Calibrator, task: Task) -> None:
+    """Logits, labels, edges, features and nodes are as they were."""
+    before = copy.deepcopy(task)
+    task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
+    for name, value in vars(before).items():
+        assert_array_equal(getattr(task, name), value, f"{name} was changed")
+
+
+@law(family=Family(DISTINCT))
+def renumbering_nodes_commutes_with_prediction(calibrator: Calibrator, task: Task) -> None:
+    """On a graph it has not seen, in two numberings: clamped labels are given, not recalled."""
+    fitted = task.fit(clone(calibrator))
+    known = np.where(np.isin(np.arange(len(task.labels)), task.train_nodes), task.labels, -1)
+    order = np.random.default_rng(1).permutation(len(task.labels))
+    edges = np.concatenate([task.edges, [[0], [1]]], axis=1)
+    graph = Graph(edges, len(order), task.features)
+    place = np.argsort(order)
+    renumbered = Graph(place[edges], len(order), task.features[order])
+    expected = fitted.predict_proba(task.logits, graph, known_labels=known)
+    actual = fitted.predict_proba(task.logits[order], renumbered, known_labels=known[order])
+    assert_allclose(actual, expected[order], atol=1e-5)
+
+
+@law(family=DETERMINED)
+def renumbering_nodes_commutes_with_fitting(calibrator: Calibrator, task: Task) -> None:
+    """A fit on the same graph in another numbering gives each node the same probabilities."""
+    order = np.random.default_rng(1).permutation(len(task.labels))
+    place = np.argsort(order)
+    graph = Graph(place[task.edges], len(order), task.features[order])
+    expected = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
+    renumbered = clone(calibrator).fit(
+        task.logits[order],
+        task.labels[order],
+        graph,
+        nodes=place[task.nodes],
+        train_nodes=place[task.train_nodes],
+    )
+    actual = renumbered.predict_proba(task.logits[order], graph)
+    assert_allclose(actual, expected[order], atol=2e-3)
+
+
+@law(family=DETERMINED)
+def relabelling_classes_commutes_with_fitting(calibrator: Calibrator, task: Task) -> None:
+    """Another order of the classes gives the same probabilities in that order."""
+    order = np.random.default_rng(2).permutation(task.logits.shape[1])
+    expected = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)[:, order]
+    logits, labels = np.ascontiguousarray(task.logits[:, order]), np.argsort(order)[task.labels]
+    fitted = task.fit(clone(calibrator), logits=logits, labels=labels)
+    assert_allclose(fitted.predict_proba(logits, task.graph), expected, atol=2e-3)
+
+
+@law(family=Family(("plain",)))
+def a_constant_added_to_a_row_of_logits_changes_nothing(calibrator: Calibrator, task: Task) -> None:
+    """Softmax ignores such a constant, so a calibrator must, too."""
+    shifts = np.random.default_rng(3).integers(-8, 9, size=(len(task.logits), 1))
+    expected = task.fit(clone(calibrator)).predict_proba(task.logits, task.graph)
+    moved = task.logits + shifts
+    fitted = task.fit(clone(calibrator), logits=moved)
+    assert_allclose(fitted.predict_proba(moved, task.graph), expected, atol=2e-3)
+
+
+INVARIANCE = (
+    labels_outside_nodes_and_train_nodes_never_matter,
+    refitting_gives_the_same_to_the_bit,
+    inputs_are_not_mutated,
+    renumbering_nodes_commutes_with_prediction,
+    renumbering_nodes_commutes_with_fitting,
+    relabelling_classes_commutes_with_fitting,
+    a_constant_added_to_a_row_of_logits_changes_nothing,
+)
+
+
+PLANTED = 2.5  # the temperature to be found
+
+
+def _converges(calibrator: Calibrator) -> bool:
+    return getattr(calibrator, "protocol", None) == "converged"
+
+
+def _does_not_stop_early(calibrator: Calibrator) -> bool:
+    return getattr(calibrator, "protocol", None) != "paper"
+
+
+@law(family=Family(("plain",)))
+def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
+    calibrator: Calibrator, task: Task
+) -> None:
+    """``fit_report_`` says what the probabilities say."""
+    fitted = task.fit(clone(calibrator))
+    report = fitted.fit_report_
+    probs = fitted.predict_proba(task.logits, task.graph)[task.nodes]
+    loss = METRICS["nll"](task.labels[task.nodes], probs)
+    assert abs(report.loss_after - loss) <= 1e-6, f"it reports {report.loss_after}, it is {loss}"
+    counted = sum(report.nodes_per_class)
+    assert counted == len(task.nodes), f"it counts {counted} nodes of {len(task.nodes)}"
+
+
+@law(family=Family(("plain",)), applies=_converges)
+def the_calibration_loss_never_rises_when_converged(calibrator: Calibrator, task: Task) -> None:
+    """Unless a bound of the parameters forbids the raw logits themselves."""
+    report = task.fit(clone(calibrator)).fit_report_
+    if not report.bounds_hit:
+        change = report.loss_after - report.loss_before
+        assert change <= 1e-6, f"it rose by {change}"
+
+
+@law(applies=_does_not_stop_early)
+def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
+    """With 3,000 calibration nodes 98 % of what a temperature can gain is gained."""
+    generator = np.random.default_rng(4)
+    n = 6000
+    logits = 2 * generator.normal(size=(n, 4))
+    truth = softmax(logits / PLANTED)
+    labels = (generator.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+    graph = Graph(generator.integers(0, n, size=(2, 5 * n)), n, generator.normal(size=(n, 3)))
+    nodes, train, test = np.arange(3000), np.arange(3000, 3500), np.arange(3500, n)
+    fitted = clone(calibrator).fit(logits, labels, graph, nodes=nodes, train_nodes=train)
+    probs = fitted.predict_proba(logits, graph)[test]
+    best = METRICS["nll"](labels[test], truth[test])
+    raw = METRICS["nll"](labels[test], softmax(logits[test]))
+    loss = METRICS["nll"](labels[test], probs)
+    missed = (loss - best) / (raw - best)
+    assert missed < 0.02, f"{missed:.1%} of the possible gain in log loss is missed"
+
+
+FITS = (
+    the_report_has_the_loss_and_the_classes_of_the_calibration_nodes,
+    the_calibration_loss_never_rises_when_converged,
+    a_planted_temperature_is_recovered,
+)
+
+
+@law()
+def a_loaded_calibrator_predicts_the_same_and_can_be_fitted_again(calibrator: Calibrator) -> None:
+    """What the class lists in ``learned`` is all that a prediction needs."""
+    task = small_task()
+    fitted = task.fit(clone(calibrator))
+    expected = fitted.predict_proba(task.logits, task.graph)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "calibrator.safetensors"
+        fitted.save(file)
+        loaded = load(file)
+    assert_array_equal(loaded.predict_proba(task.logits, task.graph), expected)
+    assert_array_equal(task.fit(loaded).predict_proba(task.logits, task.graph), expected)
+
+
+@law()
+def predictions_with_known_labels_are_the_most_probable_classes_with_them(
+    calibrator: Calibrator,
+) -> None:
+    """``predict`` is the argmax of ``predict_proba`` with the same arguments."""
+    task = small_task()
+    fitted = task.fit(clone(calibrator))
+    known = np.full(len(task.labels), -1)
+    known[task.train_nodes] = task.labels[task.train_nodes]
+    probs = fitted.predict_proba(task.logits, task.graph, known_labels=known)
+    predictions = fitted.predict(task.logits, task.graph, known_labels=known)
+    assert_array_equal(predictions, probs.argmax(axis=1))
+
+
+SERVING = (
+    a_loaded_calibrator_predicts_the_same_and_can_be_fitted_again,
+    predictions_with_known_labels_are_the_most_probable_classes_with_them,
+)
+
+
+WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # wrong for every parameter
+
+
+@law()
+def a_parameter_of_the_wrong_type_is_refused_by_its_name(calibrator: Calibrator) -> None:
+    """An InputError of ``fit`` names it; the class lists ``constraints`` for that."""
+    task = small_task()
+    for parameter in calibrator.get_params(deep=False):
+        for wrong in WRONG:
+            changed = clone(calibrator).set_params(**{parameter: wrong})
+            try:
+                with refused(InputError, rf"\b{parameter}\b"):
+                    task.fit(changed)
+            except AssertionError as error:
+                raise AssertionError(f"{parameter}={wrong!r}: {error}") from error
+
+
+PARAMETERS = (a_parameter_of_the_wrong_type_is_refused_by_its_name,)
+
+
+LAWS: tuple[Law, ...] = (*PROBABILITIES, *INVARIANCE, *FITS, *SERVING, *PARAMETERS)
+
+__all__ = [
+    "FITS",
+    "INVARIANCE",
+    "LAWS",
+    "PARAMETERS",
+    "PROBABILITIES",
+    "SERVING",
+]
