@@ -19,7 +19,7 @@ import numpy as np
 import gnncal
 
 ROOT = str(Path(gnncal.__file__).parent)
-MATHEMATICS = ("formulas", "backends")
+MATHEMATICS = ("math", "data")
 NAMED = ("check_labels", "check_logits", "describe_neighbourhoods", "_fit")
 
 

@@ -5,8 +5,8 @@ import pytest
 import gnncal
 from gnncal.reporting.summary import summary_page
 
-from ..inspection.tasks import task
-from ..rendering.test_summary import made_up_summary
+from ..reporting.tasks import task
+from ..reporting.test_summary import made_up_summary
 from .conftest import violations
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from gnncal.files.bundle import Bundle
 from gnncal.files.npz import write_bundle
 
 from ..fraud import write_fraud_bundle
-from ..inspection.tasks import task
+from ..reporting.tasks import task
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from gnncal.metrics.evaluation import Difference
 from gnncal.reporting import summary as rendering
 from gnncal.scale.summary import FILE, FORMAT, read_summary
 from tests.fuzz.documents import ODD, changes_of, get
-from tests.rendering.test_summary import made_up_summary
+from tests.reporting.test_summary import made_up_summary
 
 pytestmark = pytest.mark.slow
 

@@ -124,8 +124,8 @@ class Structural(HasTemperature, Calibrator):
     calibration nodes and more where their labels ask for it (:mod:`gnncal.math.structural_fit`).
 
     The parameters maximise the posterior on the calibration nodes. The prior keeps a fit on few
-    nodes close to a plain entropy rule; :mod:`gnncal.math.structural_fit` has it. Nothing of the graph is
-    remembered, so a fitted calibrator serves any graph with the same classes.
+    nodes close to a plain entropy rule; :mod:`gnncal.math.structural_fit` has it. Nothing of the
+    graph is remembered, so a fitted calibrator serves any graph with the same classes.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def fit_scores(
 
 @dataclass(frozen=True)
 class ScoresLabelled:
-    """Labelled nodes as a function of the scores' parameters; see ``fitting/labelled.py``."""
+    """Labelled nodes as a function of the scores' parameters; see ``math/posterior.py``."""
 
     rows: LawRows
     logits: FloatArray  # (n, n_classes), row maximum 0

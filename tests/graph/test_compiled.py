@@ -146,7 +146,7 @@ def test_a_forked_process_may_call_them():
 
 ALWAYS = """
 import numpy as np, gnncal
-from gnncal.core import compiled
+from gnncal.graph import compiled
 compiled.SMALLEST_GRAPH = 0
 print(gnncal.Graph([[0, 1], [1, 2]]).neighbour_mean([1.0, 2.0, 3.0]).tolist())
 """
@@ -182,7 +182,7 @@ def test_a_spoilt_file_of_compiled_code_is_compiled_anew(tmp_path):
 
 
 def test_they_are_left_out_where_numba_may_not_compile():
-    code = "from gnncal.core import compiled; print(compiled.kernels_for(1 << 40))"
+    code = "from gnncal.graph import compiled; print(compiled.kernels_for(1 << 40))"
     assert answer_of(code, NUMBA_DISABLE_JIT="1") == "None"
 
 

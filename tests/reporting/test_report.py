@@ -11,7 +11,7 @@ import pytest
 import gnncal
 from gnncal.data.errors import InputError, MissingExtraError
 
-from ..inspection.tasks import task
+from .tasks import task
 
 HOSTILE = ["<script>alert(1)</script>", "a & b", '"quoted"', "🦉 \ud800 lone"]
 
