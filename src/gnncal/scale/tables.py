@@ -239,6 +239,17 @@ def type_name(kind: Any) -> str:
     return names.get(str(kind), str(kind))
 
 
+def as_uuids(texts: Any) -> Any:
+    """Return an Arrow column of UUIDs from their texts, as engines hand them over."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    digits = "".join(pc.replace_substring(texts, "-", "").to_pylist())
+    buffers = [None, pa.py_buffer(bytes.fromhex(digits))]
+    storage = pa.Array.from_buffers(pa.binary(16), len(texts), buffers)
+    return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+
+
 def read_rows(batch: Any, layout: Layout, *, fits: bool) -> NodeRows:
     """Return the rows of an Arrow batch as arrays, and say which of them cannot be used."""
     logits = _logits(batch, layout)
