@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.scale import calibrate, engines
+from gnncal.scale import calibrate, engines, spark
 from tests.fraud import fraud_task
 from tests.scale.graphs import Example, make_example
 
@@ -84,7 +84,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "require", lambda *_, **__: None)
+    monkeypatch.setattr(spark, "require", lambda *_, **__: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(gnncal.MissingExtraError, match="needs Java 17"):
@@ -100,8 +100,8 @@ def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatc
 
     session = SimpleNamespace(builder=Builder(), getActiveSession=lambda: None)
     fake = SimpleNamespace(sql=SimpleNamespace(SparkSession=session))
-    monkeypatch.setattr(engines, "require", lambda *_, **__: fake)
-    monkeypatch.setattr(engines, "check_java", lambda: None)
+    monkeypatch.setattr(spark, "require", lambda *_, **__: fake)
+    monkeypatch.setattr(spark, "check_java", lambda: None)
     with pytest.raises(
         gnncal.InputError, match=r"Spark did not start .*Java ended.*check --master"
     ):

@@ -138,6 +138,7 @@ class Calibrated:
     """The columns of the result for a batch, and the terms of the metrics of its test nodes."""
 
     columns: dict[str, Any]
+    rows: IntArray  # the test nodes
     terms: Terms
 
 
@@ -150,6 +151,14 @@ class Work:
     all_probabilities: bool = False
     positive: int | None = None
     policy: Policy | None = None
+
+    def columns(self, n_classes: int) -> list[str]:
+        """Return the names of the result's columns after id and prediction."""
+        names = ["confidence"]
+        names += ["temperature"] if isinstance(self.calibrator, HasTemperature) else []
+        names += [] if self.positive is None else ["probability"]
+        names += [] if self.policy is None else ["action"]
+        return names + [f"p{k}" for k in range(n_classes) if self.all_probabilities]
 
     def __call__(self, batch: Any) -> Calibrated:
         """Calibrate the nodes of a batch by the code in memory."""
@@ -177,7 +186,7 @@ class Work:
             dict(zip(SIDES, (softmax(nodes.logits[rows]), probs[rows]), strict=True)),
             nodes.neighbours.in_degree[rows],
         )
-        return Calibrated(columns, terms)
+        return Calibrated(columns, rows, terms)
 
     def _actions(self, probs: FloatArray, splits: IntArray) -> Any:
         """Return what the policy decides about nodes outside training and calibration."""

@@ -29,7 +29,8 @@ from gnncal.scale.tables import (
     N_EXAMPLES,
     NO_NODE,
     NULL_END,
-    SPLITS,
+    TEST,
+    TRAIN,
     VAL,
     BadRowCount,
     Layout,
@@ -243,7 +244,7 @@ class DuckDB(Engine):
         )
         self.n_nodes = len(self.labels)
         self._find_ids(bad)
-        self.has_test = bool((self.splits == SPLITS.index("test")).any())
+        self.has_test = bool((self.splits == TEST).any())
 
     def _batches(self, n_rows: int) -> Iterator[Any]:
         """Give the rows of the nodes' table, whose types are the same in all files."""
@@ -312,7 +313,8 @@ class DuckDB(Engine):
                 is_made = True
                 self.connection.unregister("batch")
             twice = "SELECT id FROM ids GROUP BY id HAVING count(*) > 1"
-            rows = self._fetch(f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position")
+            found = f"SELECT id, position FROM ids WHERE id IN ({twice}) ORDER BY id, position"
+            rows = self._fetch(found)
             if rows:
                 bad.add("nodes", DUPLICATE, len(rows), list(dict.fromkeys(id for id, _ in rows)))
                 self.dropped = np.array([p for _, p in rows if p >= 0], dtype=np.int64)
@@ -455,7 +457,7 @@ class DuckDB(Engine):
         return self._batch(self._sampled())
 
     def _sampled(self) -> IntArray:
-        among = np.flatnonzero((self.splits != SPLITS.index("train")) & (self.splits > -2))
+        among = np.flatnonzero((self.splits != TRAIN) & (self.splits > -2))
         return among[:: max(1, -(-len(among) // SAMPLE))]
 
     def degrees(self, judge: Judge) -> Degrees:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class Terms:
 
     degree: IntArray
     values: dict[str, FloatArray]  # hit, confidence, loss and square of each side
+    names: ClassVar = (
+        *(f"{name}_{side}" for side in SIDES for name in ("hit", "confidence", "loss", "square")),
+        "changed",
+    )
 
     @classmethod
     def of(cls, labels: IntArray, probs: dict[str, FloatArray], degree: IntArray) -> Terms:

@@ -16,7 +16,7 @@ from gnncal.files.tables import is_uuid, numbered_columns
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
 SPLITS = ("train", "val", "test")  # a node has the number of its split, -1 without one
-VAL, TEST = SPLITS.index("val"), SPLITS.index("test")
+TRAIN, VAL, TEST = range(len(SPLITS))
 NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # beside z0..zK-1
 EDGE_COLUMNS = ("src", "dst")
 MOST_NAMES = 12  # of columns, in a sentence
