@@ -47,7 +47,7 @@ SHARE_OF_TABLES = 0.4  # of the memory limit, for DuckDB
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SMALLEST_LIMIT, LARGEST_LIMIT = 10**6, 1 << 50  # bytes; no query runs in less, no machine has more
 SMALLEST_WORK = 64 << 20  # bytes in which anything can be computed
-VALUES_AT_ONCE = 1 << 22  # of a batch: nodes x classes
+VALUES_AT_ONCE, FEWEST_ROWS = 1 << 22, 1024  # of a batch: nodes x classes, and nodes
 EDGES_AT_ONCE = 1 << 20  # that DuckDB hands over
 BLOCK = 2**17  # bytes at least in one request to storage
 MOST_THREADS = 1024  # each takes memory before it does anything
@@ -204,7 +204,7 @@ class DuckDB(Engine):
         import pyarrow as pa
 
         self.layout, self.reach = layout, reach
-        n_rows = max(1024, VALUES_AT_ONCE // layout.n_classes)
+        n_rows = max(FEWEST_ROWS, VALUES_AT_ONCE // layout.n_classes)
         self.logits = RowFile(self.work / "logits", layout.n_classes, layout.dtype)
         self.values = RowFile(self.work / "values", layout.n_classes + 2, layout.dtype)
         total, read = self._n_rows(self.nodes), 0

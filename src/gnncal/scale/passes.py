@@ -137,7 +137,8 @@ class Neighbourhoods:
         if room >= (3 if sums else 1):
             return self.n_nodes, 1
         n_blocks = int(np.ceil((2 if sums else 1) / room)) + 1
-        return -(-self.n_nodes // n_blocks), n_blocks
+        block = -(-self.n_nodes // min(n_blocks, self.n_nodes))
+        return block, -(-self.n_nodes // block)
 
     def count(self, senders: IntArray, receivers: IntArray) -> tuple[IntArray, IntArray]:
         """Count degrees and self-loops, and return the edges between two nodes."""

@@ -133,8 +133,8 @@ class Spark(Engine):
             if "No module named 'gnncal'" not in str(error):
                 raise
             raise InputError(
-                "the executors of Spark have no gnncal; install it there, and set PYSPARK_PYTHON to "
-                "the path of their Python."
+                "the executors of Spark have no gnncal; install it there, and set PYSPARK_PYTHON "
+                "to the path of their Python."
             ) from error
         return self.session.read.parquet(folder)
 
