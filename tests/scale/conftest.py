@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("duckdb", reason="pip install 'gnncal[scale]' to test this")
 
 
-
 @pytest.fixture(scope="session")
 def pyspark():
     """The package; tests that need it are skipped without it or Java, unless they are required."""

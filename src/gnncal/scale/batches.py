@@ -75,7 +75,7 @@ class BatchNeighbours:
     def __init__(self, batch: Any) -> None:
         names = batch.schema.names
         self.in_degree, self.out_degree, self.self_loops = (
-            batch[name].to_numpy(zero_copy_only=False).astype(np.int64) if name in names else None
+            batch[name].to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("in_degree", "out_degree", "self_loops")
         )
         self._class_mean, self.support = (

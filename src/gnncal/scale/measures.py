@@ -36,7 +36,8 @@ class Terms:
     @classmethod
     def of(cls, labels: IntArray, probs: dict[str, FloatArray], degree: IntArray) -> Terms:
         """Return the terms of nodes with these labels and probabilities of each side."""
-        values, rows = {}, np.arange(len(labels))
+        values: dict[str, FloatArray] = {}
+        rows = np.arange(len(labels))
         for side, p in probs.items():
             predictions = p.argmax(axis=1)
             confidence, at_label = (

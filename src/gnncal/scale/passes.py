@@ -20,7 +20,8 @@ from gnncal.graph.compiled import in_parallel, kernels_for, pieces
 from gnncal.graph.graph import Side
 from gnncal.graph.means import GroupedEdges, edge_sums, group_by_receiver, row_slices
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 SHARE_OF_BLOCKS = 0.5  # of the memory, for the rows that are read and those that are added to
 SHARE_OF_EDGES = 0.1  # for a chunk of edges, which are sorted there
 BYTES_PER_EDGE = 40  # of a chunk, with what sorting them takes
@@ -195,7 +196,8 @@ class Neighbourhoods:
             places = (others - first).astype(np.int64)
             places *= width
             places += predictions[nodes]
-            return np.bincount(nodes, flat.take(places), minlength=self.n_nodes)
+            sums: FloatArray = np.bincount(nodes, flat.take(places), minlength=self.n_nodes)
+            return sums
 
         for part in parallel(of_nodes, chunks, self.threads):
             sums += part

@@ -18,7 +18,7 @@ from gnncal.calibrators.price import price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
-from gnncal.files.saved_calibrators import load
+from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
@@ -206,7 +206,7 @@ def calibrate(
                 differences=sums.differences(),
                 learned=chosen._learned_values(),
                 skipped=[asdict(each) for each in bad.rows],
-                notes=[*notes, *_said_of(decides, result / "probabilities")],
+                notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
                 seconds=dict(stages.seconds),
                 prediction_change_rate=sums.changed,
             )
@@ -279,7 +279,7 @@ def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> l
     return notes if price is None else [*notes, price.advice(class_names)]
 
 
-def _said_of(policy: Policy | None, folder: Path) -> list[str]:
+def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:
     """Return what the policy guarantees, and how often it took each action."""
     if policy is None:
         return []
@@ -288,7 +288,9 @@ def _said_of(policy: Policy | None, folder: Path) -> list[str]:
     actions = ds.dataset(folder, format="parquet").to_table(columns=["action"])["action"]
     counts = {each["values"]: each["counts"] for each in actions.value_counts().to_pylist()}
     found = ", ".join(f"{action} {counts[action]:,}" for action in sorted(counts) if action)
-    return [policy.in_words(), f"Actions: {found or 'none, because every node has a split'}."]
+    is_foreign = is_of_another(policy.calibrator_, fitted)
+    said = f"Actions: {found or 'none, because all nodes are of the splits train and val'}."
+    return [FOREIGN if is_foreign else policy.in_words(), said]
 
 
 def _check_out(out: str, engine: str) -> None:

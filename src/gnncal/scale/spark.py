@@ -183,11 +183,10 @@ class Spark(Engine):
         nodes, edges = self.table, self.edges.select(*EDGE_COLUMNS)
         ends = edges.select(F.explode(F.array(_end("dst", "src", 1), _end("src", "dst", 0))))
         ends = ends.select("col.*")
-        own, other = ("id", "prediction"), ("id", "values")
-        if not self.reach.hops:
-            own, other = own[:1], other[:1]
-        rows = ends.join(nodes.select(*own).withColumnRenamed("id", "node"), "node")
-        rows = rows.join(nodes.select(*other).withColumnRenamed("id", "other"), "other")
+        rows = ends
+        for end, needed in (("node", "prediction"), ("other", "values")):
+            columns = [F.col("id").alias(end), *([needed] if self.reach.hops else [])]
+            rows = rows.join(nodes.select(*columns), end)
         found = self._keep("neighbours", rows.groupBy("node").agg(*self._sums()))
         sums = [F.sum(name).alias(name) for name in ("in_degree", "turned")]
         (total,) = found.agg(*sums).collect()
@@ -393,7 +392,7 @@ def _summed(degrees: Degrees) -> Callable[..., Iterator[Any]]:
             }
             sums.add(Terms(values.pop("degree"), values))
         packed = io.BytesIO()
-        np.savez_compressed(packed, **sums.totals)
+        np.savez_compressed(packed, **sums.totals)  # type: ignore[arg-type]
         yield pa.record_batch({"sums": pa.array([packed.getvalue()], pa.binary())})
 
     return add_up

@@ -72,10 +72,9 @@ class NodeRows:
             return self
         import pyarrow as pa
 
-        return NodeRows(
-            self.ids.filter(pa.array(kept)),
-            *(each[kept] for each in (self.logits, self.labels, self.splits, self.reasons)),
-        )
+        ids = self.ids.filter(pa.array(kept))
+        labels, splits, reasons = (v[kept] for v in (self.labels, self.splits, self.reasons))
+        return NodeRows(ids, self.logits[kept], labels, splits, reasons)
 
 
 @dataclass(frozen=True)
