@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -196,8 +196,8 @@ class Neighbourhoods:
             places = (others - first).astype(np.int64)
             places *= width
             places += predictions[nodes]
-            sums: FloatArray = np.bincount(nodes, flat.take(places), minlength=self.n_nodes)
-            return sums
+            given = flat.take(places)
+            return cast(FloatArray, np.bincount(nodes, given, minlength=self.n_nodes))
 
         for part in parallel(of_nodes, chunks, self.threads):
             sums += part
