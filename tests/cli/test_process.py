@@ -99,7 +99,7 @@ def test_the_command_line_imports_where_unix_signals_are_missing():
 SCALE = """
 import os, signal, threading
 from gnncal.__main__ import main
-from gnncal.scale.engines import DuckDB
+from gnncal.scale.local import DuckDB
 
 LONG = "SELECT sum(sqrt(range)) AS s FROM range(1000000000000)"
 

@@ -12,7 +12,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.homophily import Support
 from gnncal.scale import calibrate
-from gnncal.scale.engines import DuckDB
+from gnncal.scale.local import DuckDB
 from gnncal.scale.passes import RowFile
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
@@ -77,8 +77,8 @@ def test_a_batch_has_few_rows_where_there_are_many_classes(monkeypatch, tmp_path
         heights.append(nodes.n_nodes)
         return original(calibrator, nodes)
 
-    monkeypatch.setattr("gnncal.scale.engines.VALUES_AT_ONCE", 6 * 100)
-    monkeypatch.setattr("gnncal.scale.engines.FEWEST_ROWS", 1)
+    monkeypatch.setattr("gnncal.scale.local.VALUES_AT_ONCE", 6 * 100)
+    monkeypatch.setattr("gnncal.scale.local.FEWEST_ROWS", 1)
     example = make_example(n_nodes=300, n_classes=6)
     fitted = example.in_memory("structural")
     monkeypatch.setattr(gnncal.calibrators.Structural, "_predict", watched)

@@ -54,10 +54,12 @@ class RowFile:
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a few rows from anywhere."""
-        if not self.n_rows:
-            return np.empty((0, self.width), dtype=self.dtype)
-        every = np.memmap(self.path, self.dtype, "r", shape=(self.n_rows, self.width))
-        return np.array(every[rows])
+        found = np.empty((len(rows), self.width), dtype=self.dtype)
+        with self.path.open("rb", buffering=0) as file:  # a map of it would count as memory
+            for place, row in zip(rows.tolist(), found, strict=True):
+                file.seek(place * row.nbytes)
+                file.readinto(row.data)
+        return found
 
 
 class EdgeFile:
@@ -101,17 +103,18 @@ class EdgeFile:
             found.append((pair[:count], pair[count:]))
             size += count
             if size >= self.chunk:
-                yield _joined(found)
+                yield joined(found)
                 found, size = [], 0
         if found:
-            yield _joined(found)
+            yield joined(found)
 
     def cells(self) -> Iterator[tuple[int, int]]:
         """Give every pair of blocks, those with the same sender block after each other."""
         yield from ((r, s) for s, r in product(range(self.n_blocks), repeat=2))
 
 
-def _joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+def joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Return the pairs of several arrays one after the other."""
     if len(found) == 1:
         return found[0]
     senders, receivers = zip(*found, strict=True)
@@ -221,6 +224,7 @@ class Neighbourhoods:
             rows = values.read(first, first + edges.block)
             chunks = self._pairs(edges, sender_block, side, only)
             self.class_sums(chunks, rows, first, predictions, sums)
+            del rows  # before the next block is read
             self.done = (sender_block + 1) / edges.n_blocks
         with np.errstate(invalid="ignore"):
             return sums / self.counts(side)
@@ -261,6 +265,7 @@ class Neighbourhoods:
                 rows = values.read(first, first + edges.block)
                 for others, nodes in self._cell(edges, of_nodes, of_others, side):
                     add_rows(rows, others - first, nodes - start, sums)
+                del rows  # before the next block is read
                 self.done = (of_nodes + (of_others + 1) / edges.n_blocks) / edges.n_blocks
             sums /= np.maximum(counts[start:stop], 1)[:, None].astype(precise)
             means.append(sums)

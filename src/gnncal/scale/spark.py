@@ -181,8 +181,11 @@ class Spark(Engine):
         from pyspark.sql import functions as F
 
         nodes, edges = self.table, self.edges.select(*EDGE_COLUMNS)
-        ends = edges.select(F.explode(F.array(_end("dst", "src", 1), _end("src", "dst", 0))))
-        ends = ends.select("col.*")
+        both = [
+            _end("dst", "src", 1),
+            *([] if self.reach.side == "in" else [_end("src", "dst", 0)]),
+        ]
+        ends = edges.select(F.explode(F.array(*both))).select("col.*")
         rows = ends
         for end, needed in (("node", "prediction"), ("other", "values")):
             columns = [F.col("id").alias(end), *([needed] if self.reach.hops else [])]
