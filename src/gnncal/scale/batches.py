@@ -22,7 +22,12 @@ from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.data.probability import normalised_entropy, softmax
+from gnncal.data.probability import (
+    LOWEST_SHIFTED_LOGIT,
+    entropy_of_sums,
+    shifted,
+    softmax,
+)
 from gnncal.decisions import Policy
 from gnncal.graph.graph import Side
 from gnncal.scale.measures import SIDES, Terms
@@ -63,9 +68,14 @@ def values_to_average(logits: FloatArray) -> tuple[IntArray, FloatArray]:
     n_rows, n_classes = logits.shape
     predictions = logits.argmax(axis=1).astype(np.int32)
     values = np.empty((n_rows, n_classes + 2), dtype=logits.dtype)
-    values[:, :n_classes] = softmax(logits)
-    values[:, n_classes] = normalised_entropy(logits)
-    values[:, n_classes + 1] = values[np.arange(n_rows), predictions]
+    probs = values[:, :n_classes]
+    # softmax and normalised_entropy at once: exp takes the most time here
+    s = np.maximum(shifted(logits), LOWEST_SHIFTED_LOGIT)
+    np.exp(s, out=probs)
+    mass = probs.sum(axis=1)
+    values[:, n_classes] = entropy_of_sums(mass, np.einsum("ik,ik->i", probs, s), n_classes)
+    probs /= mass[:, None]
+    values[:, n_classes + 1] = probs[np.arange(n_rows), predictions]
     return predictions, values
 
 

@@ -278,12 +278,7 @@ def _logits(batch: Any, layout: Layout) -> FloatArray:
     n_rows, K = batch.num_rows, layout.n_classes
     if layout.logits:
         columns = [_numbers(batch[name], layout.dtype) for name in layout.logits]
-        matrix = np.empty((n_rows, K), dtype=layout.dtype)
-        step = max(1, (1 << 15) // K)  # columns become rows within the cache
-        for start in range(0, n_rows, step):
-            rows = slice(start, start + step)
-            matrix[rows] = np.stack([column[rows] for column in columns], axis=1)
-        return matrix
+        return np.array(columns).T.copy()
     lists = batch[LIST_COLUMN]
     has_all = _mask(pc.fill_null(pc.equal(pc.list_value_length(lists), K), False))
     values = _numbers(
