@@ -38,12 +38,17 @@ class GroupedEdges(NamedTuple):
     self_loops: IntArray
 
 
-def group_by_receiver(senders: IntArray, receivers: IntArray, n_nodes: int) -> GroupedEdges:
-    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit."""
+def group_by_receiver(
+    senders: IntArray, receivers: IntArray, n_nodes: int, *, of_edges: int = 0
+) -> GroupedEdges:
+    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit.
+
+    If they are only a part of a graph, ``of_edges`` is the number of all edges.
+    """
     fits = max(n_nodes, len(senders)) <= np.iinfo(np.int32).max
     index_type = np.dtype(np.int32 if fits else np.int64)
-    kernels = kernels_for(len(senders))
-    if kernels is not None:
+    kernels = kernels_for(max(len(senders), of_edges))
+    if kernels is not None and len(senders):
         return _by_counting(senders, receivers, n_nodes, index_type, kernels)
     in_degree = np.bincount(receivers, minlength=n_nodes)
     loops = np.bincount(senders[senders == receivers], minlength=n_nodes)

@@ -18,7 +18,7 @@ import numpy as np
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel, kernels_for, pieces
 from gnncal.graph.graph import Side
-from gnncal.graph.means import GroupedEdges, edge_sums, group_by_receiver, row_slices
+from gnncal.graph.means import edge_sums, group_by_receiver, row_slices
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -140,8 +140,8 @@ class Neighbourhoods:
         room = SHARE_OF_BLOCKS * self.memory / (row_bytes * self.n_nodes)
         if room >= (3 if sums else 1):
             return self.n_nodes, 1
-        n_blocks = int(np.ceil((2 if sums else 1) / room)) + 1
-        block = -(-self.n_nodes // min(n_blocks, self.n_nodes))
+        n_blocks = int(np.ceil((2 if sums else 1) / room))
+        block = -(-self.n_nodes // min(n_blocks, self.n_nodes))  # rounding adds less than a row
         return block, -(-self.n_nodes // block)
 
     def count(self, senders: IntArray, receivers: IntArray) -> tuple[IntArray, IntArray]:
@@ -264,7 +264,7 @@ class Neighbourhoods:
                 first = of_others * edges.block
                 rows = values.read(first, first + edges.block)
                 for others, nodes in self._cell(edges, of_nodes, of_others, side):
-                    add_rows(rows, others - first, nodes - start, sums)
+                    add_rows(rows, others - first, nodes - start, sums, self.n_edges)
                 del rows  # before the next block is read
                 self.done = (of_nodes + (of_others + 1) / edges.n_blocks) / edges.n_blocks
             sums /= np.maximum(counts[start:stop], 1)[:, None].astype(precise)
@@ -273,12 +273,14 @@ class Neighbourhoods:
         return means
 
 
-def add_rows(values: FloatArray, others: IntArray, nodes: IntArray, sums: FloatArray) -> None:
-    """Add to ``sums[node]`` the row ``values[other]`` of each pair."""
+def add_rows(
+    values: FloatArray, others: IntArray, nodes: IntArray, sums: FloatArray, of_edges: int = 0
+) -> None:
+    """Add to ``sums[node]`` the row ``values[other]`` of each pair; the graph has more of them."""
     n_rows = max(len(values), len(sums))
-    grouped: GroupedEdges = group_by_receiver(others, nodes, n_rows)
+    grouped = group_by_receiver(others, nodes, n_rows, of_edges=of_edges)
     starts, indices = grouped.indptr[: len(sums) + 1], grouped.indices
-    kernels = kernels_for(len(others))
+    kernels = kernels_for(max(len(others), of_edges))
     if kernels is not None:
         in_parallel(
             lambda first, last: kernels.add_rows(starts, indices, values, first, last, sums),
