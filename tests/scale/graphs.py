@@ -11,9 +11,7 @@ import pyarrow.parquet as pq
 import gnncal
 
 METHODS = tuple(  # those that look no further than the neighbours of a node
-    name
-    for name in gnncal.list_calibrators()
-    if gnncal.get_calibrator(name)._reach() is not None
+    name for name in gnncal.list_calibrators() if gnncal.get_calibrator(name)._reach() is not None
 )
 ON_SPARK = ("ts", "svs", "hots", "rbs", "structural", "structural-free", "structural-vector")
 

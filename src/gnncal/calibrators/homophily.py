@@ -230,4 +230,5 @@ def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -
     known = np.flatnonzero(known_labels >= 0)
     probs[known] = 0.0
     probs[known, known_labels[known]] = 1.0
-    return neighbour_class_share(nodes.required_graph, nodes.predictions, probs, side=side)
+    graph = nodes.required_graph if nodes.graph is None else nodes.graph
+    return neighbour_class_share(graph, nodes.predictions, probs, side=side)

@@ -137,7 +137,7 @@ def _support(nodes: Nodes, rows: IntArray) -> FloatArray | None:
     classes = np.full(nodes.n_nodes, -1)
     classes[rows] = nodes.logits[rows].argmax(axis=1)
     probs = softmax(nodes.logits)
-    return neighbour_class_share(nodes.required_graph, classes, probs, side="in")[rows]
+    return neighbour_class_share(nodes.graph, classes, probs, side="in")[rows]
 
 
 N_BINS = 10  # of P(class 1), where there are two classes
