@@ -76,7 +76,8 @@ class RankedNodes:
         ranked = score[order]
         end = np.searchsorted(-ranked, -ranked, side="right")
         ends = np.unique(end[ranks_up_to(end.size, EVERY_RANK, FINE) - 1])
-        return cls(ends, np.cumsum(~right[order])[ends - 1])
+        mistakes: IntArray = np.cumsum(~right[order], dtype=np.int64)
+        return cls(ends, mistakes[ends - 1])
 
 
 def certified_ranks(

@@ -261,7 +261,8 @@ def certify_all(
         cut = _between(values, last, -1.0 if action == "clear" else lowest)
         room -= last
         for each in here:
-            g, advice = each.guarantee, (each.guarantee.target, None)
+            g = each.guarantee
+            advice: tuple[float, int | None] = g.target, None
             if not passed[g.name]:  # without hope it had given its share away
                 fair = replace(each, delta=max(each.delta, delta / len(guarantees)))
                 advice = fair.advice(values, labels_for_one) if is_advised else (np.nan, None)
