@@ -31,6 +31,7 @@ from gnncal.math.formulas import Portable
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import (
+    Memory,
     Part,
     common_reasons,
     missing_classes_message,
@@ -218,6 +219,8 @@ class Calibrator(Estimator, ABC):
     history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # What updates start from, by part.
+    memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
     class_histograms_: ClassHistograms | None
 
@@ -310,7 +313,7 @@ class Calibrator(Estimator, ABC):
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
-        self.posterior_ = {}
+        self.posterior_, self.memories_ = {}, {}
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
