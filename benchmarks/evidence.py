@@ -16,8 +16,7 @@ import numpy as np
 from scipy import stats
 
 from families import FAMILIES
-from gnncal.metrics.table import metric_of
-from gnncal_lab.bench.results import Results, Selection, read_results
+from gnncal_lab.bench.results import Results, Selection, metric_of, read_results
 from gnncal_lab.bench.summary import compare_paired, holm, unit_means
 
 TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs have at least 227
