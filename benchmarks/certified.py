@@ -47,7 +47,7 @@ def wishes(practice: Practice) -> list[dict[str, float]]:
 def probabilities(
     practice: Practice, method: str, certify: str, labelled: IntArray, seed: int
 ) -> tuple[FloatArray, FloatArray | None, IntArray]:
-    """Return calibrated probabilities, those of cross-fitting if asked, and the nodes to certify."""
+    """Return calibrated probabilities, those of cross-fitting if asked, nodes to certify."""
     every, calibrator = Nodes(practice.logits, practice.graph), METHODS[method]()
     known = {"train_nodes": practice.train_nodes}
     if certify == "cross-fit":

@@ -27,7 +27,7 @@ from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.tables import Table, Tabular, quantities
-from gnncal.graph.graph import warn_if_one_way
+from gnncal.graph.graph import Side, warn_if_one_way
 from gnncal.math.formulas import Portable
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
@@ -637,6 +637,10 @@ class Calibrator(Estimator, ABC):
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _reach(self) -> tuple[int, Side] | None:
+        """Return how many hops a node depends on, and on which side; None for the whole graph."""
+        return None if self.needs_graph else (0, "in")
 
     def _freed(self) -> Calibrator | None:
         """Return the same fit with predictions that may change; a hook for methods that have it."""

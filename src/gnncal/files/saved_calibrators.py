@@ -89,6 +89,19 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
     write_saved(path, header, tensors)
 
 
+FOREIGN = (
+    "The policy was certified on the probabilities of another calibrator, so it guarantees nothing "
+    "on those of this one. Certify it again: gnncal decide INPUT --probabilities "
+    "FOLDER/probabilities.npz (or .parquet), with validation nodes that this calibrator has not "
+    "seen."
+)
+
+
+def is_of_another(certified: str | None, fitted: Calibrator) -> bool:
+    """Whether something was certified with a calibrator of another checksum."""
+    return certified is not None and certified != checksum(fitted)
+
+
 def checksum(calibrator: Calibrator) -> str:
     """Return a text that differs between calibrators that give other probabilities."""
     tensors: Tensors = {}

@@ -104,30 +104,6 @@ def sort_buckets(  # type: ignore[no-untyped-def]
                 self_loops[receiver] += 1
 
 
-@numba.njit(inline="always")
-def _number_of(node):  # type: ignore[no-untyped-def]
-    """Return a 64-bit number that looks random, the same for a node every time."""
-    number = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
-    number ^= number >> np.uint64(32)
-    number *= np.uint64(0xD6E8FEB86659FD93)
-    return number ^ (number >> np.uint64(29))
-
-
-@Kernel
-def direction_sums(  # type: ignore[no-untyped-def]
-    indptr, indices, first, last, received, sent
-):
-    """Add the numbers of each node's senders, and those of its receivers, over rows first..last."""
-    for node in range(first, last):
-        own = _number_of(node)
-        total = np.uint64(0)
-        for edge in range(indptr[node], indptr[node + 1]):
-            sender = indices[edge]
-            total += _number_of(sender)
-            sent[sender] += own
-        received[node] = total
-
-
 @Kernel
 def row_means(  # type: ignore[no-untyped-def]
     indptr, indices, back_indptr, back_indices, n_sides, values, loops, counts, first, last, means
@@ -159,6 +135,30 @@ def row_means(  # type: ignore[no-untyped-def]
                 edge += 1
         for k in range(n_kept):
             means[node, k] = (total[k] - loops[node] * values[node, k]) / counts[node]
+
+
+@Kernel
+def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-untyped-def]
+    """Add to the rows first..last of ``sums`` the rows of ``values`` of their neighbours."""
+    n_columns = values.shape[1]
+    total = np.empty(n_columns, dtype=np.float64)
+    for node in range(first, last):
+        edge, end = indptr[node], indptr[node + 1]
+        if edge == end:
+            continue
+        total[:] = 0
+        while edge + 4 <= end:  # as in row_means
+            a, b, c, d = indices[edge], indices[edge + 1], indices[edge + 2], indices[edge + 3]
+            for k in range(n_columns):
+                total[k] += (values[a, k] + values[b, k]) + (values[c, k] + values[d, k])
+            edge += 4
+        while edge < end:
+            a = indices[edge]
+            for k in range(n_columns):
+                total[k] += values[a, k]
+            edge += 1
+        for k in range(n_columns):
+            sums[node, k] += total[k]
 
 
 @Kernel

@@ -15,8 +15,7 @@ from gnncal.decisions import ConformalClassifier, hold_out
 from gnncal.decisions.guarantees import Certified, accuracy, certify_targets, of_one_class
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
-from gnncal.metrics.binning import Cells
-from gnncal.metrics.floor import positive_bins_of
+from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
 from gnncal.reporting.subject import Subject
