@@ -358,10 +358,9 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
     if labels.size and known.size == labels.size and (labels.sum(axis=1) == 1).all():
         return " These are one-hot: pass labels.argmax(axis=1)."
     return (
-        " A node with several labels (multi-label) is calibrated one column at a time, without a "
-        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='svs'; probabilities p of one column are judged as "
-        "np.column_stack([1 - p, p])."
+        " A model with several labels for a node (multi-label) is calibrated by "
+        "gnncal.calibrate_multilabel(logits, labels, graph, ...); probabilities p of a column are "
+        "judged as np.column_stack([1 - p, p])."
     )
 
 

@@ -24,8 +24,9 @@ from gnncal.data.checks import (
 from gnncal.data.errors import InputError
 from gnncal.data.predictions import log_losses
 from gnncal.data.probability import normalised_entropy
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, as_graph, train_mask_of
-from gnncal.graph.neighbours import GraphNeighbours
+from gnncal.graph.neighbours import GraphNeighbours, Neighbours
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -116,7 +117,7 @@ class Nodes:
             raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
         self.logits: FloatArray = read_only(checked)
-        self.graph: Graph | None = check_graph(graph, self.n_nodes)
+        self.graph: Graph | EntityGraph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
@@ -128,6 +129,7 @@ class Nodes:
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
+        self._neighbours: Neighbours | None = None  # where others than a graph know them
         self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:
@@ -256,6 +258,7 @@ class Nodes:
         record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
         record.logits = read_only(self.calibration_logits)
         record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
+        record._neighbours = None
         record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
@@ -284,6 +287,25 @@ class Nodes:
         """
         record = copy(self)
         record._results = {**self._results, (function, *arguments): value}
+        record.has_neighbourhoods = True
+        return record
+
+    def with_neighbours(self, neighbours: Neighbours) -> Self:
+        """Return the record with neighbours that were looked at elsewhere, in place of a graph.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            What formulas ask about the neighbours of these nodes.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes. A graph method can be fitted to it without a graph.
+
+        """
+        record = copy(self)
+        record._neighbours, record._results = neighbours, {}
         record.has_neighbourhoods = True
         return record
 
@@ -329,15 +351,22 @@ class Nodes:
 
     @property
     def required_graph(self) -> Graph:
-        """The graph, where a method cannot do without one."""
+        """The edges between nodes, where a method cannot do without them."""
+        if isinstance(self.graph, EntityGraph):
+            raise InputError(
+                "this method needs edges between nodes, and these share entities; choose one that "
+                "asks for their neighbours' mean alone, such as 'structural' or 'hots'."
+            )
         if self.graph is None:
             raise InputError("there is no graph; pass that of these nodes.")
         return self.graph
 
     @property
-    def neighbours(self) -> GraphNeighbours:
+    def neighbours(self) -> Neighbours:
         """The neighbours of every node, as formulas ask about them."""
-        return GraphNeighbours(self.required_graph)
+        if self._neighbours is not None:
+            return self._neighbours
+        return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
 
     @property
     def calibration_logits(self) -> FloatArray:
@@ -484,14 +513,15 @@ def as_nodes_of_a_fit(
     )
 
 
-def check_graph(graph: Any, n_nodes: int) -> Graph | None:
+def check_graph(graph: Any, n_nodes: int) -> Any:
     """Check that a graph, if there is one, has as many nodes as the logits have rows."""
     checked = as_graph(graph)
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph. Logits of edges (link prediction) or of whole "
-            "graphs have a row for each: leave graph out, pass a label for each and method='svs'."
+            "of every node of this very graph. Logits of edges (link prediction) have a row for "
+            "each edge: pass gnncal.Graph.of_edges(edge_index). Those of whole graphs: leave graph "
+            "out, pass a label for each and method='svs'."
         )
     return checked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,10 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel, kernels_for, n_threads, pieces
 
 if TYPE_CHECKING:
-    from gnncal.graph.graph import Graph, Side
+    from gnncal.graph.graph import Graph
 
 
+Side = Literal["in", "out", "both"]
 EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 MOST_BUCKETS = 1024  # more places to write to are no longer in the cache
@@ -38,12 +39,17 @@ class GroupedEdges(NamedTuple):
     self_loops: IntArray
 
 
-def group_by_receiver(senders: IntArray, receivers: IntArray, n_nodes: int) -> GroupedEdges:
-    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit."""
+def group_by_receiver(
+    senders: IntArray, receivers: IntArray, n_nodes: int, *, of_edges: int = 0
+) -> GroupedEdges:
+    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit.
+
+    If they are only a part of a graph, ``of_edges`` is the number of all edges.
+    """
     fits = max(n_nodes, len(senders)) <= np.iinfo(np.int32).max
     index_type = np.dtype(np.int32 if fits else np.int64)
-    kernels = kernels_for(len(senders))
-    if kernels is not None:
+    kernels = kernels_for(max(len(senders), of_edges))
+    if kernels is not None and len(senders):
         return _by_counting(senders, receivers, n_nodes, index_type, kernels)
     ones = np.ones(len(senders), dtype=np.int8)
     ends = (senders.astype(index_type, copy=False), receivers.astype(index_type, copy=False))
@@ -173,7 +179,7 @@ def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
     """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
     sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
     for rows in row_slices(matrix.indptr):
-        sums[rows] = _edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
+        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
     return sums
 
 
@@ -184,7 +190,7 @@ def _neighbour_sums(
     sides = [graph] if side == "in" else [graph.reversed]
     sides += [graph] if side == "both" else []
     for rows in row_slices(sides[0].indptr):
-        parts = [_edge_sums(each.indptr, each.indices, rows, values) for each in sides]
+        parts = [edge_sums(each.indptr, each.indices, rows, values) for each in sides]
         sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         loops = len(sides) * graph.self_loops[rows]
         if loops.any():
@@ -192,7 +198,7 @@ def _neighbour_sums(
         yield rows, sums
 
 
-def _edge_sums(
+def edge_sums(
     indptr: IntArray,
     indices: IntArray,
     rows: slice,

@@ -123,8 +123,8 @@ def _guarantees(
         for guarantee, each in zip(asked, certified, strict=True):
             p = score[test]
             has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
-            holds = guarantee.holds_for(subject.labels[test], subject.labels[test])
-            n, right = guarantee.counted(has_action, holds)
+            holds = guarantee._holds_for(subject.labels[test], subject.labels[test])
+            n, right = guarantee._counted(has_action, holds)
             is_shown = each.is_certified and n > 0
             kept.append(
                 KeptGuarantee(each, n if is_shown else 0, right / n if is_shown else np.nan)
