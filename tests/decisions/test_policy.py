@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import gnncal
 from gnncal import GnncalWarning, InputError
 from gnncal.decisions import Costs, Guarantee, Policy, cross_fit, hold_out, nodes_to_label
-from gnncal.decisions.policy import misfit
+from gnncal.decisions.costs import misfit
 
 NAMES = ["fine", "fraud"]
 

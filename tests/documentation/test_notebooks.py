@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("torch_geometric")
 pytest.importorskip("matplotlib")
 
-import run_notebooks
+import run_notebooks  # noqa: E402
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 

@@ -26,11 +26,12 @@ from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.tables import Table, Tabular, quantities
-from gnncal.graph.graph import warn_if_one_way
+from gnncal.graph.graph import Side, warn_if_one_way
 from gnncal.math.formulas import Portable
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import (
+    Memory,
     Part,
     common_reasons,
     missing_classes_message,
@@ -218,6 +219,8 @@ class Calibrator(Estimator, ABC):
     history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # What updates start from, by part.
+    memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
     class_histograms_: ClassHistograms | None
 
@@ -310,7 +313,7 @@ class Calibrator(Estimator, ABC):
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
-        self.posterior_ = {}
+        self.posterior_, self.memories_ = {}, {}
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -622,6 +625,10 @@ class Calibrator(Estimator, ABC):
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _reach(self) -> tuple[int, Side] | None:
+        """Return how many hops a node depends on, and on which side; None for the whole graph."""
+        return None if self.needs_graph else (0, "in")
 
     def _freed(self) -> Calibrator | None:
         """Return the same fit with predictions that may change; a hook for methods that have it."""

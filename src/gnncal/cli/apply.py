@@ -62,14 +62,14 @@ def apply(
     from gnncal.calibration import apply as run
     from gnncal.data.nodes import Nodes
     from gnncal.files.bundle import read_bundle
-    from gnncal.files.saved_calibrators import load
+    from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 
     own = () if policy is None else ("uncertified",)
     gates = read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
-    is_foreign = decided is not None and _is_of_another(decided, fitted)
+    is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:
         raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
     with (
@@ -120,20 +120,6 @@ def apply(
     if n_asked and n_lost == n_asked:
         raise typer.Exit(NOTHING_CERTIFIED)
     end_if_failed(failures)
-
-
-FOREIGN = (
-    "The policy was certified on the probabilities of another calibrator, so it guarantees nothing "
-    "on those of this one. Certify it again: gnncal decide INPUT --probabilities "
-    "FOLDER/probabilities.npz (or .parquet), with validation nodes that this calibrator has not "
-    "seen."
-)
-
-
-def _is_of_another(policy: Policy, fitted: Calibrator) -> bool:
-    from gnncal.files.saved_calibrators import checksum
-
-    return policy.calibrator_ is not None and policy.calibrator_ != checksum(fitted)
 
 
 def _load_policy(path: Path) -> Policy:

@@ -10,15 +10,13 @@ from gnncal import __version__
 from gnncal.cli.apply import apply
 from gnncal.cli.calibrate import calibrate
 from gnncal.cli.check import check
-from gnncal.cli.decide import decide
+from gnncal.cli.decide import decide, label, sets
 from gnncal.cli.demo import demo
 from gnncal.cli.evaluate import evaluate
 from gnncal.cli.export import export
-from gnncal.cli.label import label
 from gnncal.cli.methods import methods
 from gnncal.cli.report import report
 from gnncal.cli.scale import scale
-from gnncal.cli.sets import sets
 from gnncal.cli.terminal import friendly
 from gnncal.cli.update import update
 from gnncal.cli.verbs import AllVerbs

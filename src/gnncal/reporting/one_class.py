@@ -15,8 +15,7 @@ from gnncal.decisions import ConformalClassifier, hold_out
 from gnncal.decisions.guarantees import Certified, accuracy, certify_targets, of_one_class
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
-from gnncal.metrics.binning import Cells
-from gnncal.metrics.floor import positive_bins_of
+from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
 from gnncal.reporting.subject import Subject
@@ -124,8 +123,8 @@ def _guarantees(
         for guarantee, each in zip(asked, certified, strict=True):
             p = score[test]
             has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
-            holds = guarantee.holds_for(subject.labels[test], subject.labels[test])
-            n, right = guarantee.counted(has_action, holds)
+            holds = guarantee._holds_for(subject.labels[test], subject.labels[test])
+            n, right = guarantee._counted(has_action, holds)
             is_shown = each.is_certified and n > 0
             kept.append(
                 KeptGuarantee(each, n if is_shown else 0, right / n if is_shown else np.nan)
