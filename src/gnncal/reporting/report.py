@@ -63,6 +63,23 @@ class Report:
         write_page(place, self.html, overwrite=overwrite)
         return place
 
+    @property
+    def sentences(self) -> str:
+        """What the page says in a few lines: the verdict, and what new nodes mean for it."""
+        new = self.inspection.new_nodes
+        more = () if new is None else (new.check.sentence, new.sentence)
+        return "\n".join([self.inspection.verdict.sentence, *more])
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Verdicts and metrics by method, and what was found about new nodes."""
+        methods, new = self.inspection.methods, self.inspection.new_nodes
+        return {
+            "verdicts": {name: method.verdict for name, method in methods.items()},
+            "methods": {name: method.evaluation for name, method in methods.items()},
+            **({} if new is None else {"new_nodes": new}),
+        }
+
     def __repr__(self) -> str:
         return f"Report: {self.inspection.verdict.sentence}"
 
