@@ -19,7 +19,7 @@ from gnncal.__main__ import app
 from gnncal.calibration import DEFAULT_METHOD
 from gnncal.cli.verbs import help_of
 from gnncal.files.output import MARKER
-from gnncal.reporting.subject import DEFAULT_METHODS
+from gnncal.reporting.input import DEFAULT_METHODS
 from tests.methods import each_of
 from tests.test_bundles import (
     BAD_ARRAYS,

@@ -183,7 +183,7 @@ def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
     shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
     gaps = {}
     for name in ("uncalibrated", "structural-free"):
-        found = next(g for g in made.inspection.methods[name].groups if g.name == "class")
+        found = next(g for g in made.findings.methods[name].groups if g.name == "class")
         values = zip(found.group.tolist(), found.confidence - found.accuracy, strict=True)
         gaps[name] = {group: f"{100 * gap:+.1f}".replace("-", "−") for group, gap in values}
     expected = {(gaps["structural-free"][group], gaps["uncalibrated"][group]) for group in range(3)}
@@ -194,7 +194,7 @@ def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, tmp_path):
     data, splits = task(400, n_classes=3)
     made = gnncal.report(*data, **splits, methods=["isotonic"])  # its confidence may be 1
     path = made.save(tmp_path / "report.html")
-    profile = made.inspection.methods["isotonic"].temperature
+    profile = made.findings.methods["isotonic"].temperature
     assert profile.n_without > 0
     note = visit(path).page.text_content("#temperature-note")
     assert f"{profile.n_without} of 400 nodes are not drawn" in note
@@ -288,7 +288,7 @@ def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
     assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
     assert opened.overflow() <= 0
     assert violations(opened.page) == []
-    page, found = opened.page, made.inspection.new_nodes
+    page, found = opened.page, made.findings.new_nodes
     drawn = page.evaluate("document.getElementById('moves-chart').data[0].x")
     assert drawn == pytest.approx([100 * m.distance for m in reversed(found.check.moves)], rel=1e-4)
     rows = page.locator("#new-guarantee-table tbody tr").all()

@@ -59,10 +59,10 @@ def test_it_asks_for_nothing_outside_itself(read):
 
 def test_tables_are_there_without_a_script(made, read):
     text = " ".join(" ".join(read.text).split())
-    evaluation = made.inspection.methods["structural"].evaluation
+    evaluation = made.findings.methods["structural"].evaluation
     assert f"{100 * evaluation.ece.value:.2f}" in text
     assert f"floor {100 * evaluation.ece.floor:.2f}" in text
-    assert made.inspection.verdict.text in text
+    assert made.findings.verdict.text in text
     assert "structural" in text
 
 
@@ -116,7 +116,7 @@ def test_missing_plotly_names_the_extra(monkeypatch):
 def test_few_calibration_nodes_still_give_a_report():
     data, splits = task(300)
     made = gnncal.report(*data, **{**splits, "nodes": splits["nodes"][:1]}, methods=["ts"])
-    thresholds = made.inspection.methods["ts"].selective.threshold
+    thresholds = made.findings.methods["ts"].selective.threshold
     assert np.isinf(thresholds).all()
 
 
@@ -144,7 +144,7 @@ def test_what_the_methods_have_in_common_is_written_once(made):
     data = json.loads(re.search(r'id="data">(.*?)</script>', made.html, re.DOTALL)[1])
     profiles = {name: each["temperature"] for name, each in data["methods"].items()}
     assert len({profile["entropy"] for profile in profiles.values()}) == 1
-    for name, found in made.inspection.methods.items():
+    for name, found in made.findings.methods.items():
         for axis in ("homophily", "entropy"):
             written = np.array(data["columns"][profiles[name][axis]], dtype=np.float64)
             np.testing.assert_allclose(written, getattr(found.temperature, axis), rtol=1e-5)

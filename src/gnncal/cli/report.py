@@ -14,8 +14,8 @@ from gnncal.cli.terminal import check_page_target, console_beside, err, print_re
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import write_page
+from gnncal.reporting.input import DEFAULT_METHODS
 from gnncal.reporting.report import report as make
-from gnncal.reporting.subject import DEFAULT_METHODS
 from gnncal.reporting.summary import summary_page, summary_verdict
 from gnncal.scale.summary import is_summary, read_summary
 
