@@ -23,6 +23,7 @@ from .graph.graph import Graph as Graph
 from .loading import load as load
 from .metrics.evaluation import compare as compare
 from .metrics.evaluation import evaluate as evaluate
+from .multilabel import calibrate_multilabel as calibrate_multilabel
 from .reporting.report import Report as Report
 from .reporting.report import report as report
 from .shift.check import check as check

@@ -19,8 +19,7 @@ from gnncal.data.errors import MissingExtraError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy, hold_out
 from gnncal.digits import example
-from gnncal.files.bundle import Bundle, write_probabilities
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import Bundle, write_bundle, write_probabilities
 from gnncal.files.output import result_folder
 from gnncal.metrics import METRICS
 from gnncal.reporting.report import report

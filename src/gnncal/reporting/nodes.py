@@ -82,7 +82,6 @@ def _edges_among(graph: Graph, nodes: IntArray) -> IntArray:
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
 
 
-SMALLEST_FLOOR = 0.0005  # share of the probability from which it shows
 STRUCTURAL_NOTE = (
     "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood has "
     "factors of 1. The product is kept between 1/148 and 148."
@@ -127,7 +126,7 @@ def explain(
         factors = np.column_stack([level, np.exp(s * calibrator.weights_), offset])
         parts = ("the model's own certainty", *COVARIATE_TITLES, "predicted class")
         more = "" if calibrator.keep_predictions else FREE_NOTE
-        return Explanation(parts, factors, STRUCTURAL_NOTE + more + _floor_note(calibrator))
+        return Explanation(parts, factors, STRUCTURAL_NOTE + more + _ceiling(calibrator))
     if isinstance(calibrator, HoTS):
         base = np.full(len(nodes), calibrator.base_temperature_)
         factors = np.column_stack([base, at / base])
@@ -137,17 +136,12 @@ def explain(
     return None
 
 
-def _floor_note(calibrator: Structural) -> str:
-    """Say how much of each probability is shared out, where it shows in a percentage."""
-    share = float(calibrator.floor_.sum())
-    if share < SMALLEST_FLOOR:
+def _ceiling(calibrator: Structural) -> str:
+    """Say how confident the floor lets a node be, unless that is 100.0 %."""
+    highest = f"{100 * (1 - calibrator.floor_.sum() + calibrator.floor_.max()):.1f} %"
+    if highest == "100.0 %":
         return ""
-    among = "evenly" if calibrator.keep_predictions else "by their base rates"
-    return (
-        f" Then {100 * share:.2g} % of the probability is shared out among all classes, {among}, "
-        f"so that none is above {100 * (1 - share) + 100 * float(calibrator.floor_.max()):.4g} %: "
-        "with so few labels, more cannot be known."
-    )
+    return f" No confidence is above {highest}: the labels of the fit cannot show more."
 
 
 HOMOPHILY_BINS = 20
