@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ import pytest
 
 import gnncal
 from gnncal.data.errors import InputError, MissingExtraError
+from gnncal.files.saved_calibrators import checksum
+from tests.fraud import NAMES, fraud_task
 
 from .tasks import task
 
@@ -149,3 +152,34 @@ def test_what_the_methods_have_in_common_is_written_once(made):
             written = np.array(data["columns"][profiles[name][axis]], dtype=np.float64)
             np.testing.assert_allclose(written, getattr(found.temperature, axis), rtol=1e-5)
         assert "nodes" not in profiles[name]
+
+
+def test_the_page_says_when_it_was_made_from_which_data_and_by_which_calibrator():
+    (logits, labels, graph), splits = task(300)
+    page = gnncal.report(logits, labels, graph, **splits, methods=["ts"])
+    other = gnncal.report(logits + 1, labels, graph, **splits, methods=["ts"])
+    again = gnncal.report(logits, labels, graph, **splits, methods=["ts"])
+
+    def made(page):
+        return re.search(r"Made on ([-0-9]+) .*?; data (\w+), calibrator (\w+)", page.html).groups()
+
+    assert made(page) == made(again)
+    assert made(page)[1] != made(other)[1]
+    assert made(page)[0] == date.today().isoformat()
+    assert checksum(page.findings.methods["ts"].calibrator).startswith(made(page)[2])
+
+
+def test_with_a_class_in_view_the_verdict_and_the_table_begin_with_its_probability():
+    (logits, labels, graph), splits = fraud_task(is_weighted=True)
+    page = gnncal.report(
+        logits, labels, graph, **splits, class_names=NAMES, positive="fraud", methods=["ts"]
+    )
+    test = list(splits["test_nodes"])
+    mean = 100 * gnncal.calibrators.softmax(logits)[test, 1].mean()
+    raw = page.findings.methods["uncalibrated"]
+    begins = f"Mean P(fraud) is {mean:.1f} %, and {100 * labels[test].mean():.1f} % of the test"
+    assert raw.verdict.text.startswith(begins)
+    assert raw.verdict.grade == "bad"
+    heads = re.findall(r'class="sort">([^<]*)<', page.html[page.html.index("method-table") :])
+    assert heads[:3] == ["Method", "Mean P %", "ECE of P %"]
+    assert page.html.index('<section id="one-class"') < page.html.index('<section id="methods"')

@@ -27,7 +27,7 @@ from gnncal.reporting.page import capital, render_page
 from gnncal.reporting.shift import section_parts
 
 COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
-POSITIVE_COLUMNS = ("positive_mean", "positive_ece")
+POSITIVE_COLUMNS = ("positive_mean", "positive_ece", "accuracy", "ece", "nll", "aurc")
 SECTIONS = {
     "verdict": "Verdict",
     "one-class": "{positive}",
@@ -169,7 +169,7 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
 
 def _method_table(findings: Findings) -> dict[str, Any]:
     """Return one row for each method; the best value of each column is marked."""
-    columns = COLUMNS if findings.positive is None else (*POSITIVE_COLUMNS, *COLUMNS)
+    columns = COLUMNS if findings.positive is None else POSITIVE_COLUMNS
     best = {
         column: _best(column, [_value_of(each, column) for each in findings.methods.values()])
         for column in columns

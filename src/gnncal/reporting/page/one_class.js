@@ -32,7 +32,7 @@ const OneClass = (() => {
       const y = filled.map((i) => on(bins.accuracy[i]));
       traces.push({ type: "scatter", mode: "markers", name: plain(method === "uncalibrated" ? "before" : method), x: filled.map((i) => on(bins.confidence[i])), y,
         text: filled.map((i) => `probability ${fine(bins.confidence[i])}<br>${plain(name)}: ${count(Math.round(bins.accuracy[i] * bins.count[i]))} of ${count(bins.count[i])} nodes, ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
-        hovertemplate: "%{text}<extra></extra>", marker: { color: colour(side), size: 9, symbol: filled.map((i) => (bins.accuracy[i] === 0 ? "triangle-down-open" : side === "after" ? "circle" : "diamond")) },
+        hovertemplate: "%{text}<extra></extra>", cliponaxis: false, marker: { color: colour(side), size: 9, symbol: filled.map((i) => (bins.accuracy[i] === 0 ? "triangle-down-open" : side === "after" ? "circle" : "diamond")) },
         error_y: { type: "data", symmetric: false, color: colour(side), thickness: 1.6, width: 4,
           array: filled.map((i, k) => on(bins.high[i]) - y[k]), arrayminus: filled.map((i, k) => y[k] - on(bins.low[i])) } });
     });
