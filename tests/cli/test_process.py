@@ -125,15 +125,15 @@ def test_the_command_line_imports_where_unix_signals_are_missing():
 SCALE = """
 import os, signal, threading
 from gnncal.__main__ import main
-from gnncal.scale.engines import DuckDB
+from gnncal.scale.local import DuckDB
 
 LONG = "SELECT sum(sqrt(range)) AS s FROM range(1000000000000)"
 
-def keep(self, name, expression):  # the signal comes in the middle of a query without an end
+def load(self, *_, **__):  # the signal comes in the middle of a query without an end
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
-    return self.fetch(self.connection.sql(LONG, schema={"s": "float64"}))
+    return self._fetch(LONG)
 
-DuckDB.keep = keep
+DuckDB.load = load
 main()
 """
 

@@ -10,12 +10,11 @@ import typer
 from gnncal.calibration import judge
 from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
 from gnncal.cli.params import Input, Positive, SummaryAsJson
-from gnncal.cli.policies import read_probabilities
 from gnncal.cli.terminal import print_result
 from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
 from gnncal.data.probability import softmax
-from gnncal.files.bundle import read_bundle
+from gnncal.files.bundle import read_bundle, read_probabilities
 from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
 from gnncal.metrics.outcomes import Outcomes
 

@@ -71,8 +71,9 @@ VERBS = {  # what each does, and examples of how it is called
     ),
     "demo": ("Run everything once on handwritten digits, without a download.", "demo"),
 }
+MODULES = {"label": "decide", "sets": "decide"}  # of verbs that share one
 LazyVerbs.own = {
-    name: Command(help, f"gnncal.cli.{name}:{name}", tuple(examples))
+    name: Command(help, f"gnncal.cli.{MODULES.get(name, name)}:{name}", tuple(examples))
     for name, (help, *examples) in VERBS.items()
 }
 app = typer.Typer(

@@ -29,7 +29,7 @@ NO_MEMORY = re.compile(
     r"can't start new thread|out of memory|bad_alloc|malloc of size|failed to allocate",
     re.IGNORECASE,
 )
-LIBRARIES = {"duckdb", "_duckdb", "ibis", "pyarrow", "fsspec", "s3fs", "botocore", "aiobotocore"}
+LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "fsspec", "s3fs", "botocore", "aiobotocore"}
 LIBRARIES |= {"pyspark", "py4j", "safetensors", "numba", "llvmlite", "onnx", "onnxruntime"}
 MEMORY = "there is not enough memory for this; allow the process more, or pass a smaller input."
 LONGEST = 1500  # characters of a sentence

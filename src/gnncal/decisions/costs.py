@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+from scipy.special import chdtrc, expit, logit, softmax
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.errors import InputError, shown
@@ -57,38 +57,14 @@ class Costs:
 
     Examples
     --------
-    >>> from gnncal.decisions import Costs
-    >>> costs = Costs(missed=500, false_alarm=20, review=3)
-    >>> costs.cheapest([0.001, 0.1, 0.9])
-    array(['clear', 'review', 'act'], dtype='<U6')
+    >>> from gnncal.decisions import Costs, Policy
+    >>> policy = Policy(positive="fraud", costs=Costs(missed=500, false_alarm=20, review=3))
 
     """
 
     missed: Any
     false_alarm: Any
     review: Any = None
-
-    def cheapest(self, p: Any) -> Any:
-        """Return the action with the lowest expected cost for each node.
-
-        Parameters
-        ----------
-        p : array_like of shape (n_nodes,)
-            Probability of the positive class.
-
-        Returns
-        -------
-        ndarray of str of shape (n_nodes,)
-            ``"act"``, ``"clear"`` or ``"review"``.
-
-        Raises
-        ------
-        InputError
-            If a cost is no number of at least 0, or has another length than ``p``.
-
-        """
-        chance = as_numpy(p).astype(np.float64)
-        return ACTIONS[cheapest_actions(self._checked(chance.size), chance)]
 
     def _checked(self, n_nodes: int) -> Costs:
         """Return the costs as float64, each a number or an array of this length."""
@@ -341,3 +317,12 @@ def _between_knots(odds: FloatArray) -> FloatArray:
     """Return how much each knot counts at these log-odds, (n, n_knots)."""
     place = (np.clip(odds, -EDGE, EDGE) + EDGE) / (KNOTS[1] - KNOTS[0])
     return np.maximum(1.0 - np.abs(place[:, None] - np.arange(KNOTS.size)), 0.0)
+
+
+def misfit(p: FloatArray, is_positive: BoolArray) -> float:
+    """Return the p-value of labels as unlikely as these if the probabilities were right."""
+    inside = np.clip(p, 1e-6, 1 - 1e-6)
+    design = np.column_stack([np.ones_like(inside), logit(inside)])
+    gradient = design.T @ (is_positive - inside)
+    information = (design.T * (inside * (1 - inside))) @ design
+    return float(chdtrc(2, gradient @ np.linalg.pinv(information) @ gradient))

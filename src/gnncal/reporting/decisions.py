@@ -24,8 +24,7 @@ from gnncal.decisions.guarantees import (
 )
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
-from gnncal.metrics.binning import Cells
-from gnncal.metrics.floor import positive_bins_of
+from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
 from gnncal.reporting.input import ReportInput
@@ -155,7 +154,7 @@ def _observed_guarantees(
         certified = _certified(given, held, asked, score, None)
         for guarantee, each in zip(asked, certified, strict=True):
             has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
-            n, right = guarantee.counted(has_action, guarantee.holds_for(labels, labels))
+            n, right = guarantee._counted(has_action, guarantee._holds_for(labels, labels))
             n = n if each.is_certified else 0
             observed.append(ObservedGuarantee(each, n, right / n if n else np.nan))
     return tuple(observed)
