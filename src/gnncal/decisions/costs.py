@@ -7,8 +7,8 @@ given a probability p of it is taken to be
 
 with a smooth function f, which is 0 where the probabilities are right. The prior of f is a Gaussian
 process around 0: a constant, a slope, a slow and a quick part. A few sizes of f are weighed by how
-well each foretells the labels of the calibration nodes; for each the posterior is normal around its mode
-(Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
+well each foretells the labels of the calibration nodes; for each the posterior is normal around its
+mode (Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
 Expected numbers of hits and costs are averages over all of this and over the luck of the draw.
 """
 
