@@ -87,7 +87,7 @@ def test_a_missing_class_warns_where_the_method_erases_it(name):
     nodes = np.flatnonzero(labels[:1000] != 2)
     found, calibrator = messages(name, logits, labels, nodes)
     assert [m for m in found if "no calibration node has class 2" in m] == found
-    assert bool(found) == (name in ERASING) == calibrator.erases_missing_classes
+    assert bool(found) == (name in ERASING) == calibrator.zeroes_unseen_classes
 
 
 def test_uncalibrated_learns_nothing_and_never_warns():

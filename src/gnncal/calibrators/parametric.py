@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.base import TemperatureCalibrator
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import SOLVER_TABLE, Constraint, LearnedTable
 from gnncal.data.nodes import Nodes
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import (
     LARGEST_ERROR,
-    Part,
+    ParameterBlock,
     Rows,
-    TemperatureLabelled,
+    TemperatureModel,
     covariance_of,
     temperature_error,
 )
@@ -86,16 +87,18 @@ class ParametricTemperature(TemperatureCalibrator):
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
-    parameters: ClassVar[tuple[Parameter, ...]]
-    also_learned: ClassVar[LearnedTable] = SOLVER_TABLE
     converged_: bool
     n_iter_: int
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if isinstance(vars(cls).get("parameters"), tuple):
-            fitted = {f"{p.name}_": p.constraint for p in cls.parameters}
-            cls.learned = {**fitted, **cls.also_learned}
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What is fitted; each becomes an attribute with a trailing underscore."""
+
+    @property
+    def learned(self) -> LearnedTable:
+        """What each attribute that makes up the fitted model may be."""
+        return {**{f"{p.name}_": p.constraint for p in self.parameters}, **SOLVER_TABLE}
 
     @abstractmethod
     def _covariates(self, nodes: Nodes) -> FloatArray:
@@ -162,12 +165,12 @@ class ParametricTemperature(TemperatureCalibrator):
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return self._clamped_formula(self._covariates(nodes))
 
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         covariance = self._covariance_of(PART)
         labelled = self._labelled(nodes, self._covariates(nodes)[nodes.calibration_nodes])
-        return [Part(PART, self._code(), covariance, labelled)]
+        return [ParameterBlock(PART, self._code(), covariance, labelled)]
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         scale = Scale(self.parameters)
         self._set_theta(scale.decode(np.clip(theta, scale.lower, scale.upper)))
         self.posterior_ = {name: covariance}
@@ -176,7 +179,7 @@ class ParametricTemperature(TemperatureCalibrator):
         """Return the parameters in the solver's coordinates."""
         return Scale(self.parameters).encode(self._theta())
 
-    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureLabelled:
+    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureModel:
         """Return the calibration nodes, with their covariates, as a function of the parameters."""
         scale = Scale(self.parameters)
 
@@ -191,7 +194,7 @@ class ParametricTemperature(TemperatureCalibrator):
             return np.log(temperature), by_code
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-        return TemperatureLabelled(logits, nodes.labels, nodes.weights, log_temperature)
+        return TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import (
     FLAG,
@@ -26,14 +27,14 @@ from gnncal.data.predictions import keep_predictions, log_losses
 from gnncal.data.probability import normalised_homophily, softmax
 from gnncal.graph.compiled import in_parallel
 from gnncal.math.formulas import (
-    Portable,
+    Formula,
     structural,
     structural_free,
     structural_scaled,
     structural_temperature,
 )
 from gnncal.math.free_fit import Scores, ScoresLabelled, fit_scores
-from gnncal.math.posterior import Part, TemperatureLabelled
+from gnncal.math.posterior import ParameterBlock, TemperatureModel
 from gnncal.math.structural import (
     COVARIATES,
     LOG_TEMPERATURE,
@@ -91,7 +92,7 @@ class TemperatureInterval:
     confidence_high: FloatArray
 
 
-class Structural(HasTemperature, Calibrator):
+class Structural(TemperatureMixin, Calibrator):
     r"""Calibrated probabilities from a node's entropy, its neighbourhood and its predicted class.
 
     Its heart is a law for the temperature of each node:
@@ -216,12 +217,12 @@ class Structural(HasTemperature, Calibrator):
         self.without = without
 
     @property
-    def preserves_predictions(self) -> bool:  # type: ignore[override]
+    def preserves_predictions(self) -> bool:
         """Whether the predicted class of every node stays."""
         return self.keep_predictions
 
     @property
-    def erases_missing_classes(self) -> bool:  # type: ignore[override]
+    def zeroes_unseen_classes(self) -> bool:
         """Whether a class without calibration nodes gets next to no probability."""
         return self.without != "remainder"
 
@@ -242,7 +243,7 @@ class Structural(HasTemperature, Calibrator):
             )
 
     @property
-    def learned(self) -> LearnedTable:  # type: ignore[override]
+    def learned(self) -> LearnedTable:
         """What each attribute that makes up the fitted model may be."""
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
@@ -299,7 +300,7 @@ class Structural(HasTemperature, Calibrator):
         """Find how certain the labels let probabilities be."""
         shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
         uniform = np.full(nodes.n_classes, 1.0 / nodes.n_classes)
-        freed = self._freed()
+        freed = self.unconstrained_variant()
         if freed is not None:
             freed._set_floor(part, nodes, shares)
             self.free_floor_ = freed.floor_
@@ -345,18 +346,18 @@ class Structural(HasTemperature, Calibrator):
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
         return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
 
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         rows = self._rows(nodes).take(nodes.calibration_nodes)
         parts = []
         if self.keep_predictions:
             logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-            law = TemperatureLabelled(
+            law = TemperatureModel(
                 logits,
                 nodes.labels,
                 nodes.weights,
                 lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
             )
-            parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
+            parts.append(ParameterBlock(LAW_PART, self._law_of("").vector(), self.covariance_, law))
         if self.without != "remainder":
             uses_neighbours = self.without != "neighbours"
             prefix = FREE if self.keep_predictions else ""
@@ -377,10 +378,10 @@ class Structural(HasTemperature, Calibrator):
             start = scores.law.vector().size
             biases = slice(start, start + len(self.classes_))
             covariance = self._covariance_of(SCORES_PART)
-            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
+            parts.append(ParameterBlock(SCORES_PART, theta, covariance, labelled, biases))
         return parts
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         if name == LAW_PART:
             self._set_law(Law.of(theta, len(COVARIATES)), "")
             self.covariance_ = covariance
@@ -394,9 +395,9 @@ class Structural(HasTemperature, Calibrator):
         described = describe(nodes).take(chosen)
         self._set_floors(DescribedRows(nodes.logits[chosen], described), nodes)
 
-    def _add_to_scores(self, shifts: FloatArray) -> None:
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
         if self.keep_predictions:
-            super()._add_to_scores(shifts)  # says that it cannot
+            super()._shift_class_bias(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
         moved = self.floor_ * np.exp(shifts - shifts.max())
         self.floor_ = moved * (self.floor_.sum() / moved.sum())
@@ -421,7 +422,7 @@ class Structural(HasTemperature, Calibrator):
         return probs
 
     def _predict_part(self, part: DescribedRows) -> FloatArray:
-        probs = self._portable()(part)
+        probs = self._as_formula()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
 
     def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
@@ -435,7 +436,7 @@ class Structural(HasTemperature, Calibrator):
         alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
         return self._predict(alone.with_result(part, describe_neighbourhoods))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         is_plain = self.without == "remainder"
         unused = ["converged_", "n_iter_", f"{FREE}floor_", *(["covariance_"] if is_plain else [])]
         learned = {
@@ -444,7 +445,7 @@ class Structural(HasTemperature, Calibrator):
             if not name.endswith(tuple(unused))
         }
         function = structural if self.keep_predictions else structural_free
-        return Portable(
+        return Formula(
             structural_scaled if is_plain else function,
             learned,
             {} if is_plain else {"uses_neighbours": self.without != "neighbours"},
@@ -454,14 +455,21 @@ class Structural(HasTemperature, Calibrator):
             hops=2,
         )
 
-    def _freed(self) -> Structural | None:
-        """Return what divides the rest as a calibrator of its own, if this fit has it."""
+    def unconstrained_variant(self) -> Structural | None:
+        """Return what divides the rest as a calibrator of its own, if this fit has it.
+
+        Returns
+        -------
+        Structural or None
+            The same fit with predictions that may change; it can predict, and no more.
+
+        """
         if not self.keep_predictions or self.without == "remainder":
             return None
         freed = Structural(keep_predictions=False, without=self.without)
         for name in SCORES:
             setattr(freed, name, getattr(self, FREE + name))
-        freed.centre_ = self.centre_
+        freed.centre_, freed.classes_ = self.centre_, np.arange(len(freed.bias_))
         return freed
 
     def predict_interval(

@@ -43,13 +43,13 @@ def write_results(
     A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
     ``also`` names files that the caller has written.
     """
-    from gnncal.calibrators.base import HasTemperature
+    from gnncal.calibrators.base import TemperatureMixin
     from gnncal.cli.policies import policy_summary, verdict_of
     from gnncal.files.bundle import write_decisions, write_probabilities
 
     calibrator = result.calibrator
     temperature = None
-    if isinstance(calibrator, HasTemperature):
+    if isinstance(calibrator, TemperatureMixin):
         temperature = (
             calibrator.temperature_
             if applied_to is None  # fitted on this very graph
@@ -77,6 +77,7 @@ def write_results(
 def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
+    from gnncal.calibrators.fit_report import learned_values
     from gnncal.calibrators.registry import name_of
     from gnncal.metrics.evaluation import class_in_view
 
@@ -85,7 +86,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "gnncal": __version__,
         "method": name_of(calibrator),
         "params": calibrator.get_params(deep=False),
-        "learned": calibrator._learned_values(),
+        "learned": learned_values(calibrator),
         "fit_report": calibrator.fit_report_,
         "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,

@@ -29,7 +29,7 @@ from gnncal.data import numpy_backend
 def backend_of(value: Any) -> ModuleType:
     """Return the module with the operations for a value: an array, a tensor or columns.
 
-    A formula of a :class:`~gnncal.calibrators.Portable` is written with these operations where
+    A formula of a :class:`~gnncal.calibrators.Formula` is written with these operations where
     NumPy and torch spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
 
     Parameters

@@ -13,7 +13,7 @@ import numpy as np
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
-from gnncal.math.posterior import Rows, Slopes, judged, sum_of
+from gnncal.math.posterior import LossDerivatives, Rows, score_rows, weighted_sum
 from gnncal.math.solvers import Solution, lbfgs
 from gnncal.math.structural import log_neighbours, scaled_logits
 from gnncal.math.structural_fit import (
@@ -102,7 +102,7 @@ def fit_scores(
         evidence.append(narrower - unlikely)
     shares = np.exp(np.array(evidence) - max(evidence))
     shares /= shares.sum()
-    theta = sum_of(shares, [solution.parameters for solution in solutions])
+    theta = weighted_sum(shares, [solution.parameters for solution in solutions])
     wider = [
         covariance + np.outer(solution.parameters - theta, solution.parameters - theta)
         for covariance, solution in zip(covariances, solutions, strict=True)
@@ -113,7 +113,7 @@ def fit_scores(
         converged=all(solution.converged for solution in solutions),
         n_iter=sum(solution.n_iter for solution in solutions),
     )
-    return ScoresFit(Scores.of(theta, m, n_classes), sum_of(shares, wider), whole)
+    return ScoresFit(Scores.of(theta, m, n_classes), weighted_sum(shares, wider), whole)
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,15 @@ class ScoresLabelled:
         _, bias, gamma = self.unpacked(theta)
         scaled, _ = self._scaled(theta, rows)
         scores = scaled + bias + gamma * self.neighbours[rows]
-        return judged(scores, self.labels, self.weights, rows).losses
+        return score_rows(scores, self.labels, self.weights, rows).losses
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
         _, bias, gamma = self.unpacked(theta)
         scaled, by_law = self._scaled(theta, rows)
         said = self.neighbours[rows]
         scores = scaled + bias + gamma * said
-        losses, probs, shares, residuals = judged(scores, self.labels, self.weights, rows)
+        losses, probs, shares, residuals = score_rows(scores, self.labels, self.weights, rows)
         # By ln T and by gamma the scores move along -z / T and along what the neighbours say.
         moves = [-scaled, said] if self.uses_neighbours else [-scaled]
         spread = [shares * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
@@ -173,7 +173,7 @@ class ScoresLabelled:
             blocks[1].append(said_by_bias[:, None])
             blocks.append([crossed[None], said_by_bias[None], np.array([[own]])])
             gradient.append(np.array([float((residuals * said).sum())]))
-        return Slopes(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
+        return LossDerivatives(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
 
     def unpacked(self, theta: FloatArray) -> Scores:
         """Read the parameters off a vector."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
@@ -174,8 +174,8 @@ def _fit_method(subject: Subject, method: Calibrator, halves: Halves) -> _Fitted
         held_out_probs = without.predict_proba(subject.record)
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)
     if isinstance(calibrator, Auto):
-        used = calibrator.chosen()
-        if isinstance(used, HasTemperature):
+        used = calibrator.calibrator_
+        if isinstance(used, TemperatureMixin):
             temperature = used.predict_temperature(subject.record)
     return _FittedMethod(
         calibrator,

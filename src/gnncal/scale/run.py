@@ -164,4 +164,4 @@ def _calibrator(
         if not hasattr(fitted, "fit_report_"):
             raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")
         return fitted
-    return choose_calibrator(method, one_class=one_class)
+    return choose_calibrator(method, positive=one_class)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.price import FREE_WITH_GRAPH, price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.checks import check_names_are_no_numbers
@@ -158,7 +159,7 @@ class Run:
             before=sides.get("before"),
             after=after,
             differences=differences,
-            learned=fitted._learned_values(),
+            learned=learned_values(fitted),
             skipped=[asdict(bad) for bad in self.bad],
             notes=self.notes,
             seconds=dict(self.progress.seconds),

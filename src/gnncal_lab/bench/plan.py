@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -125,7 +126,7 @@ def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
 
 def knows_protocols(method: str) -> bool:
     """Return whether the protocol makes a difference to a method."""
-    return method in VARIANTS or "protocol" in class_of(method)._get_param_names()
+    return method in VARIANTS or "protocol" in signature(class_of(method)).parameters
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
@@ -167,7 +168,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     variant = VARIANTS.get(cell.method)
     method = cell.method if variant is None else variant.method
     kind = class_of(method)
-    allowed = kind._get_param_names()
+    allowed = signature(kind).parameters
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, parts_of(cell.backbone)[0], source="hots")
     uses_homophily = kind is HoTS and kind(**preset_of(method)).needs_graph

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.base import fit_without_warnings
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
@@ -69,7 +69,7 @@ def log_slope(x: FloatArray, y: FloatArray) -> float:
 
 def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]:
     """Return temperature scaling's T on these rows and its mean log loss, without warnings."""
-    fitted = fit_quietly(TemperatureScaling(), logits, labels)
+    fitted = fit_without_warnings(TemperatureScaling(), logits, labels)
     return fitted.base_temperature_, fitted.fit_report_.loss_after
 
 

@@ -30,7 +30,7 @@ class ScaleHoTS(ScaleMethod[HoTS]):
         super().check()
         estimator = make_estimator(self.calibrator.homophily)
         if self._is_fitted:
-            estimator = self.calibrator._estimator
+            estimator = self.calibrator.estimator_
         if not isinstance(estimator, Support) or estimator.clamp_train_labels:
             raise InputError(
                 f"homophily={self.calibrator.homophily!r} needs the graph in memory; at scale use "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
+from gnncal.calibrators.base import TemperatureCalibrator, fit_without_warnings
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
@@ -160,7 +160,7 @@ def best_by_level(logits: FloatArray, labels: IntArray, levels: FloatArray) -> F
 
 
 def _fitted_temperature(method: TemperatureCalibrator, task: _Task) -> FloatArray:
-    fit_quietly(
+    fit_without_warnings(
         method,
         task.logits,
         task.labels,

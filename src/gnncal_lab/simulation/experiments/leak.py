@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.base import fit_without_warnings
 from gnncal.calibrators.homophily import HomophilyEstimator, Support
 from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.hots import HoTS
@@ -113,7 +113,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     }
     losses = {}
     for name, method in methods.items():
-        fit_quietly(
+        fit_without_warnings(
             method, logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
         )
         probs = method.predict_proba(logits, sample.graph)
