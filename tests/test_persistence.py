@@ -311,6 +311,7 @@ MAY_BE_LONGER = (  # their length depends on the fitted graph or on the data
     "learned.bin_temperatures_",
     "learned.train_nodes_",
     "learned.clamped_labels_",
+    "learned.homophily_weights_.input_weight",  # one row for each of the graph's features
 )
 
 

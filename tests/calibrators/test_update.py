@@ -144,6 +144,7 @@ def test_gradients_are_those_of_the_loss_and_information_is_a_covariance(name, n
     logits, labels, graph = world(0.7, 120, 3, shift=0.5, n_classes=n_classes)
     nodes = Nodes(logits, graph).with_labels(labels, nodes=range(100))
     calibrator = fit_without_warnings(gnncal.get_calibrator(name), nodes, None)
+    calibrator = getattr(calibrator, "calibrator_", calibrator)  # auto has another inside
     for part in calibrator._posterior_blocks(nodes):
         theta = part.theta + 0.01 * np.random.default_rng(0).normal(size=part.theta.size)
         slopes = part.labelled.slopes(theta, slice(None))

@@ -118,6 +118,11 @@ class Auto(Calibrator):
         return any(self._make(name).needs_graph for name in self.candidates)
 
     @property
+    def zeroes_unseen_classes(self) -> bool:
+        """Whether the chosen calibrator gives next to nothing to a class without nodes."""
+        return hasattr(self, "calibrator_") and self.calibrator_.zeroes_unseen_classes
+
+    @property
     def chosen_state_(self) -> dict[str, Any]:
         """What the chosen calibrator has learned; a loaded one is made of it."""
         return {name: getattr(self.calibrator_, name) for name in self.calibrator_.learned}
