@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily import Support
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import Predictor, Support
 from gnncal.files.format import FORMAT_VERSION
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

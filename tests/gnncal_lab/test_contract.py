@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.calibrators.homophily_names import from_plain, make_estimator, to_plain
-from gnncal.calibrators.homophily_names import name_of as name_of_estimator
+from gnncal.calibrators.homophily import from_plain, make_estimator, to_plain
+from gnncal.calibrators.homophily import name_of as name_of_estimator
 from gnncal.calibrators.registry import CALIBRATORS, PRESETS, class_of, name_of, provider_of
 from gnncal.testing.tasks import small_task
 

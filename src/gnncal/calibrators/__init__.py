@@ -12,7 +12,7 @@ from gnncal.calibrators.affine import (
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, PointwiseCalibrator, TemperatureCalibrator
 from gnncal.calibrators.fit_report import FitReport
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import Predictor
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import MultiClassIsotonic
 from gnncal.calibrators.parametric import ParametricTemperature

@@ -12,11 +12,13 @@ from gnncal.calibrators.homophily import (
     CannotLearnError,
     Given,
     HomophilyEstimator,
+    Predictor,
     Support,
     Weights,
+    find_estimator,
+    make_estimator,
+    name_of,
 )
-from gnncal.calibrators.homophily_names import find_estimator, make_estimator, name_of
-from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import (

@@ -13,8 +13,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import FitReport, learned_table
-from gnncal.calibrators.homophily import HomophilyEstimator
-from gnncal.calibrators.homophily_names import from_plain, to_plain
+from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plain
 from gnncal.calibrators.registry import find, get_calibrator, name_of
 from gnncal.calibrators.updates import history_of
 from gnncal.data.checks import check_class_names

@@ -11,8 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
-from gnncal.calibrators.homophily import HomophilyEstimator
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import HomophilyEstimator, Predictor
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import Bundle

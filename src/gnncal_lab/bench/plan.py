@@ -9,9 +9,13 @@ from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.homophily import HomophilyEstimator, Support
-from gnncal.calibrators.homophily_names import make_estimator, to_plain
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import (
+    HomophilyEstimator,
+    Predictor,
+    Support,
+    make_estimator,
+    to_plain,
+)
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.registry import class_of, get_calibrator, list_calibrators, preset_of
 from gnncal.data.checks import plain_name, suggestion

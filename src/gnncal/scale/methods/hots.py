@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.calibrators.homophily import Support, support_of
-from gnncal.calibrators.homophily_names import make_estimator
+from gnncal.calibrators.homophily import Support, make_estimator, support_of
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from gnncal.calibrators.base import fit_without_warnings
-from gnncal.calibrators.homophily import HomophilyEstimator, Support
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import HomophilyEstimator, Predictor, Support
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
