@@ -53,7 +53,7 @@ def test_methods_need_nothing_private(file):
 def test_the_product_has_its_own_methods_and_the_laboratory_the_others():
     own = {"uncalibrated", "ts", "hts", "svs", "sms", "irm", "hots", "structural", "auto"}
     assert set(CALIBRATORS) == own
-    assert set(PRESETS) == {"structural-free", "structural-temperature"}
+    assert set(PRESETS) == {"hots-paper", "structural-free", "structural-temperature"}
     for name in COMPARED.split():
         assert class_of(name).__module__.startswith("gnncal_lab.")
         assert provider_of(name) == "gnncal"

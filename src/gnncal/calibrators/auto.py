@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, trial_fit
+from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.fit_report import learned_table
 from gnncal.calibrators.registry import get_calibrator
 from gnncal.data.arrays import FloatArray, IntArray
@@ -16,12 +16,10 @@ from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, size
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import log_losses
-from gnncal.data.probability import normalised_entropy
 from gnncal.math.formulas import Formula
 
 PRESERVING = ("ts", "hts", "structural-temperature", "structural")
 ALL_CANDIDATES = (*PRESERVING, "structural-free")
-DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 STATE = Constraint("a dict", lambda value: isinstance(value, dict))
 # What every fitted calibrator has; auto has that of the chosen one.
 SHARED = (
@@ -187,14 +185,6 @@ class Auto(Calibrator):
 def _share(one: Calibrator, other: Calibrator) -> None:
     """Give to one calibrator what every fitted one has, from another."""
     vars(other).update({name: vars(one)[name] for name in SHARED if name in vars(one)})
-
-
-def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
-    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
-    entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
-    folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
-    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
-    return folds
 
 
 def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:

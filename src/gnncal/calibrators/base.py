@@ -30,6 +30,7 @@ from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.data.predictions import scaled_probabilities
+from gnncal.data.probability import normalised_entropy
 from gnncal.graph.graph import warn_if_one_way
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
@@ -37,6 +38,7 @@ from gnncal.math.posterior import ParameterBlock
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
 FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
+DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
@@ -84,11 +86,10 @@ class Calibrator(Estimator, ABC):
     A calibrator of your own, which mixes in a tenth of the uniform distribution:
 
     >>> import gnncal
-    >>> from gnncal.calibrators import FitReport
     >>> class Softer(gnncal.Calibrator):
     ...     preserves_predictions = True
     ...     def _fit(self, nodes):
-    ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))
+    ...         self.fit_report_ = gnncal.calibrators.FitReport.of(nodes, loss_after=float("nan"))
     ...     def _predict(self, nodes):
     ...         return 0.9 * gnncal.calibrators.softmax(nodes.logits) + 0.1 / nodes.n_classes
     >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
@@ -307,10 +308,8 @@ class Calibrator(Estimator, ABC):
     ) -> Self:
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
-        What the fit knows is kept as far as the new labels allow: its posterior, widened, is
-        their prior. How far they may lie from it is inferred. Ten labels are of use, fifty take
-        away most of the harm that another graph did; docs/shift.md has figures. The graph may be
-        another one than in ``fit``, of any size. This calibrator stays as it is.
+        The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
+        graph may be another one than in ``fit``. This calibrator stays as it is (docs/shift.md).
 
         Parameters
         ----------
@@ -321,21 +320,18 @@ class Calibrator(Estimator, ABC):
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes.
         nodes : array_like, optional
-            The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
-            random from the nodes that the calibrator will be used on. Nodes that it has learned
-            from are left out with a warning; a record knows them by its ``node_ids``, else they
-            are known by their number and logits. With ``rates="estimate"`` they are the unlabelled
-            nodes to look at, by default all.
+            The newly labelled nodes, mask or indices, drawn at random from those that the
+            calibrator will be used on. Nodes that it has learned from are left out with a warning;
+            a record knows them by its ``node_ids``, else by their number and logits. With
+            ``rates="estimate"`` they are the unlabelled nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
             How many nodes each newly labelled node counts as, as in :meth:`fit`.
         rates : dict, array_like of shape (n_classes,) or "estimate", optional
-            New rates of classes, such as ``{"fraud": 0.06}``, by name or number; classes that are
-            not named share the rest as before. Every probability is multiplied by the ratio of
-            the new rate to that of the calibration labels, and rows are normalised: exact where
-            nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
-            refuses where more than the rates has changed.
+            New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
+            rest as before. This is exact where nothing but the rates has changed. ``"estimate"``
+            finds the rates without labels, and refuses where more than the rates has changed.
         date : str or datetime.date, optional
             When this is, for the history: not before the last update. Default: today.
 
@@ -347,8 +343,7 @@ class Calibrator(Estimator, ABC):
         Raises
         ------
         InputError
-            If an array cannot be used; if the method has no posterior and must be fitted again;
-            if it keeps predictions or has no bias, so that rates do not apply; or if rates cannot
+            If an array cannot be used, the method has no posterior, or rates do not apply or cannot
             be estimated.
 
         Examples
@@ -510,19 +505,6 @@ class Calibrator(Estimator, ABC):
         -------
         gnncal.torch.CalibratorModule
             A module whose buffers hold what was learned.
-
-        Raises
-        ------
-        InputError
-            If the method needs more than logits and edges; the message says what to do.
-
-        Examples
-        --------
-        >>> import numpy as np, torch, gnncal
-        >>> logits, labels = np.eye(3)[[0, 1, 2, 0]] * 4, np.array([0, 1, 2, 1])
-        >>> module = gnncal.calibrators.TemperatureScaling().fit(logits, labels).to_torch()
-        >>> module(torch.from_numpy(logits)).shape
-        torch.Size([4, 3])
 
         """
         check_is_fitted(self, "classes_")
@@ -773,6 +755,14 @@ def trial_fit(calibrator: AnyCalibrator, nodes: Nodes) -> AnyCalibrator:
         trial._fit(nodes)
     trial.classes_ = np.arange(nodes.n_classes)
     return trial
+
+
+def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
+    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
+    entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
+    folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
+    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
+    return folds
 
 
 # The sentences below are those that scikit-learn's checks read: rows are then samples and columns

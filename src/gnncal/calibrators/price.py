@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from gnncal.calibrators.affine import StructuredVectorScaling
-from gnncal.calibrators.auto import PRESERVING, Auto, folds_of
-from gnncal.calibrators.base import Calibrator, trial_fit
+from gnncal.calibrators.auto import PRESERVING, Auto
+from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.nodes import Nodes
