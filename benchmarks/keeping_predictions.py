@@ -31,6 +31,7 @@ from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from practice import IN_BATCHES, LIBRARIES, RARE, TWITCH, Models
+from rare_classes import GRAPHS
 from speed_data import make_problem
 
 METHODS = ("structural", "hots", "ts")
@@ -104,7 +105,7 @@ def practised(options: Namespace) -> list[dict[str, Any]]:
         for seed in range(options.seeds)
     )
     found += Parallel(n_jobs=options.jobs)(
-        delayed(of_strong)(models, name, seed) for name in RARE for seed in range(options.seeds)
+        delayed(of_strong)(models, name, seed) for name in GRAPHS for seed in range(options.seeds)
     )
     return [row for rows in found for row in rows]
 

@@ -1,6 +1,6 @@
 """Settings of the documentation site: `make docs` builds it from this folder.
 
-`site_pages/` writes the pages that are made of the code (methods, reference) before Sphinx reads
+`site_pages/` writes the pages that are made from the code (methods, reference) before Sphinx reads
 the folder; sphinx-gallery runs the examples. Nothing that is built needs the network.
 """
 
@@ -70,9 +70,12 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "gnncal"
+html_title = f"gnncal {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
+html_logo = html_favicon = "static/logo.svg"
+highlight_language = "text"  # indented blocks are commands and their output
 html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
 html_copy_source = False
@@ -81,6 +84,7 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
+    "logo": {"text": f"gnncal {release}"},
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -89,4 +93,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get_started": [], "changelog": [], "cite": []}
+html_sidebars = {"index": [], "get_started": [], "changelog": []}

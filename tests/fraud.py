@@ -3,8 +3,7 @@
 import numpy as np
 
 import gnncal
-from gnncal.files.bundle import Bundle
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import Bundle, write_bundle
 
 NAMES = ["honest", "fraud"]
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.files.bundle import read_probabilities, write_probabilities
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import read_probabilities, write_bundle, write_probabilities
 
 N, K = 120, 3
 NAMES = ["cat", "dog", "naïve fish"]
@@ -403,7 +402,7 @@ BAD_ARRAYS = {
     "names in two dimensions": ({"class_names": np.array([["a"], ["b"], ["c"]])}, "list of"),
     "ids as dates": ({"node_ids": np.arange(N).astype("datetime64[D]")}, "dtype datetime64"),
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
-    "too few names": ({"class_names": np.array(["a", "b"])}, "3 different names"),
+    "too few names": ({"class_names": np.array(["a", "b"])}, "2 names for 3 classes"),
     "one string of names": ({"class_names": np.array("a,b,c")}, "pass a list of different names"),
     "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "3 different names"),
     "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),

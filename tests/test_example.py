@@ -28,7 +28,7 @@ def test_each_image_is_linked_to_at_least_its_ten_most_similar():
 
 
 def test_the_example_is_a_bundle_that_is_written_and_read_back(tmp_path):
-    from gnncal.files.npz import write_bundle
+    from gnncal.files.bundle import write_bundle
 
     task = gnncal.example()
     write_bundle(tmp_path / "digits.npz", task)

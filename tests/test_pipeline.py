@@ -236,19 +236,40 @@ def test_heads_with_several_labels_are_told_what_works_and_it_works():
     logits = 3 * generator.normal(size=(300, 4))
     labels = (generator.random((300, 4)) < 1 / (1 + np.exp(-logits / 3))).astype(int)
     graph = gnncal.Graph(generator.integers(300, size=(2, 900)), 300)
-    with pytest.raises(gnncal.InputError, match="one column at a time, without a graph") as error:
-        gnncal.calibrate(logits, labels, graph, nodes=range(150))
-    assert "and method='svs'" in str(error.value)  # hts keeps predictions: wrong for rare labels
-    assert "np.column_stack([0 * logits[:, c], logits[:, c]])" in str(error.value)
-    for c in range(4):
-        result = gnncal.calibrate(
-            np.column_stack([0 * logits[:, c], logits[:, c]]),
-            labels[:, c],
-            nodes=range(150),
-            test_nodes=range(150, 300),
-            method="svs",
-        )
-        assert result.comparison.nll.mean < 0
+    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    with pytest.raises(gnncal.InputError, match=r"gnncal.calibrate_multilabel\(logits"):
+        gnncal.calibrate(logits, labels, graph, **splits)
+    for given in (None, graph):
+        made = gnncal.calibrate_multilabel(logits, labels, given, **splits)
+        assert made.probabilities.shape == (300, 4)
+        assert all(each.comparison.nll.mean < 0 for each in made.columns)
+    by_hand = gnncal.calibrate(
+        np.column_stack([0 * logits[:, 2], logits[:, 2]]),
+        labels[:, 2],
+        graph,
+        positive=1,
+        method="structural-free",
+        **splits,
+    )
+    np.testing.assert_array_equal(made.probabilities[:, 2], by_hand.probabilities[:, 1])
+    assert made.to_frame().loc["mean"].size == 4
+
+
+def test_unknown_labels_of_a_column_are_left_out_of_that_column():
+    generator = np.random.default_rng(1)
+    logits = 3 * generator.normal(size=(300, 2))
+    labels = (generator.random((300, 2)) < 1 / (1 + np.exp(-logits / 3))).astype(float)
+    labels[:40, 0] = np.nan
+    made = gnncal.calibrate_multilabel(logits, labels, nodes=range(200))
+    assert [sum(each.calibrator.fit_report_.nodes_per_class) for each in made.columns] == [160, 200]
+    with pytest.raises(gnncal.InputError, match="are 0 or 1"):
+        gnncal.calibrate_multilabel(logits, labels + 1, nodes=range(200))
+
+
+def test_one_column_of_probabilities_is_told_how_to_be_judged():
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(300, 4))
+    labels = (generator.random((300, 4)) < 1 / (1 + np.exp(-logits / 3))).astype(int)
     probs = 1 / (1 + np.exp(-logits))
     with pytest.raises(gnncal.InputError, match=r"one column p at a time as two, \[1 - p, p\]"):
         gnncal.evaluate(labels.argmax(axis=1), probs)

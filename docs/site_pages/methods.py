@@ -37,18 +37,18 @@ FITS = {
 INDEX = """\
 # Methods
 
-Every method takes the logits of a trained model and the labels of some nodes, and gives
-probabilities. Pass its name to `gnncal.calibrate(..., method="ts")`, to `gnncal calibrate
---method ts`, or use the class.
+May calibration change the predicted class? If not (the default), use
+[`structural`](structural.md); if it may, [`structural-free`](structural-free.md). Without a graph
+use [`hts`](hts.md) or [`svs`](svs.md). The method of the paper is [`hots`](hots.md).
 
-The default is [`structural`](structural.md). Each page has the formula, and what gnncal does
-otherwise than the publication. [How methods are fitted](../methods.md). [What they were compared
-on](../evidence.md).
+Pass a name to `gnncal.calibrate(..., method="ts")` or `gnncal calibrate --method ts`, or use the
+class. Each page has the formula and how gnncal differs from the publication.
+[How methods are fitted](../methods.md) · [Benchmark results](../evidence.md)
 
 {table}
 
-Log loss against `ts`: mean difference on the eleven graphs of `results/` with at least 100
-calibration nodes (GCN and GAT, converged fits), with a 95 % interval over graphs. Below zero is
+Last column: change in log loss (nats) vs temperature scaling, mean over the eleven graphs with at
+least 100 calibration nodes (GCN and GAT, converged fits), with a 95% interval over graphs. Lower is
 better. Methods without a number have no records.
 
 ```{{toctree}}
@@ -83,7 +83,7 @@ result = gnncal.calibrate(
 )
 ```
 
-## In our results
+## Benchmark results
 
 {results}
 
@@ -99,8 +99,8 @@ result = gnncal.calibrate(
 NO_ADVICE = "Its docstring does not say."
 NO_RESULTS = "There are no records of this method in `results/`."
 NOTES = """\
-GCN and GAT, converged fits, the same seeds for both methods; means and 95 % intervals over {n}
-graphs with at least 100 calibration nodes. [How it was measured](../evidence.md), and <a
+GCN and GAT, converged fits, the same seeds for both methods; means and 95% intervals over {n}
+graphs with at least 100 calibration nodes. [All results](../evidence.md), <a
 href="../leaderboard.html">every graph and method</a>.
 """
 
@@ -155,10 +155,14 @@ def works_at_scale(name: str) -> bool:
 def large_line(method: MethodDescription) -> str:
     """Return what a graph of Reddit's size costs, from a file of `make bench-large`."""
     if not method.needs_graph:
-        return "it sees the calibration nodes only"
+        return "does not read the graph"
     found = {each["name"]: each for each in json.loads(LARGE.read_text())["figures"]}
     if method.name not in found:
-        return "[speed](../speed.md)" if method.name.startswith("structural") else "not measured"
+        return (
+            "[Performance](../results.md#performance)"
+            if method.name.startswith("structural")
+            else "not measured"
+        )
     figures = found[method.name]
     epoch = figures["epoch_seconds"]
     each = "" if epoch is None else f", {epoch:.2g} s for each epoch"
@@ -179,7 +183,7 @@ def linked(advice: str) -> str:
 def results_section(method: MethodDescription, results: MethodResults | None) -> str:
     """Return the method's lines in our results, as tables."""
     if method.name == REFERENCE:
-        return "This is the method that the others are held against. See their pages."
+        return "This is the baseline of the other pages."
     if results is None:
         return NO_RESULTS
     many = [line for line in results.many if _is_shown(line, method)]
@@ -208,7 +212,7 @@ def results_section(method: MethodDescription, results: MethodResults | None) ->
 
 def index_page(methods: list[MethodDescription], results: dict[str, MethodResults]) -> str:
     """Return the table of all methods, in Markdown."""
-    head = "| name | what it does | keeps predictions | log loss against `ts` |\n|---|---|---|---:|"
+    head = "| name | method | keeps predictions | log loss vs `ts` |\n|---|---|---|---:|"
     rows = [
         f"| [`{m.name}`]({m.name}.md) | {m.summary} | "
         f"{'yes' if m.preserves_predictions else 'no'} | {_log_loss(m, results)} |"

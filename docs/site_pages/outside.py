@@ -9,16 +9,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-LINK = re.compile(r"\[([^\]]+)\]\((\.\./[\w./-]+)(#[\w-]+)?\)")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[\w./-]+)(#[\w-]+)?\)")
 LINK_AT_ROOT = re.compile(r"\]\((?!\w+:|#)")  # of a file in the root, which a page includes
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "../README.md": "index.md",
     "../CHANGELOG.md": "changelog.md",
-    "../ARCHITECTURE.md": "architecture.md",
     "../CONTRIBUTING.md": "contributing.md",
-    "../CODE_OF_CONDUCT.md": "code_of_conduct.md",
-    "../SECURITY.md": "security.md",
 }
 
 

@@ -1,12 +1,17 @@
-"""The index of the reference: every public name with its first sentence, by module."""
+"""Parts of the reference that are made from the code: API by task, commands, extras, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+import typer.main
 
 import gnncal
 import gnncal_lab
@@ -14,13 +19,36 @@ from gnncal.calibrators.homophily import ESTIMATORS
 from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS, Metric
 
+ROOT = Path(__file__).parents[2]
+
 HEADING = """\
 API reference
 =============
 
-Every public name. What is not listed here may change without notice.
+Every public name, by task. What is not listed here may change without notice.
 
 """
+TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of their own
+    "Calibrate": ("calibrate", "Calibration", "HoTS", "get_calibrator", "list_calibrators", "load"),
+    "Data": ("Graph", "Nodes", "example", "read_bundle"),
+    "Evaluate and report": ("evaluate", "compare", "report", "Report"),
+    "Monitor": ("check", "Watch"),
+}
+TITLES = {
+    "gnncal": "Base class and errors",
+    "gnncal.calibrators": "Calibrators, and parts to build them",
+    "gnncal.decisions": "Decisions and prediction sets",
+    "gnncal.metrics": "Metrics",
+    "gnncal.plotting": "Plots",
+    "gnncal.scale": "Graphs larger than memory",
+    "gnncal.testing": "Test a calibrator",
+    "gnncal.torch": "PyTorch and ONNX",
+    "gnncal_lab": "Comparison methods (gnncal_lab)",
+    "gnncal_lab.classifiers": "Classifiers of the paper",
+    "gnncal_lab.datasets": "Datasets of the paper",
+    "gnncal_lab.homophily": "Homophily estimates",
+    "gnncal_lab.simulation": "Contextual stochastic block model",
+}
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -46,13 +74,22 @@ def _submodules(module: ModuleType) -> list[ModuleType]:
 
 
 def section(module: ModuleType) -> str:
-    """Return one module's part of the index, in reStructuredText."""
-    title = module.__name__
+    """Return one module's part of the index, in reStructuredText; gnncal's own names by task."""
+    names, parts = public_names(module), {}
+    if module is gnncal:
+        parts = {title: [n for n in names if n in task] for title, task in TASKS.items()}
+        names = [n for n in names if not any(n in part for part in parts.values())]
+    parts[TITLES.get(module.__name__, module.__name__)] = names
     first = (module.__doc__ or "").strip().partition("\n\n")[0]
-    names = "\n".join(f"   {name}" for name in sorted(public_names(module), key=str.lower))
+    return "".join(_part(title, module.__name__, listed, first) for title, listed in parts.items())
+
+
+def _part(title: str, module: str, names: Iterable[str], first: str) -> str:
+    listed = "\n".join(f"   {name}" for name in sorted(names, key=str.lower))
+    about = "" if module == "gnncal" else f"``{module}``: {first}\n\n"
     return (
-        f"{title}\n{'-' * len(title)}\n\n{first}\n\n.. currentmodule:: {title}\n\n"
-        f".. autosummary::\n   :toctree:\n   :nosignatures:\n\n{names}\n\n"
+        f"{title}\n{'-' * len(title)}\n\n{about}.. currentmodule:: {module}\n\n"
+        f".. autosummary::\n   :toctree:\n   :nosignatures:\n\n{listed}\n\n"
     )
 
 
@@ -65,7 +102,7 @@ def estimators() -> dict[str, type]:
 def metrics_table() -> str:
     """Return the table of metrics, in Markdown."""
     head = (
-        "| name | shown as | better | noise floor | compared node by node | needs |\n"
+        "| name | heading | better | noise floor | paired over nodes | needs |\n"
         "|---|---|---|---|---|---|"
     )
     rows = [
@@ -80,14 +117,83 @@ def table_of_names(kinds: Mapping[str, type]) -> str:
     """Return a table of classes that have a short name, in Markdown."""
     first = {name: (kind.__doc__ or "").splitlines()[0] for name, kind in kinds.items()}
     rows = [f'| `"{name}"` | `{kind.__name__}()` | {first[name]} |' for name, kind in kinds.items()]
-    return "\n".join(["| name | stands for | what it is |\n|---|---|---|", *rows, ""])
+    return "\n".join(["| name | class | meaning |\n|---|---|---|", *rows, ""])
 
 
 def _needs(metric: Metric) -> str:
-    """Say what a metric needs beside labels and probabilities."""
+    """Return what a metric needs in addition to labels and probabilities."""
     if metric.needs_positive:
-        return "a class in view"
+        return "`positive`"
     return "in-degrees" if metric.needs_degree else ""
+
+
+EXTRAS = {  # those that users install; what developers install is in CONTRIBUTING.md
+    "all": "everything below up to `scale`",
+    "neural": "neural calibrators (`cagcn`, `gats`, `gets`, `wats`), `to_torch()`",
+    "pyg": "PyTorch Geometric: `Data` as a graph, `CalibratedModel`, classifiers",
+    "parquet": "folders of Parquet tables",
+    "plot": "`gnncal.plotting` (matplotlib)",
+    "report": "`gnncal.report`, `gnncal report`, pandas frames",
+    "scale": "`gnncal scale` on DuckDB",
+    "fast": "compiled loops for graphs of 8 million edges and more (numba)",
+    "onnx": "export to ONNX",
+    "torchmetrics": "`gnncal.torch.Metric`",
+    "datasets": "download of the paper's datasets, ogbn-arxiv included",
+    "s3": "`s3://` paths of `gnncal scale`",
+    "spark": "`gnncal scale` on Spark",
+    "dask": "`gnncal bench run --engine dask`",
+    "ray": "`gnncal bench run --engine ray`",
+}
+
+
+def extras_table() -> str:
+    """Return the table of extras, in Markdown."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    rows = [
+        f"| `{name}` | {use} | {', '.join(re.split('[>=]', one)[0] for one in extras[name])} |"
+        for name, use in EXTRAS.items()
+    ]
+    return "\n".join(["| extra | for | installs |\n|---|---|---|", *rows, ""])
+
+
+def cli_page() -> str:
+    """Return every command with its options, in Markdown."""
+    from gnncal.__main__ import app
+
+    return "\n".join(_command("gnncal", typer.main.get_command(app), level=3))
+
+
+def _command(name: str, command: Any, level: int) -> Iterator[str]:
+    if hasattr(command, "commands"):
+        for each in command.list_commands(None):
+            _, found, _ = command.resolve_command(None, [each])
+            yield from _command(f"{name} {each}", found, level)
+        return
+    given = [_argument(p) for p in command.params if p.param_type_name == "argument"]
+    about = (command.help or "").replace("\f", "").strip()
+    yield f"{'#' * level} {name}\n\n{about}\n\n    {' '.join([name, *given, '[OPTIONS]'])}\n"
+    rows = [
+        f"| {_option(p)} | {(p.help or '').replace('|', '&#124;')} |"
+        for p in command.params
+        if p.name != "help" and not getattr(p, "hidden", False)
+    ]
+    yield "\n".join(["| argument | meaning |\n|---|---|", *rows, ""])
+
+
+def _argument(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper()).strip("[]")
+
+
+def _option(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{_argument(parameter)}`"
+    is_flag = getattr(parameter, "is_flag", False)
+    value = "" if is_flag else f" {parameter.metavar or parameter.name.upper()}"
+    default = parameter.default
+    shown = f" (default `{default}`)" if isinstance(default, str | int | float) and value else ""
+    names = [*parameter.opts, *parameter.secondary_opts]
+    return ", ".join(f"`{name}{value}`" for name in names).replace("|", "&#124;") + shown
 
 
 def write_index(folder: Path) -> None:
@@ -99,6 +205,8 @@ def write_index(folder: Path) -> None:
         "metrics_table.txt": metrics_table(),
         "scores_table.txt": table_of_names(SCORES),
         "homophily_table.txt": table_of_names(estimators()),
+        "extras_table.txt": extras_table(),
+        "cli_table.txt": cli_page(),
     }
     for name, text in made.items():
         target = folder / name

@@ -60,7 +60,7 @@ def _line(results: Results, method: str, metric: str) -> Line:
 
 
 def difference(line: Line) -> str:
-    """Return the difference with its 95 % interval, in the unit of the metric's heading."""
+    """Return the difference with its 95% interval, in the unit of the metric's heading."""
     found, metric = line.comparison, METRICS[line.metric]
     mean, low, high = (
         f"{value * metric.scale:+.{metric.decimals}f}"

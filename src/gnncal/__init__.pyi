@@ -24,6 +24,7 @@ from .loading import load as load
 from .loading import save as save
 from .metrics.evaluation import compare as compare
 from .metrics.evaluation import evaluate as evaluate
+from .multilabel import calibrate_multilabel as calibrate_multilabel
 from .reporting.report import Report as Report
 from .reporting.report import report as report
 from .shift.check import check as check

@@ -20,6 +20,7 @@ from gnncal.data.estimator import clone
 from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, listed
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, class_names_of
 from gnncal.metrics.evaluation import (
     Comparison,
@@ -133,6 +134,7 @@ def calibrate(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
     sample_weight: Any = None,
+    node_type: str | None = None,
     **params: Any,
 ) -> Calibration:
     """Fit a calibrator on labelled nodes and judge it on others.
@@ -143,7 +145,7 @@ def calibrate(
         Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1, -1 where unknown.
-    graph : Graph or torch_geometric.data.Data, optional
+    graph : Graph, EntityGraph or torch_geometric.data.Data or HeteroData, optional
         The graph of these nodes. Methods that ignore structure need none.
     nodes : array_like
         Calibration nodes, mask or indices, usually the validation split.
@@ -168,6 +170,8 @@ def calibrate(
         ``class_names``. The result shows them, and the calibrator is saved with them.
     sample_weight : array_like of shape (n_nodes,), optional
         How many nodes each calibration node counts as in the fit. Test nodes count alike.
+    node_type : str, optional
+        The type of these nodes in a ``HeteroData``, such as "account"; see ``Graph.of_type``.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
 
@@ -199,6 +203,8 @@ def calibrate(
 
     """
     names = class_names_of(graph) if class_names is None else class_names
+    if node_type is not None:
+        graph = Graph.of_type(graph, node_type)
     calibrator = choose_calibrator(
         method, keep_predictions=keep_predictions, positive=positive is not None, **params
     )
@@ -256,7 +262,7 @@ def verdict_of(
 
 def judge(
     logits: FloatArray,
-    graph: Graph | None,
+    graph: Graph | EntityGraph | None,
     probs: FloatArray,
     test_nodes: IntArray,
     labels: IntArray,
@@ -280,7 +286,7 @@ def _judged(
     calibrator: Calibrator,
     probs: FloatArray,
     logits: FloatArray,
-    graph: Graph | None,
+    graph: Graph | EntityGraph | None,
     test_nodes: IntArray,
     labels: IntArray,
     class_names: list[str] | None,

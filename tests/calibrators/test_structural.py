@@ -10,12 +10,11 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
-from gnncal.calibrators.structural import centre_of
 from gnncal.data.predictions import softmax
 from gnncal.data.probability import normalised_entropy
-from gnncal.math.free_fit import ScoresPrior, fit_scores
+from gnncal.math.free_fit import fit_scores
 from gnncal.math.losses import TemperatureLoss
-from gnncal.math.structural import centred, describe_neighbourhoods, divided_rest
+from gnncal.math.structural import describe_neighbourhoods, divided_rest
 from gnncal.math.structural_fit import (
     Law,
     LawPrior,
@@ -365,20 +364,37 @@ def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monke
             )
 
 
-def test_the_neighbours_weight_under_two_priors_lies_between_those_of_each():
-    graph, honest, labels, _ = planted_graph(n=600)
-    nodes = gnncal.Nodes(honest, graph)
-    described = nodes.once(describe_neighbourhoods)
-    s = centred(described.covariates, centre_of(described.covariates))
-    rows = LawRows(described.entropy, s, described.predictions)
-    law = fit_law(rows, honest, labels, LawPrior()).law
-    noise = np.random.default_rng(0).dirichlet(np.ones(honest.shape[1]), size=600)
+def test_a_neighbourhood_that_decides_is_not_held_back_by_the_prior():
+    """Where support alone tells right from wrong, a normal prior of w held it back."""
+    generator, n = np.random.default_rng(0), 2000
+    labels = (generator.random(n) < 0.2).astype(int)
+    support = generator.normal(scale=0.2, size=n)
+    wrong = generator.random(n) < 1 / (1 + np.exp(20 * support + 1))
+    logits = np.where(wrong != labels.astype(bool), 1.0, -1.0)[:, None] * [-0.5, 0.5]
+    rows = LawRows(np.full(n, 0.8), np.column_stack([support, np.zeros((n, 5))]), logits.argmax(1))
+    law = fit_law(rows, logits, labels, LawPrior()).law
+    flat = np.full((n, 2), 0.5)
+    free = fit_scores(rows, logits, flat, labels, law, uses_neighbours=True).scores.law
+    assert abs(law.weights[0]) > 5
+    assert free.weights[0] == pytest.approx(law.weights[0], rel=0.2)
 
-    def weight(scales):
-        fit = fit_scores(
-            rows, honest, noise, labels, law, uses_neighbours=True, prior=ScoresPrior(scales=scales)
-        )
-        return abs(fit.scores.neighbour_weight)
 
-    narrow, wide, both = weight((0.1,)), weight((1.0,)), weight((0.1, 1.0))
-    assert min(narrow, wide) - 1e-6 <= both <= max(narrow, wide) + 1e-6
+def test_with_two_classes_a_larger_margin_never_gives_a_smaller_probability():
+    """One law of temperature for all nodes must keep their order; a steep one turned it around."""
+    generator, n = np.random.default_rng(1), 3000
+    margin = np.concatenate([generator.normal(0, 0.3, n // 2), generator.normal(0, 8, n // 2)])
+    labels = np.where(np.arange(n) < n // 2, margin > 0, generator.random(n) < 0.5).astype(int)
+    logits = margin[:, None] * [-0.5, 0.5]
+    entropy = normalised_entropy(logits)
+    rows = LawRows(entropy, np.zeros((n, 6)), logits.argmax(axis=1))
+    law = fit_law(rows, logits, labels, LawPrior()).law
+    flat = np.full((n, 2), 0.5)
+    found = fit_scores(rows, logits, flat, labels, law, uses_neighbours=False).scores
+    order = np.argsort(margin)
+
+    def falls(law):
+        scaled = margin / np.exp(law.log_temperature(rows))
+        return -np.diff(scaled[order]).min()
+
+    assert falls(law) > 0.01
+    assert falls(found.law) < 1e-6

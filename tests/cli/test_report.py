@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.files.bundle import Bundle
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import Bundle, write_bundle
 
 from ..fraud import write_fraud_bundle
 from ..reporting.tasks import task

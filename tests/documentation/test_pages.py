@@ -101,16 +101,32 @@ def test_a_page_has_a_table_of_all_names_made_of_the_code(page, file, kinds, tmp
     assert re.findall(r'^\| `"([\w-]+)"` \| `\w+\(', table, flags=re.M) == list(kinds)
 
 
+def test_the_table_of_extras_has_every_extra_that_users_install():
+    table = reference.extras_table()
+    assert re.findall(r"^\| `(\w+)` ", table, flags=re.M) == list(reference.EXTRAS)
+
+
+def test_the_page_of_commands_has_every_command_and_option():
+    page = reference.cli_page()
+    assert "### gnncal bench paper" in page
+    assert "| `--fail-if METRIC>NUMBER` |" in page
+    assert page.count("\n### ") > 20
+
+
 def test_links_out_of_the_docs_lead_to_pages_or_copies():
-    text = "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results)"
-    expected = "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d`"
+    text = (
+        "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results) ![e](../f.png)"
+    )
+    expected = (
+        "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d` ![e](../f.png)"
+    )
     assert outside.redirected(text) == expected
 
 
 def test_links_of_included_files_are_those_of_the_root():
-    text = "[a](docs/files.md) [b](SECURITY.md) [c](https://x.org) [d](#here) [e](src/x.py)"
+    text = "[a](docs/files.md) [b](CHANGELOG.md) [c](https://x.org) [d](#here) [e](src/x.py)"
     assert outside.moved_to_docs(text) == (
-        "[a](files.md) [b](security.md) [c](https://x.org) [d](#here) {download}`e <../src/x.py>`"
+        "[a](files.md) [b](changelog.md) [c](https://x.org) [d](#here) {download}`e <../src/x.py>`"
     )
 
 

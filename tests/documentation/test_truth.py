@@ -10,7 +10,6 @@ import typer.main
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.registry import describe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -95,20 +94,6 @@ def test_names_of_the_library_on_a_page_are_there(page):
                 found = getattr(found, name)
 
 
-def test_the_list_of_methods_has_each_in_its_place():
-    table = (ROOT / "docs" / "methods.md").read_text().partition("| | keep predictions |")[2]
-    rows = [row.split("|")[2:4] for row in table.splitlines()[2:4]]
-    cells = {
-        (graph, keeps): set(re.findall(r"`([^`]+)`", cell))
-        for graph, row in zip((True, False), rows, strict=True)
-        for keeps, cell in zip((True, False), row, strict=True)
-    }
-    for name in set(gnncal.list_calibrators()) - {"auto"}:
-        method = describe(name)
-        place = (method.needs_graph, method.preserves_predictions)
-        assert [where for where, names in cells.items() if name in names] == [place], name
-
-
 def test_what_a_newcomer_copies_from_the_first_page_runs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("plotly")
     pytest.importorskip("torch")
@@ -121,3 +106,21 @@ def test_what_a_newcomer_copies_from_the_first_page_runs(tmp_path, monkeypatch, 
     exec(compile("\n".join(own), "get_started.md", "exec"), {})
     assert (tmp_path / "report.html").exists()
     assert "after - before" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+@pytest.mark.parametrize("page", ["evaluate.md", "sets.md"])
+def test_the_python_of_a_guide_page_runs(page):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), flags=re.S)
+    own = [block for block in blocks if '"fraud"' not in block]  # others need the reader's data
+    names = {}
+    for block in own:
+        exec(compile(block, page, "exec"), names)
+    plt.close("all")
+    if page == "sets.md":
+        assert (names["sets_of_today"] == names["sets"]).all()
+        assert (
+            names["sets_of_some"] == names["aps"].predict_set(names["probs"])[[3, 14, 15]]
+        ).all()

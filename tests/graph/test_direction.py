@@ -117,16 +117,9 @@ def test_hetero_data_is_refused_with_the_way_out():
     task, data = small_task(), pytest.importorskip("torch_geometric.data").HeteroData()
     data["account"].num_nodes = task.logits.shape[0]
     data["account", "to", "payment"].edge_index = torch.tensor([[0], [0]])
-    with pytest.raises(gnncal.InputError, match=r"AddMetaPaths.* method='svs'") as refused:
+    with pytest.raises(gnncal.InputError, match=r"Graph.of_type.* method='svs'") as refused:
         task.fit(gnncal.HoTS(), graph=data)
     assert "to_homogeneous" not in str(refused.value)
-    data["account", "pays", "account"].edge_index = torch.from_numpy(task.graph.edge_index.copy())
-    way = r"gnncal.Graph\(data\['account', 'pays', 'account'\].edge_index, .*'account'\].num_nodes"
-    with pytest.raises(gnncal.InputError, match=way):
-        gnncal.calibrate(task.logits, task.labels, data, nodes=range(10))
-    edges = data["account", "pays", "account"].edge_index
-    one_type = gnncal.Graph(edges, data["account"].num_nodes)
-    assert one_type.fingerprint == task.graph.fingerprint
 
 
 def test_training_nodes_of_the_data_are_not_taken_for_calibration_nodes():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import write_bundle
 from tests.gnncal_lab.bench.graphs import frozen_bundle
 
 pytest.importorskip("matplotlib")

@@ -111,6 +111,21 @@ def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
     assert explanation.factors.shape == (3, len(explanation.parts))
 
 
+def test_an_explanation_names_the_highest_confidence_that_the_labels_allow():
+    (logits, labels, graph), splits = task()
+    result = gnncal.calibrate(logits * 100, labels, graph, nodes=splits["nodes"])
+    around, nodes = describe_neighbourhoods(gnncal.Nodes(logits * 100, graph)), np.array([0])
+    calibrator = result.calibrator
+    highest = 1 - calibrator.floor_.sum() + calibrator.floor_.max()
+    assert result.probabilities.max() <= highest + 1e-12
+    note = explain(calibrator, around, calibrator.temperature_, nodes).note
+    assert note.endswith(
+        f"No confidence is above {100 * highest:.1f} %: the labels of the fit cannot show more."
+    )
+    calibrator.floor_ = np.full(4, 1e-6)
+    assert "No confidence" not in explain(calibrator, around, calibrator.temperature_, nodes).note
+
+
 def test_methods_without_a_law_are_not_explained():
     (logits, labels, graph), splits = task()
     fitted = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"], method="rbs").calibrator

@@ -176,7 +176,7 @@ def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -
         known = np.flatnonzero(known_labels >= 0)
         probs[known] = 0.0
         probs[known, known_labels[known]] = 1.0
-    return neighbour_class_share(nodes.required_graph, nodes.predictions, probs, side=side)
+    return neighbour_class_share(nodes.neighbours.graph, nodes.predictions, probs, side=side)
 
 
 SAMPLED_ROWS = 500  # enough to see how much Â X fills in

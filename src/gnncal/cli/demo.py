@@ -107,8 +107,7 @@ def _decide(bundle: Bundle) -> Policy:
 
 
 def _write(staging: Path, bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> None:
-    from gnncal.files.bundle import write_probabilities
-    from gnncal.files.npz import write_bundle
+    from gnncal.files.bundle import write_bundle, write_probabilities
 
     shown = results[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)

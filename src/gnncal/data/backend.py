@@ -4,21 +4,26 @@ A formula asks :func:`backend_of` for the operations that suit its argument, so 
 Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
 the classes. NumPy and torch have all of these functions, Ibis those that tables need:
 
-- of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``softplus``, ``maximum``,
-  ``minimum``, ``where``, ``rounded``, ``ceil``;
-- ``exp_``, ``add_``, ``divide_``, ``maximum_``, ``fill_`` and ``finite_``, which may overwrite
-  their first argument;
+- of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``ceil``, ``rounded`` (to so
+  many digits), ``softplus`` (ln(1 + e^x)), ``maximum``, ``minimum``, ``where``, ``nan_to_zero``;
+- ``exp_``, ``add_``, ``divide_``, ``maximum_``, ``fill_`` (a value in some rows) and ``finite_``
+  (infinities as the largest numbers), which may overwrite their first argument;
 - of matrices: ``largest`` and ``total`` of each row, ``shifted`` rows whose largest entry is 0,
   ``products`` of two rows, ``column`` (a vector that meets every column), ``at_class`` (one entry
-  of each row), ``with_class`` (another one there), ``matrix`` (vectors side by side) and
-  ``columns`` (the vectors again), ``weighted`` (a weighted sum of columns), ``product`` (with a
-  matrix of weights), ``tails`` (sums without the largest entries), ``width``, ``numbered``;
-- ``of_class``, which looks each class up in a table.
+  of each row), ``with_class`` (another one there), ``matrix`` (vectors side by side), ``columns``
+  (the vectors again), ``with_columns`` (more of them), ``weighted`` (a weighted sum of columns),
+  ``product`` (W x of each row x; a weight (k,) is the diagonal of W), ``tails`` (in column m the
+  sum without the m largest entries), ``width``, ``numbered`` (0, 1, .., k-1), ``ones`` (for each
+  row);
+- ``of_class``, which looks each class up in a table, and ``where_needed``, which calls a function
+  on the rows where a condition holds;
+- of precision: ``as_number`` (1 where a condition holds), ``like`` (as precise as another),
+  ``precise`` (float64, in which NumPy computes numbers about single nodes), ``is_precise``,
+  ``whole`` (integers).
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,11 +31,11 @@ import numpy as np
 from gnncal.data import numpy_backend
 
 
-def backend_of(value: Any) -> ModuleType:
-    """Return the module with the operations for a value: an array, a tensor or columns.
+def backend_of(value: Any) -> Any:
+    """Return the operations for a value: an array, a tensor or columns.
 
-    A formula of a :class:`~gnncal.calibrators.Formula` is written with these operations where
-    NumPy and torch spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
+    A formula of a :class:`~gnncal.calibrators.Formula` is written with them where NumPy and torch
+    spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
 
     Parameters
     ----------
@@ -39,7 +44,7 @@ def backend_of(value: Any) -> ModuleType:
 
     Returns
     -------
-    module
+    namespace
         Functions with the same names for each kind.
 
     Examples
@@ -52,11 +57,11 @@ def backend_of(value: Any) -> ModuleType:
 
     """
     if isinstance(value, np.ndarray | float | int | np.generic):
-        return numpy_backend
+        return numpy_backend.OPERATIONS
     if type(value).__module__.partition(".")[0] == "torch":
         from gnncal.data import torch_backend
 
-        return torch_backend
+        return torch_backend.OPERATIONS
     from gnncal.data import ibis_backend
 
     return ibis_backend

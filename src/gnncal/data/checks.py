@@ -234,7 +234,9 @@ def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntAr
     return labels
 
 
-def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
+def check_class_names(
+    class_names: Any, n_classes: int, *, are_different: bool = False
+) -> list[str] | None:
     """Return a name for each class as text, or None if there are no names."""
     if class_names is None:
         return None
@@ -245,7 +247,13 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
             f"class_names has {len(class_names)} names for {n_classes} classes; "
             "pass one for each class."
         )
-    return [str(name) for name in class_names]
+    names = [str(name) for name in class_names]
+    if are_different and len(set(names)) < n_classes:
+        raise InputError(
+            f"class_names is {shown(names)}, which has a name twice; pass {n_classes} different "
+            "names."
+        )
+    return names
 
 
 def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
@@ -350,10 +358,9 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
     if labels.size and known.size == labels.size and (labels.sum(axis=1) == 1).all():
         return " These are one-hot: pass labels.argmax(axis=1)."
     return (
-        " A node with several labels (multi-label) is calibrated one column at a time, without a "
-        "graph: for column c pass np.column_stack([0 * logits[:, c], logits[:, c]]) as logits, "
-        "labels[:, c] as labels and method='svs'; probabilities p of one column are judged as "
-        "np.column_stack([1 - p, p])."
+        " A model with several labels for a node (multi-label) is calibrated by "
+        "gnncal.calibrate_multilabel(logits, labels, graph, ...); probabilities p of a column are "
+        "judged as np.column_stack([1 - p, p])."
     )
 
 

@@ -24,6 +24,7 @@ from gnncal.data.checks import (
 from gnncal.data.errors import InputError
 from gnncal.data.predictions import log_losses
 from gnncal.data.probability import normalised_entropy
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, as_graph, train_mask_of
 from gnncal.graph.neighbours import GraphNeighbours
 
@@ -116,7 +117,7 @@ class Nodes:
             raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
         self.logits: FloatArray = read_only(checked)
-        self.graph: Graph | None = check_graph(graph, self.n_nodes)
+        self.graph: Graph | EntityGraph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
@@ -329,7 +330,12 @@ class Nodes:
 
     @property
     def required_graph(self) -> Graph:
-        """The graph, where a method cannot do without one."""
+        """The edges between nodes, where a method cannot do without them."""
+        if isinstance(self.graph, EntityGraph):
+            raise InputError(
+                "this method needs edges between nodes, and these share entities; choose one that "
+                "asks for their neighbours' mean alone, such as 'structural' or 'hots'."
+            )
         if self.graph is None:
             raise InputError("there is no graph; pass that of these nodes.")
         return self.graph
@@ -337,7 +343,7 @@ class Nodes:
     @property
     def neighbours(self) -> GraphNeighbours:
         """The neighbours of every node, as formulas ask about them."""
-        return GraphNeighbours(self.required_graph)
+        return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
 
     @property
     def calibration_logits(self) -> FloatArray:
@@ -484,14 +490,15 @@ def as_nodes_of_a_fit(
     )
 
 
-def check_graph(graph: Any, n_nodes: int) -> Graph | None:
+def check_graph(graph: Any, n_nodes: int) -> Any:
     """Check that a graph, if there is one, has as many nodes as the logits have rows."""
     checked = as_graph(graph)
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph. Logits of edges (link prediction) or of whole "
-            "graphs have a row for each: leave graph out, pass a label for each and method='svs'."
+            "of every node of this very graph. Logits of edges (link prediction) have a row for "
+            "each edge: pass gnncal.Graph.of_edges(edge_index). Those of whole graphs: leave graph "
+            "out, pass a label for each and method='svs'."
         )
     return checked
 

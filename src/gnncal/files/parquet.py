@@ -12,19 +12,16 @@ import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.data.checks import check_names_are_no_numbers, check_probs, warn_about_edge_weights
+from gnncal.data.checks import check_names_are_no_numbers, warn_about_edge_weights
 from gnncal.data.errors import InputError, require, shown
 from gnncal.files.archives import check_expansion
-from gnncal.files.bundle import Bundle, check_ids, rows_of
 from gnncal.files.output import write_file
 from gnncal.files.tables import (
-    Group,
     Table,
     find_table,
     first_line,
@@ -42,8 +39,8 @@ LONGEST_TEXT = 1000  # characters of an id, a label or a split
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
 
 
-def read(folder: Path, *, labels_required: bool = True) -> Bundle:
-    """Read the bundle in a folder."""
+def read(folder: Path, *, labels_required: bool = True) -> dict[str, Any]:
+    """Read what a bundle in a folder is made of."""
     columns = ["id", "label", "split"] if labels_required else ["id"]
     nodes = _read_table(folder / "nodes.parquet", columns)
     edges = _read_table(folder / "edges.parquet", ["src", "dst"])
@@ -55,23 +52,21 @@ def read(folder: Path, *, labels_required: bool = True) -> Bundle:
         warn_about_edge_weights("weight")
     names = _class_names(nodes, folder)
     masks = _splits(nodes, folder)
-    return Bundle.checked(
-        logits=logits,
-        labels=_labels(nodes, names, folder),
-        graph=Graph(edge_index, len(ids)),
-        train=masks["train"],
-        val=masks["val"],
-        test=masks["test"] if masks["test"].any() else None,
-        node_ids=ids,
-        class_names=names,
-        labels_required=labels_required,
-    )
+    return {
+        "logits": logits,
+        "labels": _labels(nodes, names, folder),
+        "graph": Graph(edge_index, len(ids)),
+        **masks,
+        "test": masks["test"] if masks["test"].any() else None,
+        "node_ids": ids,
+        "class_names": names,
+    }
 
 
 def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
     """Return the columns p0..pK-1 and the ids."""
     table = _read_table(path, ["id"])
-    return check_probs(_numbered_columns(table, "p", path)), _column(table, "id")
+    return _numbered_columns(table, "p", path), _column(table, "id")
 
 
 def read_column(folder: Path, name: str) -> npt.NDArray[Any]:
@@ -98,18 +93,22 @@ def _ends(edges: Any, name: str, ids: npt.NDArray[Any], folder: Path) -> IntArra
     return found if rows is None else found[rows]
 
 
-def write(path: Path, arrays: dict[str, Any], bundle: Bundle) -> None:
+def write(
+    path: Path,
+    arrays: dict[str, Any],
+    node_ids: npt.NDArray[Any] | None,
+    class_names: list[str] | None,
+) -> None:
     """Write a column for each array, p0, p1, ... or set0, set1, ... for those of all classes."""
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
     n_rows = len(arrays["prediction"])
-    columns = {"id": np.arange(n_rows) if bundle.node_ids is None else bundle.node_ids}
+    columns = {"id": np.arange(n_rows) if node_ids is None else node_ids}
     columns |= {name: array for name, array in arrays.items() if array.ndim == 1}
     for name, prefix in BY_CLASS.items():
         if name in arrays:
             columns |= {f"{prefix}{c}": column for c, column in enumerate(arrays[name].T)}
-    names = bundle.class_names
-    about = None if names is None else {"class_names": json.dumps(names)}
+    about = None if class_names is None else {"class_names": json.dumps(class_names)}
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
     write_file(path, sink.getvalue().to_pybytes())
@@ -117,7 +116,7 @@ def write(path: Path, arrays: dict[str, Any], bundle: Bundle) -> None:
 
 def _read_table(path: Path, required: list[str]) -> Any:
     """Return the columns that may be of use; sizes and types are looked at before they are read."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    require("pyarrow", extra="parquet", purpose="reading Parquet")
     if not path.exists():
         raise InputError(f"there is no file {path}.")
     if not path.is_dir() and not path.is_file():
@@ -130,8 +129,7 @@ def _read_table(path: Path, required: list[str]) -> Any:
         raise InputError(f"{path} lacks the columns {', '.join(missing)}; it has {few}.")
     _check_types(table, path)
     try:
-        parts = [_read_group(table, group) for group in table.groups]
-        read = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+        read = _read_files(table)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
@@ -140,28 +138,30 @@ def _read_table(path: Path, required: list[str]) -> Any:
     return read.replace_schema_metadata(names and {"class_names": json.dumps(names)})
 
 
-def _read_group(table: Table, group: Group) -> Any:
-    """Read files of the same types; their columns get the types of the whole table."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    ds = require("pyarrow.dataset", extra="parquet", purpose="reading Parquet")
-    texts = [name for name, kind in table.types.items() if pa.types.is_string(kind)]
-    form = ds.ParquetFileFormat(dictionary_columns={*texts} - group.folders.keys())
-    rows = ds.dataset(group.files, format=form)
+def _read_files(table: Table) -> Any:
+    """Read the files of a table as one; names of folders are columns, and text is a dictionary."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    folders = {name: table.types[name] for name in table.groups[0].folders}
+    texts = {name for name, kind in table.types.items() if pa.types.is_string(kind)} - {*folders}
+    # Each text once, even while it is read: a small file may repeat a long one a million times.
+    types = table.types | dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string()))
+    rows = ds.dataset(
+        [file for group in table.groups for file in group.files],
+        schema=pa.schema(types.items()),
+        format=ds.ParquetFileFormat(dictionary_columns=texts),
+        partitioning=ds.partitioning(pa.schema(folders.items()), flavor="hive"),
+        partition_base_dir=table.root,
+    )
     for fragment in rows.get_fragments():
-        wanted = table.types.keys() - group.folders.keys()
-        check_expansion(Path(fragment.path), _declared_size(fragment.metadata, wanted))
-    columns = {}
-    read = rows.to_table([name for name in table.types if name not in group.folders])
-    for name, kind in table.types.items():
-        if name in group.folders:
-            value = group.folders[name]
-            typed = int(value) if value is not None and pa.types.is_integer(kind) else value
-            columns[name] = pa.repeat(pa.scalar(typed, kind), len(read))
-        else:
-            columns[name] = _plain(read[name], kind)
+        size = _declared_size(fragment.metadata, types.keys() - folders.keys())
+        check_expansion(Path(fragment.path), size)
+    read = rows.to_table().unify_dictionaries().combine_chunks()
+    for i, (name, kind) in enumerate(table.types.items()):
         if pa.types.is_string(kind) or is_uuid(kind):
-            columns[name] = _as_dictionary(columns[name], name, group.files[0])
-    return pa.table(columns)
+            read = read.set_column(i, name, _as_dictionary(read[name], name, table))
+    return read
 
 
 def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
@@ -174,33 +174,25 @@ def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
     return int(size)
 
 
-def _as_dictionary(values: Any, name: str, file: str) -> Any:
-    """Return text with each value once: arrays of it have the width of the longest."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    pc = require("pyarrow.compute", extra="parquet", purpose="reading Parquet")
+def _as_dictionary(values: Any, name: str, table: Table) -> Any:
+    """Return text, or UUIDs as text, with each value once: NumPy's has the longest one's width."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if is_uuid(values.type):
+        values = pa.chunked_array(
+            [[each and str(each) for each in values.to_pylist()]], pa.string()
+        )
     coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    coded = coded.cast(pa.dictionary(pa.int32(), pa.string()))
-    for chunk in getattr(coded, "chunks", [coded]):
+    for chunk in coded.chunks:
         chunk.validate(full=True)  # text that is no UTF-8 would fail later
         longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
         if longest > LONGEST_TEXT:
             raise InputError(
-                f"the column {name} of {file} has a text of {longest:,} characters; use at most "
-                f"{LONGEST_TEXT:,}."
+                f"the column {name} of {table.given} has a text of {longest:,} characters; use at "
+                f"most {LONGEST_TEXT:,}."
             )
     return coded
-
-
-def _plain(values: Any, kind: Any) -> Any:
-    """Return a column in the type that it has in the whole table; UUIDs become text."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    if is_uuid(kind):
-        codes = (getattr(value, "bytes", value) for value in values.to_pylist())
-        texts = [None if code is None else str(UUID(bytes=code)) for code in codes]
-        return pa.array(texts, pa.string())
-    if pa.types.is_string(kind):
-        return values
-    return values.cast(kind, safe=False)  # integers may become floats
 
 
 def _is_of_use(name: str) -> bool:
@@ -208,7 +200,8 @@ def _is_of_use(name: str) -> bool:
 
 
 def _check_types(table: Table, path: Path) -> None:
-    types = require("pyarrow", extra="parquet", purpose="reading Parquet").types
+    from pyarrow import types
+
     for name, kind in table.types.items():
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
         is_text = types.is_string(kind)
@@ -236,7 +229,8 @@ def _column(table: Any, name: str) -> npt.NDArray[Any]:
 
 def _distinct(table: Any, name: str) -> tuple[npt.NDArray[Any], IntArray | None]:
     """Return the texts of a column, each once, and which of them a row has; numbers as they are."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
+    import pyarrow as pa
+
     column = table[name].combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # of no rows
         column = pa.array([], column.type)
@@ -310,3 +304,34 @@ def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
             f"expected {', '.join(SPLITS)} or null."
         )
     return {split: (values == split)[... if rows is None else rows] for split in SPLITS}
+
+
+def check_ids(ids: npt.NDArray[Any], where: str) -> None:
+    """Refuse ids that occur more than once in a file."""
+    ranked = np.sort(ids)
+    twice = np.flatnonzero(ranked[1:] == ranked[:-1])
+    if twice.size:
+        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} occurs more than once.")
+
+
+def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
+    """Return the position in ``ids`` of each wanted id; both may be numbers or strings."""
+    if not wanted.size:
+        return np.empty(0, dtype=np.int64)
+    if wanted.dtype.kind != ids.dtype.kind and {wanted.dtype.kind, ids.dtype.kind} != {"i", "u"}:
+        raise InputError(
+            f"{where}: ids of type {wanted.dtype} cannot be looked up among ids of type "
+            f"{ids.dtype}; use one type."
+        )
+    order = np.argsort(ids, kind="stable")
+    ranked = ids[order]
+    if not len(ranked):
+        raise InputError(f"{where}: there are no ids.")
+    position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
+    missing = np.flatnonzero(ranked[position] != wanted)
+    if missing.size:
+        raise InputError(
+            f"{where}: {missing.size} ids are not among the nodes (first: "
+            f"{shown(wanted[missing[0]])})."
+        )
+    return order[position]

@@ -63,6 +63,7 @@ class Table:
 
 def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table:
     """Find the files of a table and compare their columns of use, which stand at their ends."""
+    require("pyarrow", extra="parquet", purpose="reading Parquet")
     storage, path = open_storage(given)
     with reached(given):
         root, is_searched, files = _find(storage, path)
@@ -211,8 +212,9 @@ def _data(root: str, paths: Iterable[str]) -> list[str]:
 
 def plain_type(kind: Any) -> Any:
     """Return the Arrow type without what only says how values are stored."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    types = pa.types
+    import pyarrow as pa
+    from pyarrow import types
+
     while types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_large_string(kind) or types.is_string_view(kind):
@@ -229,8 +231,9 @@ def is_uuid(kind: Any) -> bool:
 
 def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
     """Return the columns of use of a file, with plain types and its class names."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     where = storage.unstrip_protocol(file).removeprefix("file://")
     try:
         with storage.open(file, "rb", block_size=2**16) as opened:
@@ -263,11 +266,14 @@ def _fit_together(
     given: str, schemas: dict[str, Any], folders: dict[str, dict[str, str | None]]
 ) -> tuple[list[Group], dict[str, Any], list[str], list[str] | None]:
     """Return groups of files, types, mixed columns and class names, or say what contradicts."""
-    pa = require("pyarrow", extra="parquet", purpose="reading Parquet")
-    alike: dict[Any, list[str]] = {}
+    groups: dict[Any, Group] = {}
+    first_of: dict[Any, str] = {}  # a file of each schema
     for file, schema in schemas.items():
-        alike.setdefault(schema.serialize().to_pybytes(), []).append(file)
-    first, *others = (files[0] for files in alike.values())
+        code = schema.serialize().to_pybytes()
+        first_of.setdefault(code, file)
+        key = code, tuple(sorted(folders[file].items()))
+        groups.setdefault(key, Group([], folders[file])).files.append(file)
+    first, *others = first_of.values()
     for other in others:
         for one, two in ((first, other), (other, first)):
             for name in set(schemas[one].names) - set(schemas[two].names):
@@ -276,37 +282,41 @@ def _fit_together(
         if names != more and names and more:
             _refuse(given, f"classes are {shown(names)} in {first} and {shown(more)} in {other}")
     types: dict[str, Any] = {}
+    mixed = []
     for name in schemas[first].names:
         kinds = {schemas[file].field(name).type: file for file in (*others, first)}
-        types[name] = _common_type(given, name, kinds, pa) if len(kinds) > 1 else next(iter(kinds))
-    mixed = [
-        n for n in types if any(schemas[o].field(n).type != types[n] for o in (first, *others))
-    ]
+        types[name] = _common_type(given, name, kinds)
+        mixed += [name] if len(kinds) > 1 else []
     for name in dict.fromkeys(name for each in folders.values() for name in each):
-        within = [file for file, each in folders.items() if name in each]
-        if name in types:
-            raise InputError(
-                f"{within[0]} has the column {name} and lies below the folder "
-                f"{name}={folders[within[0]][name]}, which may say something else; drop the column "
-                "or rename the folder."
-            )
-        outside = [file for file in folders if name not in folders[file]]
-        if outside:
-            _refuse(given, f"{within[0]} lies below a folder {name}=..., {outside[0]} does not")
-        said = [value for each in folders.values() if (value := each[name]) is not None]
-        is_number = all(INTEGER.fullmatch(value) for value in said)
-        types[name] = pa.int64() if is_number else pa.string()
-    groups: dict[Any, Group] = {}
-    for code, files in alike.items():
-        for file in files:
-            key = code, tuple(sorted(folders[file].items()))
-            groups.setdefault(key, Group([], folders[file])).files.append(file)
+        types[name] = _folder_type(given, name, folders, types)
     named = (_class_names(schema) for schema in schemas.values())
     return list(groups.values()), types, mixed, next((names for names in named if names), None)
 
 
-def _common_type(given: str, name: str, kinds: dict[Any, str], pa: Any) -> Any:
+def _folder_type(
+    given: str, name: str, folders: dict[str, dict[str, str | None]], types: dict[str, Any]
+) -> Any:
+    """Return the type of a column after which folders are called; they must not contradict."""
+    import pyarrow as pa
+
+    within = [file for file, each in folders.items() if name in each]
+    if name in types:
+        raise InputError(
+            f"{within[0]} has the column {name} and lies below the folder "
+            f"{name}={folders[within[0]][name]}, which may say something else; drop the column "
+            "or rename the folder."
+        )
+    outside = [file for file in folders if name not in folders[file]]
+    if outside:
+        _refuse(given, f"{within[0]} lies below a folder {name}=..., {outside[0]} does not")
+    said = [value for each in folders.values() if (value := each[name]) is not None]
+    return pa.int64() if all(INTEGER.fullmatch(value) for value in said) else pa.string()
+
+
+def _common_type(given: str, name: str, kinds: dict[Any, str]) -> Any:
     """Return the type that keeps the values of all these types."""
+    import pyarrow as pa
+
     try:
         schemas = [pa.schema([(name, kind)]) for kind in kinds]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type

@@ -29,7 +29,9 @@ def kernels_for(n_edges: int) -> ModuleType | None:
     """Return the compiled loops if they are installed and a graph of that size is worth them."""
     if n_edges == 0 or n_edges < SMALLEST_GRAPH or not _is_installed():
         return None
-    return import_module("gnncal.graph.kernels")
+    from gnncal.graph import kernels  # it needs numba
+
+    return kernels
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,59 @@ def of_pyg(data: Any) -> Parts:
     elif attributes is not None and attributes.ndim == 1:
         warn_about_edge_weights("edge_attr")
     return Parts(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
+
+
+class Typed(NamedTuple):
+    """What a graph of one type of nodes is made of: edges among them, or entities they touch."""
+
+    edge_index: Any
+    touches: dict[str, IntArray]
+    n_nodes: int
+    features: Any = None
+
+
+def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed:
+    """Return the edges among the nodes of a type, or the nodes of other types that they touch."""
+    if not hasattr(data, "node_types"):
+        raise InputError(
+            f"the graph is a {type(data).__name__} with nodes of one type; leave node_type out."
+        )
+    if node_type not in data.node_types:
+        raise InputError(
+            f"node_type is {shown(node_type)}; the data has "
+            f"{', '.join(map(repr, data.node_types))}."
+        )
+    ending = [kind for kind in data.edge_types if node_type in (kind[0], kind[-1])]
+    own = [kind for kind in ending if kind[0] == kind[-1]]
+    chosen = own or ending
+    if through is not None:
+        chosen = [kind for kind in ending if kind in through or kind[1] in through]
+        missing = [name for name in through if not any(name in (kind, kind[1]) for kind in chosen)]
+        if missing:
+            raise InputError(
+                f"through names {shown(missing[0])}, and no such edges lead to or from "
+                f"{node_type!r}; there are {', '.join(map(str, ending))}."
+            )
+    if not chosen:
+        raise InputError(
+            f"no edges lead to or from {node_type!r}; leave graph out and choose a method that "
+            "needs none, such as method='svs'."
+        )
+    n_nodes = int(data[node_type].num_nodes)
+    edges = {kind: as_numpy(data[kind].edge_index) for kind in chosen}
+    if all(kind[0] == kind[-1] for kind in chosen):
+        joined = np.concatenate(list(edges.values()), axis=1)
+        return Typed(joined, {}, n_nodes, data[node_type].get("x"))
+    touches = {}
+    for kind, (senders, receivers) in edges.items():
+        name = "-".join(kind)
+        if kind[0] == kind[-1]:  # an edge is an entity that two nodes touch
+            ends, each = np.concatenate([senders, receivers]), np.arange(senders.size)
+            touches[name] = np.stack([ends, np.concatenate([each, each])])
+        else:
+            is_sender = kind[0] == node_type
+            touches[name] = np.stack([senders, receivers] if is_sender else [receivers, senders])
+    return Typed(None, touches, n_nodes)
 
 
 def of_dgl(graph: Any, feature_key: str) -> Parts:
@@ -79,19 +133,13 @@ def of_scipy(adjacency: Any, features: Any) -> Parts:
 
 
 def _one_type_message(data: Any) -> str:
-    """Say what works for nodes of several types: one type, and the edges among its nodes."""
+    """Say what works for nodes of several types: the graph of one type."""
     name = type(data).__name__
     own = [kind for kind in getattr(data, "edge_types", []) if kind[0] == kind[-1]]
     begun = f"the {name} has nodes of several types and logits are of one"
     without = "leave graph out and choose a method that needs none, such as method='svs'"
-    if own:
-        one, nodes = (f"data[{', '.join(map(repr, kind))}]" for kind in (own[0], own[0][:1]))
-        graph = f"gnncal.Graph({one}.edge_index, {nodes}.num_nodes)"
-        return f"{begun}; pass the edges among its nodes, such as {graph}, or {without}."
-    return (
-        f"{begun}, and no edges join nodes of one type; make some with PyTorch Geometric's "
-        f"AddMetaPaths and pass gnncal.Graph(their edge_index, n_nodes), or {without}."
-    )
+    example = next((kind[0] for kind in (*own, *data.edge_types)), "account")
+    return f"{begun}; name it with gnncal.Graph.of_type(data, {example!r}), or {without}."
 
 
 def edges_of_adjacency(adj_t: Any) -> IntArray:

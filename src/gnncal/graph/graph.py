@@ -14,9 +14,10 @@ How edges are read:
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,13 @@ from scipy import sparse
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import whole_number
 from gnncal.data.errors import InputError, warn
-from gnncal.graph.conversions import of_dgl, of_networkx, of_pyg, of_scipy
-from gnncal.graph.means import group_by_receiver, neighbour_means, same_in_both_directions
+from gnncal.graph.conversions import of_dgl, of_hetero, of_networkx, of_pyg, of_scipy
+from gnncal.graph.entities import EntityGraph
+from gnncal.graph.means import Side as Side
+from gnncal.graph.means import group_by_receiver, neighbour_means
 
-Side = Literal["in", "out", "both"]
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
+FEW_NEIGHBOURS = 0.1  # share of nodes with a neighbour below which a user is told
 MOST_NODES = 1 << 31  # two of them fit into one 64-bit key
 
 
@@ -120,6 +123,93 @@ class Graph:
 
         """
         return cls(*of_pyg(data))
+
+    @staticmethod
+    def of_type(
+        data: Any, node_type: str, through: Sequence[Any] | None = None
+    ) -> Graph | EntityGraph:
+        """Make a graph of the nodes of one type of a PyTorch Geometric ``HeteroData``.
+
+        Edges among nodes of the type are used where there are any. Otherwise nodes are neighbours
+        through the nodes of other types that they share: accounts through their cards.
+
+        Parameters
+        ----------
+        data : torch_geometric.data.HeteroData
+            Nodes and edges of several types.
+        node_type : str
+            The type that the logits are of.
+        through : sequence of edge types, optional
+            The edge types to use instead, each by its relation or as (type, relation, type). Edges
+            among the nodes of the type and to other types may stand together.
+
+        Returns
+        -------
+        Graph or EntityGraph
+            The nodes of this type, with edges or with shared entities.
+
+        Raises
+        ------
+        InputError
+            If there is no such type, or no edge leads to or from it.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from torch_geometric.data import HeteroData
+        >>> from gnncal import Graph
+        >>> data = HeteroData()
+        >>> data["account"].num_nodes = 3
+        >>> data["account", "uses", "card"].edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
+        >>> Graph.of_type(data, "account")
+        EntityGraph(2 of 3 nodes (67%) share one of 1 account-uses-card)
+
+        """
+        edges, touches, n_nodes, features = of_hetero(data, node_type, through)
+        graph = EntityGraph(touches, n_nodes) if touches else Graph(edges, n_nodes, features)
+        n_joined = int((graph.neighbour_counts(side=graph.all_sides) > 0).sum())
+        if n_joined < FEW_NEIGHBOURS * n_nodes:
+            warn(
+                f"only {n_joined:,} of {n_nodes:,} nodes of type {node_type!r} have a neighbour, "
+                "so the graph says little about them; name other edge types in "
+                "Graph.of_type(data, node_type, through=...) or choose a method without a graph."
+            )
+        return graph
+
+    @staticmethod
+    def of_edges(edge_index: Any, *, bipartite: bool = False) -> EntityGraph:
+        """Make a graph whose nodes are the edges of another one: links, transactions.
+
+        Two edges are neighbours if they share an end. Logits and labels have a row for each edge.
+
+        Parameters
+        ----------
+        edge_index : array_like of shape (2, n_edges)
+            The two ends of each edge.
+        bipartite : bool, default=False
+            Whether the two rows number nodes of two types, such as accounts and merchants.
+
+        Returns
+        -------
+        EntityGraph
+            One node for each edge, in their order.
+
+        Examples
+        --------
+        >>> from gnncal import Graph
+        >>> Graph.of_edges([[0, 1, 2], [1, 2, 3]]).in_degree  # ends that another edge has too
+        array([1, 2, 1], dtype=int32)
+
+        """
+        edges = _check_edge_index(edge_index)
+        items = np.arange(edges.shape[1])
+        ends = {
+            side: np.stack([items, end])
+            for side, end in zip(("first ends", "second ends"), edges, strict=True)
+        }
+        if not bipartite:
+            ends = {"ends": np.concatenate(list(ends.values()), axis=1)}
+        return EntityGraph(ends, edges.shape[1])
 
     @classmethod
     def from_dgl(cls, graph: Any, *, feature_key: str = "feat") -> Graph:
@@ -252,11 +342,29 @@ class Graph:
         """(2, n_edges), grouped by receiver."""
         return np.stack([self.indices, self._receivers()])
 
-    @cached_property
+    @property
     def reversed(self) -> Graph:
-        """The same nodes with every edge turned around."""
-        turned = np.stack([self._receivers(), self.indices])  # not kept, other than edge_index
-        return Graph(turned, self.n_nodes, self.features)
+        """The same nodes with every edge turned around: this graph itself if it is undirected."""
+        return self if self.is_undirected else self._turned
+
+    @cached_property
+    def _turned(self) -> Graph:
+        turned, other = self._transposed(), object.__new__(Graph)
+        other._set(
+            n_nodes=self.n_nodes,
+            n_edges=self.n_edges,
+            features=self.features,
+            indptr=turned.indptr,
+            indices=turned.indices,
+            in_degree=self.out_degree,
+            out_degree=self.in_degree,
+            self_loops=self.self_loops,
+        )
+        return other
+
+    def _transposed(self) -> sparse.csr_array:
+        """Return the senders and receivers of each node exchanged, by counting and not sorting."""
+        return self.adjacency(np.int8).T.tocsr()
 
     def to_undirected(self) -> Graph:
         """Return the same nodes with every edge in both directions, each listed once.
@@ -280,13 +388,10 @@ class Graph:
 
     @cached_property
     def is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions, equally often.
-
-        A directed graph passes with a probability below one in a million.
-        """
+        """Whether every edge is listed in both directions, equally often."""
         if not np.array_equal(self.in_degree, self.out_degree):
             return False
-        return same_in_both_directions(self.indptr, self.indices)
+        return np.array_equal(self._transposed().indices, self.indices)
 
     @property
     def all_sides(self) -> Side:
@@ -310,8 +415,8 @@ class Graph:
             The matrix A.
 
         """
-        ones = np.ones(self.n_edges, dtype=dtype)
-        return self._matrix(ones)
+        ones, shape = np.ones(self.n_edges, dtype=dtype), (self.n_nodes, self.n_nodes)
+        return sparse.csr_array((ones, self.indices, self.indptr), shape=shape)
 
     def normalised_adjacency(
         self, *, add_self_loops: bool, dtype: npt.DTypeLike = np.float32
@@ -408,10 +513,6 @@ class Graph:
         """Return the receiver of each of the grouped edges, (n_edges,)."""
         return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
 
-    def _matrix(self, data: npt.NDArray[Any]) -> sparse.csr_array:
-        shape = (self.n_nodes, self.n_nodes)
-        return sparse.csr_array((data, self.indices, self.indptr), shape=shape)
-
 
 def _check_edge_index(edge_index: Any) -> IntArray:
     array = as_numpy(edge_index)
@@ -487,9 +588,9 @@ ONE_WAY_SHARE = 0.01  # directed graphs list 10 % and more of their edges in bot
 NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 
-def warn_if_one_way(graph: Graph) -> None:
+def warn_if_one_way(graph: Graph | EntityGraph) -> None:
     """Warn, once for each graph, that its edges seem to be listed in one direction only."""
-    if NOTICED in graph.__dict__:
+    if isinstance(graph, EntityGraph) or NOTICED in graph.__dict__:
         return
     graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
     share = answered_share(graph)
@@ -552,9 +653,9 @@ def class_names_of(graph: Any) -> Any:
     return names if isinstance(names, list | tuple | np.ndarray) else None
 
 
-def as_graph(graph: Any) -> Graph | None:
+def as_graph(graph: Any) -> Graph | EntityGraph | None:
     """Return the graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
-    if graph is None or isinstance(graph, Graph):
+    if graph is None or isinstance(graph, Graph | EntityGraph):
         return graph
     if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):
         return Graph.from_pyg(graph)

@@ -104,30 +104,6 @@ def sort_buckets(  # type: ignore[no-untyped-def]
                 self_loops[receiver] += 1
 
 
-@numba.njit(inline="always")
-def _number_of(node):  # type: ignore[no-untyped-def]
-    """Return a 64-bit number that looks random, the same for a node every time."""
-    number = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
-    number ^= number >> np.uint64(32)
-    number *= np.uint64(0xD6E8FEB86659FD93)
-    return number ^ (number >> np.uint64(29))
-
-
-@Kernel
-def direction_sums(  # type: ignore[no-untyped-def]
-    indptr, indices, first, last, received, sent
-):
-    """Add the numbers of each node's senders, and those of its receivers, over rows first..last."""
-    for node in range(first, last):
-        own = _number_of(node)
-        total = np.uint64(0)
-        for edge in range(indptr[node], indptr[node + 1]):
-            sender = indices[edge]
-            total += _number_of(sender)
-            sent[sender] += own
-        received[node] = total
-
-
 @Kernel
 def row_means(  # type: ignore[no-untyped-def]
     indptr, indices, back_indptr, back_indices, n_sides, values, loops, counts, first, last, means

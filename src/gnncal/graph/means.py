@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,10 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel, kernels_for, n_threads, pieces
 
 if TYPE_CHECKING:
-    from gnncal.graph.graph import Graph, Side
+    from gnncal.graph.graph import Graph
 
 
+Side = Literal["in", "out", "both"]
 EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
 EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 MOST_BUCKETS = 1024  # more places to write to are no longer in the cache
@@ -45,15 +46,18 @@ def group_by_receiver(senders: IntArray, receivers: IntArray, n_nodes: int) -> G
     kernels = kernels_for(len(senders))
     if kernels is not None:
         return _by_counting(senders, receivers, n_nodes, index_type, kernels)
-    in_degree = np.bincount(receivers, minlength=n_nodes)
-    loops = np.bincount(senders[senders == receivers], minlength=n_nodes)
-    return GroupedEdges(
-        _starts(in_degree, index_type),
-        _by_sorting(senders, receivers, n_nodes, index_type),
-        in_degree.astype(index_type),
-        np.bincount(senders, minlength=n_nodes).astype(index_type),
-        loops.astype(index_type),
+    ones = np.ones(len(senders), dtype=np.int8)
+    ends = (senders.astype(index_type, copy=False), receivers.astype(index_type, copy=False))
+    edges = sparse.coo_array((ones, ends), shape=(n_nodes, n_nodes))
+    edges.has_canonical_format = True  # so that multi-edges stay apart
+    grouped = edges.tocsr(copy=False).T.tocsr()  # by sender, then by receiver: sorted both ways
+    counts = (
+        np.diff(grouped.indptr),
+        np.bincount(senders, minlength=n_nodes),
+        np.bincount(senders[senders == receivers], minlength=n_nodes),
     )
+    in_degree, out_degree, loops = (each.astype(index_type, copy=False) for each in counts)
+    return GroupedEdges(grouped.indptr, grouped.indices, in_degree, out_degree, loops)
 
 
 def _starts(counts: IntArray, index_type: np.dtype[Any]) -> IntArray:
@@ -63,22 +67,6 @@ def _starts(counts: IntArray, index_type: np.dtype[Any]) -> IntArray:
     return starts
 
 
-def _by_sorting(
-    senders: IntArray, receivers: IntArray, n_nodes: int, index_type: np.dtype[Any]
-) -> IntArray:
-    """Senders ordered by (receiver, sender)."""
-    bits = max(n_nodes - 1, 1).bit_length()
-    keys = receivers.astype(np.int64)
-    keys <<= bits
-    keys |= senders
-    keys.sort()
-    grouped = np.empty(len(keys), dtype=index_type)
-    for start in range(0, len(keys), EDGES_PER_BLOCK):
-        block = slice(start, start + EDGES_PER_BLOCK)
-        grouped[block] = keys[block] & ((1 << bits) - 1)
-    return grouped
-
-
 def _by_counting(
     senders: IntArray,
     receivers: IntArray,
@@ -86,7 +74,7 @@ def _by_counting(
     index_type: np.dtype[Any],
     kernels: ModuleType,
 ) -> GroupedEdges:
-    """Do the same without comparing: counted into buckets of receivers, then within each."""
+    """Do the same on every core: counted into buckets of receivers, then within each."""
     if senders.dtype not in (np.int32, np.int64):
         senders, receivers = senders.astype(np.int64), receivers.astype(np.int64)
     n_edges, bits = len(senders), max(n_nodes - 1, 1).bit_length()
@@ -154,57 +142,11 @@ def _counted(
     return counts.sum(axis=0, dtype=index_type)
 
 
-def same_in_both_directions(indptr: IntArray, indices: IntArray) -> bool:
-    """Whether grouped edges list every edge in both directions, equally often."""
-    kernels = kernels_for(len(indices))
-    if kernels is not None:
-        return _same_sums_compiled(indptr, indices, kernels)
-    n_nodes = len(indptr) - 1
-    numbers = np.random.default_rng(0).integers(1 << 20, size=n_nodes).astype(np.float64)
-    received, sent = np.zeros(n_nodes), np.zeros(n_nodes)
-    for rows, block in row_blocks(indptr, indices, np.dtype(np.float64)):
-        received[rows] = block @ numbers  # whole numbers: exact
-        sent += block.T @ numbers[rows]
-    return np.array_equal(received, sent)
-
-
-def row_blocks(
-    indptr: IntArray, indices: IntArray, dtype: np.dtype[Any]
-) -> Iterator[tuple[slice, sparse.csr_array]]:
-    """Cut grouped edges into matrices of some rows; a row with many edges stands alone."""
-    n_nodes, ones = len(indptr) - 1, np.ones(0, dtype=dtype)
-    for rows in row_slices(indptr):
-        first, last = int(indptr[rows.start]), int(indptr[rows.stop])
-        if last - first > len(ones):
-            ones = np.ones(last - first, dtype=dtype)
-        starts = indptr[rows.start : rows.stop + 1] - first
-        entries = (ones[: last - first], indices[first:last], starts)
-        yield rows, sparse.csr_array(entries, shape=(rows.stop - rows.start, n_nodes))
-
-
 def row_slices(indptr: IntArray) -> Iterator[slice]:
     """Cut rows into runs of about EDGES_IN_CACHE edges; a row with many edges stands alone."""
     cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), EDGES_IN_CACHE))
     for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
         yield slice(start, end)
-
-
-def _same_sums_compiled(indptr: IntArray, indices: IntArray, kernels: ModuleType) -> bool:
-    n_nodes, n_edges = len(indptr) - 1, len(indices)
-    n_parts = _threads_with_counters(n_edges, n_nodes)
-    cuts = np.searchsorted(indptr, np.linspace(0, n_edges, n_parts + 1)[1:-1])
-    bounds = np.unique(np.concatenate([[0], cuts, [n_nodes]])).tolist()
-    received = np.zeros(n_nodes, dtype=np.uint64)
-    sent = np.zeros((len(bounds) - 1, n_nodes), dtype=np.uint64)
-    in_parallel(
-        lambda first, last, own: kernels.direction_sums(
-            indptr, indices, first, last, received, own
-        ),
-        bounds[:-1],
-        bounds[1:],
-        sent,
-    )
-    return np.array_equal(received, sent.sum(axis=0, dtype=np.uint64))
 
 
 CACHE_LINE = 64  # bytes; rows that begin with one are read with the fewest

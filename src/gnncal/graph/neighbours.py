@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel, kernels_for, pieces
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
 from gnncal.graph.means import EDGES_PER_BLOCK
 
@@ -19,7 +20,7 @@ CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache l
 
 
 def neighbour_class_share(
-    graph: Graph,
+    graph: Graph | EntityGraph,
     classes: IntArray,
     values: NumberArray,
     *,
@@ -27,6 +28,8 @@ def neighbour_class_share(
     counted: BoolArray | None = None,
 ) -> FloatArray:
     """Return the mean over the neighbours of each node of what they give to its class."""
+    if isinstance(graph, EntityGraph):
+        return graph.class_share(classes, values, counted)
     sums = _neighbour_sums(graph, classes, values, side)
     if counted is None:
         counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)
@@ -136,7 +139,7 @@ class Neighbours(Protocol):
 class GraphNeighbours:
     """The neighbours in a graph, by SciPy's sparse products."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph | EntityGraph) -> None:
         self.graph = graph
         self.in_degree: IntArray = graph.in_degree
         self.out_degree: IntArray = graph.out_degree

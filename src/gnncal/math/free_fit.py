@@ -5,7 +5,7 @@ r"""The fit of the structural law together with a bias for each class and the ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.compiled import in_parallel
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
-from gnncal.math.posterior import LossDerivatives, Rows, score_rows, weighted_sum
+from gnncal.math.posterior import LossDerivatives, Rows, score_rows
 from gnncal.math.solvers import Solution, lbfgs
 from gnncal.math.structural import log_neighbours, scaled_logits
 from gnncal.math.structural_fit import (
@@ -32,11 +32,14 @@ MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with thei
 
 @dataclass(frozen=True)
 class ScoresPrior:
-    """Prior of the bias and of what the neighbours do: how far they may lie from zero."""
+    """Prior of the law, of the bias and of the neighbours' weight."""
 
+    law: LawPrior = field(default_factory=LawPrior)
+    # Of ln(T_c / T_u): beyond ln 6.89, z / T can fall where z rises and turn the order of nodes.
+    largest_ratio: float = 1.93
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
-    scales: tuple[float, ...] = (0.1, 1.0)  # of w and gamma: neighbours hardly matter, or much
+    neighbour_precision: float = 4.0  # of gamma
 
 
 class Scores(NamedTuple):
@@ -61,7 +64,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoresFit:
-    """The mean of the most probable scores of each prior, and how certain the nodes make it."""
+    """The most probable scores, and how certain the calibration nodes make them."""
 
     scores: Scores
     covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
@@ -79,41 +82,35 @@ def fit_scores(
     uses_neighbours: bool,
     prior: ScoresPrior | None = None,
 ) -> ScoresFit:
-    """Maximise the posterior of law, bias and neighbours' weight together, for each prior."""
-    prior = ScoresPrior() if prior is None else prior
-    n_classes, m = logits.shape[1], rows.covariates.shape[1]
+    """Maximise the posterior of law, bias and neighbours' weight together, from ``law`` on."""
     labelled = ScoresLabelled.of(
         rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
     )
-    start = np.append(law.vector(), np.zeros(n_classes + uses_neighbours))
-    is_large = len(start) > MOST_PARAMETERS
-    solutions, covariances, evidence = [], [], []
-    for scale in prior.scales[-1:] if is_large else prior.scales:
-        objective = _Objective(labelled, prior, scale)
-        solution = lbfgs(objective, start, -BOUND, BOUND, loss_tolerance=1e-10)
-        solutions.append(solution)
-        if is_large:
-            return ScoresFit(Scores.of(solution.parameters, m, n_classes), None, solution)
-        start = solution.parameters
-        curvature = labelled.slopes(start, slice(None)).information
-        covariances.append(inverse(curvature + objective.prior_curvature(start)))
-        narrower = 0.5 * float(np.linalg.slogdet(covariances[-1])[1])
-        unlikely = objective.total * solution.loss + (m + uses_neighbours) * np.log(scale)
-        evidence.append(narrower - unlikely)
-    shares = np.exp(np.array(evidence) - max(evidence))
-    shares /= shares.sum()
-    theta = weighted_sum(shares, [solution.parameters for solution in solutions])
-    wider = [
-        covariance + np.outer(solution.parameters - theta, solution.parameters - theta)
-        for covariance, solution in zip(covariances, solutions, strict=True)
-    ]
-    whole = replace(
-        solutions[0],
-        parameters=theta,
-        converged=all(solution.converged for solution in solutions),
-        n_iter=sum(solution.n_iter for solution in solutions),
-    )
-    return ScoresFit(Scores.of(theta, m, n_classes), weighted_sum(shares, wider), whole)
+    prior = ScoresPrior() if prior is None else prior
+    objective = _Objective(labelled, prior)
+
+    def by_ratio(theta: FloatArray) -> tuple[float, FloatArray]:
+        loss, gradient = objective(_with_certain(theta))
+        gradient[1] += gradient[0]
+        return loss, gradient
+
+    start = np.append(law.vector(), np.zeros(logits.shape[1] + uses_neighbours))
+    upper = np.full(len(start), BOUND)
+    upper[0] = prior.largest_ratio
+    start[0] = min(start[0] - start[1], prior.largest_ratio)
+    solution = lbfgs(by_ratio, start, -BOUND, upper, loss_tolerance=1e-10)
+    solution = replace(solution, parameters=_with_certain(solution.parameters))
+    fitted = labelled.unpacked(solution.parameters)
+    if len(start) > MOST_PARAMETERS:
+        return ScoresFit(fitted, None, solution)
+    curvature = labelled.slopes(solution.parameters, slice(None)).information
+    curvature += objective.prior_curvature(solution.parameters)
+    return ScoresFit(fitted, inverse(curvature), solution)
+
+
+def _with_certain(theta: FloatArray) -> FloatArray:
+    """Return parameters that begin with ln T_c, from those that begin with ln(T_c / T_u)."""
+    return np.concatenate([theta[:1] + theta[1:2], theta[1:]])
 
 
 @dataclass(frozen=True)
@@ -192,23 +189,11 @@ class _Objective:
 
     labelled: ScoresLabelled
     prior: ScoresPrior
-    scale: float  # of what the neighbours do
-
-    @property
-    def law_prior(self) -> LawPrior:
-        """Prior of the law's parameters."""
-        return LawPrior(weight_scale=self.scale)
-
-    @property
-    def total(self) -> float:
-        """The number of labelled nodes, or the sum of their weights."""
-        known = self.labelled
-        return float(len(known.labels) if known.weights is None else known.weights.sum())
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         known, weights = self.labelled, self.labelled.weights
         n_nodes, n_classes = known.logits.shape
-        n = self.total
+        n = float(n_nodes if weights is None else weights.sum())
         law, bias, gamma = known.unpacked(theta)
         log_temperature, jacobian, moves = law.derivatives(known.rows)
         per_degree = np.exp(-log_temperature)
@@ -237,14 +222,14 @@ class _Objective:
         loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
         slope *= moves
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
-        penalty, by_law, _ = self.law_prior.derivatives(law)
+        penalty, by_law, _ = self.prior.law.derivatives(law)
         more, by_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
         parts = [
             np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
             by_score + by_bias / n,
         ]
         if self.labelled.uses_neighbours:
-            precision = 1.0 / self.scale**2
+            precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2
             parts.append([by_gamma + precision * gamma / n])
         return loss + (penalty + more) / n, np.concatenate(parts)
@@ -252,9 +237,9 @@ class _Objective:
     def prior_curvature(self, theta: FloatArray) -> FloatArray:
         """Return the Hessian of the negative log prior."""
         law, bias, _ = self.labelled.unpacked(theta)
-        curvature = np.diag(np.full(len(theta), 1.0 / self.scale**2))
+        curvature = np.diag(np.full(len(theta), self.prior.neighbour_precision))
         size, end = len(law.vector()), len(law.vector()) + len(bias)
-        curvature[:size, :size] = dense_arrow(self.law_prior.derivatives(law)[2])
+        curvature[:size, :size] = dense_arrow(self.prior.law.derivatives(law)[2])
         of_bias = gamma_mixture_curvature(bias, self.prior.bias_shape, self.prior.bias_rate)
         curvature[size:end, size:end] = of_bias
         return curvature

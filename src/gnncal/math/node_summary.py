@@ -133,7 +133,7 @@ def _support(nodes: Nodes, rows: IntArray) -> FloatArray:
     classes = np.full(nodes.n_nodes, -1)
     classes[rows] = nodes.logits[rows].argmax(axis=1)
     probs = softmax(nodes.logits)
-    return neighbour_class_share(nodes.required_graph, classes, probs, side="in")[rows]
+    return neighbour_class_share(nodes.neighbours.graph, classes, probs, side="in")[rows]
 
 
 N_BINS = 10  # of P(class 1), where there are two classes
@@ -184,7 +184,7 @@ class ClassHistograms:
         bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
         if self.degree_cut is None:
             return bins
-        return HALVES * bins + (nodes.required_graph.in_degree[rows] > self.degree_cut)
+        return HALVES * bins + (nodes.neighbours.in_degree[rows] > self.degree_cut)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the counts as arrays, for files."""

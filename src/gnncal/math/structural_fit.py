@@ -95,7 +95,6 @@ class LawPrior:
     degrees_of_freedom: float = 3.0  # of Student's t, for the two above
     weight_shape: float = 1.0  # the weights' common precision has a Gamma prior,
     weight_rate: float = 1.0  # which is integrated out
-    weight_scale: float | None = None  # their standard deviation, if it is known
     offset_precision: float = 32.0
 
     def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
@@ -112,14 +111,9 @@ class LawPrior:
             value += penalty
             gradient[:2] += slope * direction
             hessian[:2, :2] += curvature * np.outer(direction, direction)
-        if self.weight_scale is None:
-            of_weights = (law.weights, self.weight_shape, self.weight_rate)
-            penalty, gradient[2:p] = gamma_mixture_penalty(*of_weights)
-            hessian[2:p, 2:p] = gamma_mixture_curvature(*of_weights)
-        else:
-            gradient[2:p] = law.weights / self.weight_scale**2
-            hessian[2:p, 2:p] = np.eye(p - 2) / self.weight_scale**2
-            penalty = 0.5 * float(gradient[2:p] @ law.weights)
+        of_weights = (law.weights, self.weight_shape, self.weight_rate)
+        penalty, gradient[2:p] = gamma_mixture_penalty(*of_weights)
+        hessian[2:p, 2:p] = gamma_mixture_curvature(*of_weights)
         value += penalty + 0.5 * self.offset_precision * float(law.offsets @ law.offsets)
         gradient[p:] = self.offset_precision * law.offsets
         hessian[p, p:] = self.offset_precision

@@ -155,8 +155,16 @@ def _structural(
         ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
         np.column_stack([level, neighbourhood, offset]),
         "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood "
-        "has factors of 1. The product is kept between 1/148 and 148.",
+        f"has factors of 1. The product is kept between 1/148 and 148.{_ceiling(calibrator)}",
     )
+
+
+def _ceiling(calibrator: Structural) -> str:
+    """Say how confident the floor lets a node be, unless that is 100.0 %."""
+    highest = f"{100 * (1 - calibrator.floor_.sum() + calibrator.floor_.max()):.1f} %"
+    if highest == "100.0 %":
+        return ""
+    return f" No confidence is above {highest}: the labels of the fit cannot show more."
 
 
 def _homophily(

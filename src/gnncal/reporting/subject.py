@@ -61,13 +61,13 @@ class Subject:
 
     @property
     def graph(self) -> Graph | None:
-        """The graph, if there is one."""
-        return self.record.graph
+        """The edges between nodes, if there are any; shared entities have none to draw."""
+        return self.record.graph if isinstance(self.record.graph, Graph) else None
 
     @cached_property
     def connected(self) -> Nodes:
         """The nodes with their graph, or with one without edges, in which every node is alone."""
-        if self.record.graph is not None:
+        if self.graph is not None:
             return self.record
         alone = Graph(np.empty((2, 0)), self.record.n_nodes)
         return Nodes(self.record.logits, alone, may_be_probabilities=True)

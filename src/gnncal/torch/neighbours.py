@@ -14,6 +14,7 @@ from torch import Tensor
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
 from gnncal.graph.means import EDGES_PER_BLOCK, matrix_sums
 from gnncal.graph.neighbours import Neighbours, neighbour_class_share
@@ -128,6 +129,30 @@ class GroupedEdges:
         return torch.from_numpy(np.array(values)).to(self.dtype)
 
 
+class SharedEntities:
+    """The neighbours of items that share entities."""
+
+    def __init__(self, graph: EntityGraph, dtype: torch.dtype) -> None:
+        self.graph, self.dtype = graph, dtype
+        self.in_degree = self.out_degree = torch.from_numpy(graph.in_degree.copy()).to(dtype)
+        self.self_loops = torch.zeros_like(self.in_degree)
+
+    def counts(self, side: Side) -> Tensor:
+        """Return how many shared entities each node touches, (n_nodes,)."""
+        return self.in_degree
+
+    def mean(self, values: Tensor, side: Side) -> Tensor:
+        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
+        gather, spread, own = self.graph.matrices
+        sums = ConstantProduct.apply(values, lambda: gather, lambda: gather.T.tocsr())
+        means = ConstantProduct.apply(sums, lambda: spread, lambda: spread.T.tocsr())
+        return means - torch.from_numpy(own).to(values.dtype)[:, None] * values
+
+    def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
+        """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
+        return self.mean(values, side).gather(1, classes[:, None])[:, 0]
+
+
 class ConstantProduct(torch.autograd.Function):
     """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
 
@@ -226,12 +251,14 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
     """Return the neighbours in an edge_index, an adj_t or a Graph, for the nodes of these
     logits."""
     n_nodes = logits.shape[0]
-    if isinstance(edges, Graph):
+    if isinstance(edges, Graph | EntityGraph):
         if edges.n_nodes != n_nodes:
             raise InputError(
                 f"the graph has {edges.n_nodes} nodes but logits has {n_nodes} rows; pass the "
                 "logits of every node of this very graph."
             )
+        if isinstance(edges, EntityGraph):
+            return SharedEntities(edges, logits.dtype)
         if logits.device.type == "cpu" and (checks_values or not logits[:, 0].isnan().any()):
             return GroupedEdges(edges, logits.dtype)
         edge_index = torch.from_numpy(edges.edge_index.astype(np.int64)).to(logits.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Iterator
@@ -150,6 +151,35 @@ def tables(
         out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
 
 
+def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
+    """Print rows of the paper's table 1 from the records of DIR, next to the paper's values."""
+    from gnncal_lab.bench.published import METHODS
+    from gnncal_lab.bench.results import read_results
+    from gnncal_lab.bench.tables.paper import main_ece
+
+    found = read_results(folder, _selection(datasets, "gcn,gat", "paper", ""))
+    if "paper" not in found:
+        raise InputError(f"{folder} has no records of the paper's protocol; run bench run first.")
+    names = {ours: theirs for theirs, ours in METHODS.items()}
+    table = main_ece(found["paper"])
+    if json:
+        print_json(table)
+        return
+    out.print("Table 1: ECE % over GCN and GAT, mean ± standard deviation over seeds")
+    out.print(f"{'dataset':14s} {'method':8s} {'gnncal':>14s} {'paper':>14s}")
+    averages = 2 if len(table.rows) == 3 else 0  # of one dataset they repeat its row
+    for row in table.rows[: len(table.rows) - averages]:
+        for column, entry in zip(table.columns, row.entries, strict=True):
+            pairs = (entry.value, entry.spread), (entry.published, entry.published_spread)
+            cells = " ".join(_mean_and_spread(*pair) for pair in pairs)
+            out.print(f"{row.name:14s} {names[column]:8s} {cells}", soft_wrap=True)
+
+
+def _mean_and_spread(mean: float, spread: float) -> str:
+    known = "" if math.isnan(spread) else f" ± {spread:.2f}"
+    return f"{'–' if math.isnan(mean) else f'{mean:.2f}{known}':>14s}"
+
+
 def diagnose(
     folder: Folder,
     backbone: Annotated[str, typer.Option(help="The classifier to diagnose.")] = "gcn",
@@ -274,7 +304,7 @@ def report(
     )
 
 
-for verb in (run, tables, figures, report, diagnose, perturb):
+for verb in (run, paper, tables, figures, report, diagnose, perturb):
     app.command()(verb)
 
 

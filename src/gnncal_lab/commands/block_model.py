@@ -214,8 +214,7 @@ def _contradicted(
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
-    from gnncal.files.bundle import write_probabilities
-    from gnncal.files.npz import write_bundle
+    from gnncal.files.bundle import write_bundle, write_probabilities
     from gnncal_lab.pages.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gnncal.files.bundle import Bundle
-from gnncal.files.npz import write_bundle
+from gnncal.files.bundle import Bundle, write_bundle
 from gnncal_lab.bench.logits import BundledLogits
 from gnncal_lab.simulation import CSBM
 

@@ -330,3 +330,23 @@ def test_a_classifier_that_cannot_be_perturbed_stops_no_other(generated, tmp_pat
     )
     assert expected in " ".join(result.stderr.split())
     assert len(perturbation.read_perturbation(tmp_path)) == 2  # protocols
+
+
+def test_paper_prints_the_published_row_next_to_the_records(tmp_path):
+    write_bundles(tmp_path / "bundles", datasets=("Cora",), backbones=("gcn", "gat"))
+    given = ("--methods", "uncalibrated,ts", "--protocol", "paper", "--out", tmp_path / "out")
+    assert run("run", "--bundles", tmp_path / "bundles", *given).exit_code == 0
+    lines = run("paper", tmp_path / "out", "--datasets", "Cora").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[2:]] == [["Cora", "Uncal"], ["Cora", "TS"]]
+    assert lines[3].endswith("3.14 ± 0.82")
+    entries = json.loads(run("paper", tmp_path / "out", "--json").stdout)["rows"][0]["entries"]
+    assert f"{entries[1]['value']:.2f} ± {entries[1]['spread']:.2f}" in lines[3]
+
+
+def test_paper_needs_records_of_the_papers_protocol(tmp_path):
+    write_bundles(tmp_path / "bundles", datasets=("Cora",), backbones=("gcn", "gat"))
+    given = ("--methods", "ts", "--protocol", "converged", "--out", tmp_path / "out")
+    run("run", "--bundles", tmp_path / "bundles", *given)
+    failed = run("paper", tmp_path / "out")
+    assert failed.exit_code == 2
+    assert "no records of the paper's protocol" in failed.stderr

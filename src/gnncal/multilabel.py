@@ -1,0 +1,148 @@
+"""Several labels for each node: a sigmoid for each column, each calibrated with the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibration import Calibration, calibrate
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.checks import check_class_names, check_logits, check_nodes
+from gnncal.data.errors import InputError
+from gnncal.data.tables import Cell, Table, Tabular, number, text
+from gnncal.graph.graph import as_graph
+
+SHOWN = {"nll": ("NLL", 1.0, 4), "positive_ece": ("ECE of P %", 100.0, 2)}
+
+
+@dataclass(frozen=True, repr=False)
+class MultiLabelCalibration(Tabular):
+    """A calibration for each column, and their probabilities side by side.
+
+    Attributes
+    ----------
+    columns : tuple of Calibration
+        The result of each column as two classes, "no" and "yes". A policy or a metric of one
+        label takes its ``probabilities``.
+    names : list of str
+        The name of each column.
+
+    """
+
+    columns: tuple[Calibration, ...]
+    names: list[str]
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """Calibrated probability of each label, (n_nodes, n_labels)."""
+        return np.column_stack([each.probabilities[:, 1] for each in self.columns])
+
+    def _tables(self) -> Sequence[Table]:
+        titles = [f"{shown[0]} {side}" for shown in SHOWN.values() for side in ("before", "after")]
+        if any(each.after is None for each in self.columns):
+            rows = [[text(name)] for name in self.names]
+            return [Table("labels; pass test_nodes to judge them", ("label",), rows)]
+        rows = [
+            self._row(name, [each]) for name, each in zip(self.names, self.columns, strict=True)
+        ]
+        rows.append(self._row("mean", self.columns))
+        return [Table(f"{len(self.names)} labels", ("label", *titles), rows)]
+
+    @staticmethod
+    def _row(name: str, results: Sequence[Calibration]) -> list[Cell]:
+        cells = [text(name)]
+        for metric, (_, scale, decimals) in SHOWN.items():
+            for side in ("before", "after"):
+                values = [getattr(getattr(each, side), metric) for each in results]
+                cells.append(number(scale * float(np.mean(values)), decimals))
+        return cells
+
+
+def calibrate_multilabel(
+    logits: Any,
+    labels: Any,
+    graph: Any = None,
+    *,
+    nodes: Any,
+    train_nodes: Any = None,
+    test_nodes: Any = None,
+    class_names: Sequence[str] | None = None,
+    method: str | None = None,
+    **options: Any,
+) -> MultiLabelCalibration:
+    """Calibrate a model with a sigmoid for each label, one column after the other.
+
+    Parameters
+    ----------
+    logits : array_like of shape (n_nodes, n_labels)
+        The logit of each label, before the sigmoid.
+    labels : array_like of shape (n_nodes, n_labels)
+        1 where a node has the label, 0 where it has not, -1 or NaN where nobody knows.
+    graph : Graph, EntityGraph or torch_geometric.data.Data, optional
+        The graph of these nodes.
+    nodes, train_nodes, test_nodes : array_like
+        Calibration, training and test nodes, as in :func:`gnncal.calibrate`. In each column those
+        without a label are left out.
+    class_names : sequence of str, optional
+        A name for each column.
+    method : str, optional
+        A calibrator's name. Default: ``structural-free`` with a graph and ``svs`` without.
+    **options : Any
+        Further parameters of :func:`gnncal.calibrate`.
+
+    Returns
+    -------
+    MultiLabelCalibration
+        The result of each column, and all probabilities.
+
+    Raises
+    ------
+    InputError
+        If labels and logits have not the same shape, or a label is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> import gnncal, numpy as np
+    >>> task = gnncal.example()
+    >>> labels = np.column_stack([task.labels % 2, task.labels > 4])  # odd; large
+    >>> odd, large = task.logits[:, 1::2].max(1), task.logits[:, 5:].max(1)
+    >>> logits = np.column_stack([odd, large]) - task.logits.mean(axis=1, keepdims=True)
+    >>> made = gnncal.calibrate_multilabel(logits, labels, task.graph, **task.splits)
+    >>> made.probabilities.shape
+    (1797, 2)
+
+    """
+    columns, known = check_logits(logits), as_numpy(labels).astype(np.float64)
+    if known.shape != columns.shape:
+        raise InputError(
+            f"labels has shape {known.shape} but logits has {columns.shape}; pass a column of 0 "
+            "and 1 for each logit."
+        )
+    known = np.where(np.isnan(known), -1.0, known)
+    if not np.isin(known, (-1.0, 0.0, 1.0)).all():
+        raise InputError("labels of several columns are 0 or 1, and -1 or NaN where unknown.")
+    names = check_class_names(class_names, columns.shape[1])
+    named = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
+    split = {
+        name: check_nodes(each, len(columns), name=name)
+        for name, each in named.items()
+        if each is not None
+    }
+    read = as_graph(graph)
+    method = method or ("svs" if read is None else "structural-free")
+    made = [
+        _calibrate_column(z, y.astype(np.int64), read, split, method=method, **options)
+        for z, y in zip(columns.T, known.T, strict=True)
+    ]
+    return MultiLabelCalibration(tuple(made), names or [f"label {c}" for c in range(len(made))])
+
+
+def _calibrate_column(
+    z: FloatArray, y: IntArray, graph: Any, split: dict[str, IntArray], **options: Any
+) -> Calibration:
+    labelled: dict[str, Any] = {name: rows[y[rows] >= 0] for name, rows in split.items()}
+    two = np.column_stack([np.zeros_like(z), z])  # softmax of [0, z] is the sigmoid of z
+    return calibrate(two, y, graph, positive=1, **labelled, **options)

@@ -1,0 +1,29 @@
+"""Filled parts of README and docs are what their sources say; `python docs/fill.py` fills them."""
+
+import pytest
+
+import fill
+
+PAGES = [page for page in fill.PAGES if fill.PART.search(page.read_text())]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_what_its_sources_say(page):
+    text = page.read_text()
+    assert fill.filled(text) == text
+
+
+def test_the_output_below_the_first_example_of_the_readme_is_what_it_prints():
+    text = (fill.ROOT / "README.md").read_text()
+    assert fill.filled(text, only={"readme-output"}) == text
+
+
+def test_a_changed_figure_is_put_right():
+    text = "a <!-- fill: speed -->\n| 12 |\n<!-- end --> b"
+    assert fill.filled(text) == f"a <!-- fill: speed -->\n{fill.speed()}\n<!-- end --> b"
+
+
+def test_readme_and_docs_are_filled():
+    assert fill.ROOT / "README.md" in PAGES

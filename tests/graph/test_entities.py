@@ -1,0 +1,149 @@
+"""Nodes that are neighbours through the entities they share."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gnncal
+from gnncal.graph.entities import EntityGraph
+from gnncal.graph.neighbours import neighbour_class_share
+
+TASK = gnncal.example()
+
+
+def straight_line_means(touching, values):
+    """The formula of the class, entity by entity, from a dense matrix of who touches what."""
+    n_items = touching.sum(axis=0)
+    means = np.full(values.shape, np.nan)
+    for i, entities in enumerate(touching):
+        shared = [e for e in np.flatnonzero(entities) if n_items[e] > 1]
+        if shared:
+            weights = [1.0 / np.log(1.0 + n_items[e]) for e in shared]
+            others = [(touching[:, e] @ values - values[i]) / (n_items[e] - 1) for e in shared]
+            means[i] = np.average(others, axis=0, weights=weights)
+    return means
+
+
+def as_entities(graph):
+    """The undirected edges of a graph, each as an entity that two nodes touch."""
+    first, second = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+    each = np.arange(first.size)
+    return EntityGraph(
+        [np.concatenate([first, second]), np.concatenate([each, each])], graph.n_nodes
+    )
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_means_are_those_of_the_formula(seed, n_columns):
+    rng = np.random.default_rng(seed)
+    touching = (rng.random((rng.integers(1, 15), rng.integers(1, 8))) < 0.3).astype(float)
+    values = rng.random((len(touching), n_columns))
+    graph = EntityGraph(np.stack(np.nonzero(touching)), len(touching))
+    expected = straight_line_means(touching, values)
+    np.testing.assert_allclose(graph.neighbour_mean(values), expected, rtol=1e-12, atol=1e-14)
+    classes = rng.integers(n_columns, size=len(values))
+    share = neighbour_class_share(graph, classes, values, side="in")
+    np.testing.assert_allclose(share, expected[np.arange(len(values)), classes], rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["structural", "structural-free", "hots"])
+def test_an_edge_is_an_entity_with_two_nodes(method):
+    graph = TASK.graph.to_undirected()
+    both = [
+        gnncal.calibrate(TASK.logits, TASK.labels, each, method=method, **TASK.splits).probabilities
+        for each in (graph, as_entities(graph))
+    ]
+    np.testing.assert_allclose(*both, rtol=1e-6)
+
+
+def test_pairs_listed_twice_count_once_and_lonely_entities_do_not_count():
+    once = EntityGraph([[0, 1, 2], [5, 5, 9]])
+    twice = EntityGraph([[0, 1, 1, 0, 2], [5, 5, 5, 5, 9]])
+    assert once.fingerprint == twice.fingerprint
+    assert once.in_degree.tolist() == [1, 1, 0]
+    assert repr(once) == "EntityGraph(2 of 3 nodes (67%) share one of 1 entities)"
+
+
+def test_edges_that_share_an_end_are_neighbours():
+    graph = gnncal.Graph.of_edges([[0, 0, 1, 3], [1, 2, 2, 4]])
+    values = np.array([1.0, 2.0, 4.0, 8.0])
+    # Edge 0 = (0, 1): edge 1 through node 0, edge 2 through node 1.
+    assert graph.neighbour_mean(values).tolist()[:3] == [3.0, 2.5, 1.5]
+    assert np.isnan(graph.neighbour_mean(values)[3])
+    accounts_and_shops = gnncal.Graph.of_edges([[0, 0, 1], [0, 1, 1]], bipartite=True)
+    assert accounts_and_shops.in_degree.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("method", ["structural", "structural-free", "hots"])
+def test_a_module_gives_what_memory_gives(method):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    cards = EntityGraph(np.stack([np.arange(1797), rng.integers(300, size=1797)]), 1797)
+    made = gnncal.calibrate(TASK.logits, TASK.labels, cards, method=method, **TASK.splits)
+    module = made.calibrator.to_torch()
+    probs = module(torch.from_numpy(np.asarray(TASK.logits)), cards)
+    np.testing.assert_allclose(probs.detach().numpy(), made.probabilities, atol=1e-6)
+
+
+def test_a_method_that_needs_edges_says_so():
+    cards = EntityGraph([np.arange(1797), np.arange(1797) // 2], 1797)
+    with pytest.raises(gnncal.InputError, match=r"needs edges between nodes.*'structural'"):
+        gnncal.calibrate(TASK.logits, TASK.labels, cards, method="cagcn", **TASK.splits)
+
+
+def payments(n_accounts=1797, n_cards=600):
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data").HeteroData()
+    rng = np.random.default_rng(1)
+    uses = np.stack([np.arange(n_accounts), rng.integers(n_cards, size=n_accounts)])
+    data["account"].num_nodes = n_accounts
+    data["card"].num_nodes = n_cards
+    data["account", "uses", "card"].edge_index = torch.from_numpy(uses)
+    return data, uses
+
+
+def test_accounts_are_neighbours_through_their_cards():
+    data, uses = payments()
+    told = gnncal.calibrate(
+        TASK.logits, TASK.labels, data, node_type="account", **TASK.splits
+    ).probabilities
+    cards = EntityGraph(uses, 1797)
+    made = gnncal.calibrate(TASK.logits, TASK.labels, cards, **TASK.splits).probabilities
+    np.testing.assert_array_equal(told, made)
+
+
+def test_edges_among_nodes_of_the_type_come_first_and_both_can_be_named():
+    torch = pytest.importorskip("torch")
+    data, _ = payments(n_accounts=4, n_cards=2)
+    data["account", "pays", "account"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = gnncal.Graph.of_type(data, "account")
+        both = gnncal.Graph.of_type(data, "account", through=["pays", "uses"])
+    assert isinstance(own, gnncal.Graph)
+    assert own.n_edges == 2
+    assert set(both.kinds) == {"account-pays-account", "account-uses-card"}
+
+
+def test_typing_errors_in_types_are_named():
+    data, _ = payments(n_accounts=4, n_cards=2)
+    with pytest.raises(gnncal.InputError, match="node_type is 'acount'; the data has 'account'"):
+        gnncal.Graph.of_type(data, "acount")
+    with pytest.raises(gnncal.InputError, match="through names 'owns'"):
+        gnncal.Graph.of_type(data, "account", through=["owns"])
+
+
+def test_a_user_is_told_where_few_nodes_have_a_neighbour():
+    data, _ = payments(n_accounts=40, n_cards=4000)
+    with pytest.warns(gnncal.GnncalWarning, match=r"nodes of type 'account' have a neighbour"):
+        gnncal.Graph.of_type(data, "account")
+
+
+def test_a_report_takes_shared_entities():
+    pytest.importorskip("jinja2")
+    cards = EntityGraph([np.arange(1797), np.arange(1797) // 3], 1797)
+    made = gnncal.report(TASK.logits, TASK.labels, cards, methods=["structural"], **TASK.splits)
+    assert "structural" in made.inspection.methods
