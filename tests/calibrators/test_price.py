@@ -65,7 +65,7 @@ def test_it_is_said_of_a_good_model_whose_loss_is_small():
     logits = np.where(certain[:, None], 20.0 * np.eye(2)[labels], logits)
     price = calibrated((logits, labels, graph), splits).price
     assert price.nats < 0.02
-    assert price.share > module.WORTH
+    assert price.share > module.MIN_COST_SHARE
 
 
 def test_it_is_said_to_those_who_ask_to_keep_predictions_too():

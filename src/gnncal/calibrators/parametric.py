@@ -25,8 +25,8 @@ from gnncal.math.solvers import (
     PROTOCOLS,
     Parameter,
     Protocol,
-    Scale,
     Solution,
+    Transform,
     distinct_ends,
     newton,
     solve_like_the_paper,
@@ -171,17 +171,17 @@ class ParametricTemperature(TemperatureCalibrator):
         return [ParameterBlock(PART, self._code(), covariance, labelled)]
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
         self._set_theta(scale.decode(np.clip(theta, scale.lower, scale.upper)))
         self.posterior_ = {name: covariance}
 
     def _code(self) -> FloatArray:
         """Return the parameters in the solver's coordinates."""
-        return Scale(self.parameters).encode(self._theta())
+        return Transform(self.parameters).encode(self._theta())
 
     def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureModel:
         """Return the calibration nodes, with their covariates, as a function of the parameters."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
 
         def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
             theta = scale.decode(np.clip(code, scale.lower, scale.upper))
@@ -189,9 +189,9 @@ class ParametricTemperature(TemperatureCalibrator):
             temperature = self._clamp(unclamped)
             # Nothing moves beyond a bound of the parameters, or where T is clamped.
             inside = (code >= scale.lower) & (code <= scale.upper)
-            by_code = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
-            by_code *= ((temperature == unclamped) / temperature)[:, None]
-            return np.log(temperature), by_code
+            by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
+            by_raw *= ((temperature == unclamped) / temperature)[:, None]
+            return np.log(temperature), by_raw
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
         return TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
@@ -223,7 +223,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
         """Set the parameters; returns the loss."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
         starts = scale.encode(np.array(self._starts()))
 
         def follow(starts: FloatArray, stride: int) -> list[Solution]:
@@ -234,7 +234,7 @@ class ParametricTemperature(TemperatureCalibrator):
             def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
                 theta = scale.decode(code)
                 value, gradient, hessian = self._derivatives(theta.T[..., None], rows, part)
-                return value, *scale.by_code(theta, gradient, hessian)
+                return value, *scale.chain_rule(theta, gradient, hessian)
 
             # Few nodes can make several minima: then every start is followed.
             n_kept = N_STARTS if len(rows) >= FEW_NODES else None
@@ -315,12 +315,12 @@ class ParametricTemperature(TemperatureCalibrator):
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
     ) -> tuple[FloatArray, FloatArray]:
         """Hessian (p, p) of the summed loss and d ln T (n, p), both by the solver's coordinates."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
         _, gradient, hessian = self._derivatives(theta[:, None, None], covariates, loss)
-        _, hessian = scale.by_code(theta[None], gradient, hessian)
+        _, hessian = scale.chain_rule(theta[None], gradient, hessian)
         temperature, jacobian = self._formula(theta, covariates)
-        by_code = jacobian * np.where(scale.logarithmic, theta, 1.0)
-        return hessian[0] * loss.total_weight, by_code / temperature[:, None]
+        by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0)
+        return hessian[0] * loss.total_weight, by_raw / temperature[:, None]
 
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float

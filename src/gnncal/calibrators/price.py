@@ -24,16 +24,16 @@ from gnncal.data.predictions import log_losses
 from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 
-WORTH = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
+MIN_COST_SHARE = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided
-FEWEST = 20  # calibration nodes; fewer say nothing about a price
+MIN_NODES = 20  # calibration nodes; fewer say nothing about a price
 LARGEST_HALF = 1000  # nodes that a fit of the cross-validation sees
-CLEARLY = 1.25  # a class is given this many times as much as there is of it
+MIN_RATIO = 1.25  # a class is given this many times as much as there is of it
 FREE_WITH_GRAPH, FREE_WITHOUT = "structural-free", "svs"
 
 
 @dataclass(frozen=True)
-class GivenClass:
+class OverpredictedClass:
     """A class that is given more probability than there are nodes of it."""
 
     number: int
@@ -49,9 +49,9 @@ class Price:
     standard_error: float
     n_nodes: int
     share: float
-    given: GivenClass | None
+    given: OverpredictedClass | None
     instead: str
-    is_one_answer_away: bool
+    has_free_variant: bool
 
     def sentence(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures."""
@@ -69,7 +69,7 @@ class Price:
     def advice(self, class_names: Sequence[str] | None = None) -> str:
         """Return the sentence with what to do."""
         cure, option = f"method={self.instead!r}", f"--method {self.instead}"
-        if self.is_one_answer_away:
+        if self.has_free_variant:
             cure, option = "keep_predictions=False", "--free"
         return f"{self.sentence(class_names)} Pass {cure} ({option} on the command line)."
 
@@ -111,12 +111,12 @@ def price_of_keeping(
     calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
 ) -> Price | None:
     """Return what keeping predictions costs, or None where nothing is worth saying."""
-    if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
+    if not calibrator.preserves_predictions or nodes.calibration_nodes.size < MIN_NODES:
         return None
     used = calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
-    gain = gain_of_freedom(used, halves or Halves(nodes), probs)
+    gain = gain_without_constraint(used, halves or Halves(nodes), probs)
     chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
-    if gain.share < WORTH or gain.nats <= chance:
+    if gain.share < MIN_COST_SHARE or gain.nats <= chance:
         return None
     has_free_form = _free_variant(used) is not None
     if isinstance(calibrator, Auto):
@@ -138,8 +138,8 @@ class Gain(NamedTuple):
     share: float  # of the log loss with predictions kept
 
 
-def gain_of_freedom(
-    used: Calibrator, halves: Halves, probs: FloatArray, worth: float = WORTH
+def gain_without_constraint(
+    used: Calibrator, halves: Halves, probs: FloatArray, worth: float = MIN_COST_SHARE
 ) -> Gain:
     """Return how much lower the log loss is if predictions may change."""
     nodes = halves.nodes
@@ -187,7 +187,7 @@ def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     return nodes.calibration_nodes_alone().with_result(described, describe_neighbourhoods)
 
 
-def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
+def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:
     """Return the rare class that is given most above its rate, clearly and beyond chance."""
     n_classes = nodes.n_classes
     mean = np.average(probs, axis=0, weights=nodes.weights).astype(np.float64)
@@ -196,9 +196,9 @@ def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
     chosen = int(np.where(rate <= 1.0 / n_classes, mean - rate, -np.inf).argmax())
     more, error = _mean_and_error(nodes, probs[:, chosen] - (nodes.labels == chosen))
     chance = float(ndtri(1.0 - LEVEL / n_classes)) * error
-    if more <= chance or mean[chosen] < CLEARLY * rate[chosen]:
+    if more <= chance or mean[chosen] < MIN_RATIO * rate[chosen]:
         return None
-    return GivenClass(chosen, float(mean[chosen]), float(rate[chosen]))
+    return OverpredictedClass(chosen, float(mean[chosen]), float(rate[chosen]))
 
 
 def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:

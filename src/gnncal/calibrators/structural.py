@@ -33,7 +33,7 @@ from gnncal.math.formulas import (
     structural_scaled,
     structural_temperature,
 )
-from gnncal.math.free_fit import Scores, ScoresLabelled, fit_scores
+from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
 from gnncal.math.posterior import ParameterBlock, TemperatureModel
 from gnncal.math.structural import (
     COVARIATES,
@@ -45,7 +45,14 @@ from gnncal.math.structural import (
     log_temperature_variance,
     scaled_logits,
 )
-from gnncal.math.structural_fit import Law, LawPrior, LawRows, class_shares, fit_law, floor_of
+from gnncal.math.structural_fit import (
+    LawPrior,
+    LawRows,
+    TemperatureLaw,
+    class_shares,
+    fit_law,
+    floor_of,
+)
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
@@ -259,7 +266,7 @@ class Structural(TemperatureMixin, Calibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         chosen = nodes.calibration_nodes
-        part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
+        part = NeighbourhoodRows(nodes.logits[chosen], describe(nodes).take(chosen))
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
         rows = self._rows(part)
         fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
@@ -278,9 +285,9 @@ class Structural(TemperatureMixin, Calibrator):
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
     def _fit_scores(
-        self, part: DescribedRows, rows: LawRows, nodes: Nodes, law: Law, prefix: str
+        self, part: NeighbourhoodRows, rows: LawRows, nodes: Nodes, law: TemperatureLaw, prefix: str
     ) -> None:
-        fit = fit_scores(
+        fit = fit_free(
             rows,
             part.logits,
             part.described.mean_probs,
@@ -294,12 +301,12 @@ class Structural(TemperatureMixin, Calibrator):
         setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
         self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
 
-    def _set_scores(self, scores: Scores, prefix: str) -> None:
+    def _set_scores(self, scores: FreeParameters, prefix: str) -> None:
         self._set_law(scores.law, prefix)
         setattr(self, f"{prefix}bias_", scores.bias)
         setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
 
-    def _set_floors(self, part: DescribedRows, nodes: Nodes) -> None:
+    def _set_floors(self, part: NeighbourhoodRows, nodes: Nodes) -> None:
         """Find how certain the labels let probabilities be."""
         shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
         uniform = np.full(nodes.n_classes, 1.0 / nodes.n_classes)
@@ -309,7 +316,7 @@ class Structural(TemperatureMixin, Calibrator):
             self.free_floor_ = freed.floor_
         self._set_floor(part, nodes, uniform if self.keep_predictions else shares)
 
-    def _set_floor(self, part: DescribedRows, nodes: Nodes, background: FloatArray) -> None:
+    def _set_floor(self, part: NeighbourhoodRows, nodes: Nodes, background: FloatArray) -> None:
         weight, doubt = float(self.floor_.sum()), None
         if weight > 0.0:
             doubt, background = 1.0 / weight - 1.0, self.floor_ / weight
@@ -335,7 +342,7 @@ class Structural(TemperatureMixin, Calibrator):
                 warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
         return (("temperature",) if notes else ()), tuple(notes)
 
-    def _set_law(self, law: Law, prefix: str) -> None:
+    def _set_law(self, law: TemperatureLaw, prefix: str) -> None:
         learned = {
             "certain_temperature_": float(np.exp(law.log_certain)),
             "uncertain_temperature_": float(np.exp(law.log_uncertain)),
@@ -345,9 +352,9 @@ class Structural(TemperatureMixin, Calibrator):
         for name, value in learned.items():
             setattr(self, prefix + name, value)
 
-    def _law_of(self, prefix: str) -> Law:
+    def _law_of(self, prefix: str) -> TemperatureLaw:
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
-        return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+        return TemperatureLaw(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         rows = self._rows(nodes).take(nodes.calibration_nodes)
@@ -358,18 +365,20 @@ class Structural(TemperatureMixin, Calibrator):
                 logits,
                 nodes.labels,
                 nodes.weights,
-                lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
+                lambda theta, some: TemperatureLaw.of(theta, len(COVARIATES)).slopes(
+                    rows.take(some)
+                ),
             )
             parts.append(ParameterBlock(LAW_PART, self._law_of("").vector(), self.covariance_, law))
         if self.without != "remainder":
             uses_neighbours = self.without != "neighbours"
             prefix = FREE if self.keep_predictions else ""
-            scores = Scores(
+            scores = FreeParameters(
                 self._law_of(prefix),
                 getattr(self, f"{prefix}bias_"),
                 getattr(self, f"{prefix}neighbour_weight_"),
             )
-            labelled = ScoresLabelled.of(
+            labelled = FreeModel.of(
                 rows,
                 nodes.calibration_logits,
                 describe(nodes).mean_probs[nodes.calibration_nodes],
@@ -386,17 +395,17 @@ class Structural(TemperatureMixin, Calibrator):
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         if name == LAW_PART:
-            self._set_law(Law.of(theta, len(COVARIATES)), "")
+            self._set_law(TemperatureLaw.of(theta, len(COVARIATES)), "")
             self.covariance_ = covariance
             return
-        scores = Scores.of(theta, len(COVARIATES), len(self.classes_))
+        scores = FreeParameters.of(theta, len(COVARIATES), len(self.classes_))
         self._set_scores(scores, FREE if self.keep_predictions else "")
         self.posterior_ = {name: covariance}
 
     def _finish_update(self, nodes: Nodes) -> None:
         chosen = nodes.calibration_nodes
         described = describe(nodes).take(chosen)
-        self._set_floors(DescribedRows(nodes.logits[chosen], described), nodes)
+        self._set_floors(NeighbourhoodRows(nodes.logits[chosen], described), nodes)
 
     def _shift_class_bias(self, shifts: FloatArray) -> None:
         if self.keep_predictions:
@@ -405,7 +414,7 @@ class Structural(TemperatureMixin, Calibrator):
         moved = self.floor_ * np.exp(shifts - shifts.max())
         self.floor_ = moved * (self.floor_.sum() / moved.sum())
 
-    def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
+    def _rows(self, nodes: Nodes | NeighbourhoodRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
         described = nodes.once(describe_neighbourhoods)
         s = centred(described.covariates, self.centre_)
@@ -418,13 +427,13 @@ class Structural(TemperatureMixin, Calibrator):
 
         def work(start: int) -> None:
             rows = slice(start, start + starts.step)
-            part = DescribedRows(nodes.logits[rows], described.take(rows))
+            part = NeighbourhoodRows(nodes.logits[rows], described.take(rows))
             probs[rows] = self._predict_part(part)
 
         in_parallel(work, starts)
         return probs
 
-    def _predict_part(self, part: DescribedRows) -> FloatArray:
+    def _predict_part(self, part: NeighbourhoodRows) -> FloatArray:
         probs = self._as_formula()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
 
@@ -541,7 +550,7 @@ class Structural(TemperatureMixin, Calibrator):
             ),
         )
 
-    def _temperature(self, nodes: Nodes | DescribedRows) -> FloatArray:
+    def _temperature(self, nodes: Nodes | NeighbourhoodRows) -> FloatArray:
         return np.exp(self._law_of("").log_temperature(self._rows(nodes)))
 
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
@@ -554,7 +563,7 @@ class Structural(TemperatureMixin, Calibrator):
 
 
 @dataclass(frozen=True)
-class DescribedRows:
+class NeighbourhoodRows:
     """Some nodes as formulas see them, their neighbourhoods described already."""
 
     logits: FloatArray

@@ -269,10 +269,10 @@ def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Ca
     return candidates
 
 
-def covariance_of(curvature: FloatArray) -> FloatArray:
+def covariance_of(curvature: FloatArray, smallest: float = SMALLEST_PRECISION) -> FloatArray:
     """Return the covariance of a posterior; a direction that nothing determines has a wide one."""
     values, vectors = np.linalg.eigh(curvature)
-    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
+    return (vectors / np.maximum(values, smallest)) @ vectors.T
 
 
 def _candidate(

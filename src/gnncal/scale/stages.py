@@ -116,7 +116,7 @@ class Run:
             probs = fitted.predict_proba(labelled.with_known_labels())
             price = price_of_keeping(fitted, labelled, probs)
             if price is not None:
-                method = replace(price, instead=FREE_WITH_GRAPH, is_one_answer_away=False)
+                method = replace(price, instead=FREE_WITH_GRAPH, has_free_variant=False)
                 self.notes.append(method.advice(self.layout.class_names))
 
     def scale(self) -> None:
