@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from gnncal import Calibrator, Graph, InputError, get_calibrator
-from gnncal.calibrators.base import fit_without_warnings
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.metrics import METRICS, expected_calibration_error
+from gnncal_lab.simulation.estimate import fit_without_warnings
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
 

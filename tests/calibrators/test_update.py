@@ -5,10 +5,10 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.base import fit_without_warnings
 from gnncal.calibrators.updates import rates_of
 from gnncal.data.nodes import Nodes
 from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.estimate import fit_without_warnings
 from tests.calibrators.planted import draw, mean_log_loss
 
 UPDATABLE = (

@@ -738,15 +738,6 @@ class PointwiseCalibrator(Calibrator):
         """(n, n_classes) of logits (n, n_classes), in their precision."""
 
 
-def fit_without_warnings(
-    calibrator: AnyCalibrator, logits: Any, labels: Any, graph: Any = None, **splits: Any
-) -> AnyCalibrator:
-    """Call ``fit`` without warnings, where the caller judges the outcome by other means."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return calibrator.fit(logits, labels, graph, **splits)
-
-
 def trial_fit(calibrator: AnyCalibrator, nodes: Nodes) -> AnyCalibrator:
     """Return a copy fitted to a record, for a loss on other nodes: it can predict, and no more."""
     trial: AnyCalibrator = clone(calibrator)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from gnncal.calibrators.base import fit_without_warnings
 from gnncal.calibrators.homophily import HomophilyEstimator, Predictor, Support
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
@@ -16,7 +15,7 @@ from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM
-from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_without_warnings, over_seeds
 from gnncal_lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
