@@ -31,7 +31,7 @@ from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
-from gnncal.math.free_fit import BOUND, FreeFit, FreeParameters, FreePrior, fit_free
+from gnncal.math.free_fit import BOUND, FreeFit, FreeModel, FreeParameters, FreePrior, fit_free
 from gnncal.math.structural import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
 from gnncal.metrics import METRICS, Outcomes
@@ -97,7 +97,7 @@ def _name(prior: str, floor: str, background: str) -> str:
 
 def weighed(fits: dict[float, FreeFit], n_nodes: int) -> FreeParameters:
     """Average the parameters of several normal priors by their evidence (Laplace)."""
-    thetas = np.array([fit.scores.vector(uses_neighbours=True) for fit in fits.values()])
+    thetas = np.array([fit.parameters.vector(uses_neighbours=True) for fit in fits.values()])
     n_weights = len(COVARIATES) + 1
     evidence = np.array(
         [
@@ -108,7 +108,7 @@ def weighed(fits: dict[float, FreeFit], n_nodes: int) -> FreeParameters:
         ]
     )
     shares = np.exp(evidence - evidence.max())
-    n_classes = len(next(iter(fits.values())).scores.bias)
+    n_classes = len(next(iter(fits.values())).parameters.bias)
     return FreeParameters.of(shares @ thetas / shares.sum(), len(COVARIATES), n_classes)
 
 
@@ -164,21 +164,13 @@ def probabilities(
     rows = LawRows(described.entropy, np.nan_to_num(covariates, nan=0.0), described.predictions)
     said = described.mean_probs.astype(np.float64)
     law = fit_law(rows.take(nodes), bundle.logits[nodes], labels, LawPrior()).law
+    model = FreeModel.of(
+        rows.take(nodes), bundle.logits[nodes], said[nodes], labels, None, uses_neighbours=True
+    )
     fitted: dict[str, FreeParameters] = {}
     for name, prior, floor, background in candidates():
         if prior not in fitted:
-            fits = {
-                scale: fit_free(
-                    rows.take(nodes),
-                    bundle.logits[nodes],
-                    said[nodes],
-                    labels,
-                    law,
-                    uses_neighbours=True,
-                    prior=each,
-                )
-                for scale, each in PRIORS[prior].items()
-            }
+            fits = {scale: fit_free(model, law, each) for scale, each in PRIORS[prior].items()}
             fitted[prior] = weighed(fits, len(nodes))
 
         def bare(chosen: IntArray, found: FreeParameters = fitted[prior]) -> FloatArray:

@@ -34,7 +34,7 @@ from gnncal.math.formulas import (
     structural_temperature,
 )
 from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
-from gnncal.math.posterior import ParameterBlock, TemperatureModel
+from gnncal.math.posterior import ParameterBlock, Rows, TemperatureModel
 from gnncal.math.structural import (
     COVARIATES,
     LOG_TEMPERATURE,
@@ -63,14 +63,14 @@ LAW: LearnedTable = {
     "class_offsets_": Array("K"),
 }
 FLOOR: LearnedTable = {"floor_": Array("K", low=0.0, high=1.0)}
-SCORES: LearnedTable = {
+FREE_PARAMETERS: LearnedTable = {
     **LAW,
     "bias_": Array("K"),
     "neighbour_weight_": number(),
     **FLOOR,
     **SOLVER_TABLE,
 }
-LAW_PART, SCORES_PART = "law", "scores"
+LAW_BLOCK, FREE_BLOCK = "law", "scores"  # of the posterior, as files name them
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
 AVERAGING = 0.5  # share of the posterior variance; benchmarks/choose_prediction.py chose it
@@ -257,16 +257,17 @@ class Structural(TemperatureMixin, Calibrator):
         """What each attribute that makes up the fitted model may be."""
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
-            return {**SCORES, **centre}
+            return {**FREE_PARAMETERS, **centre}
         kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_TABLE}
         if self.without == "remainder":
             return kept
         averaging = {"averaging_": number(at_least=0, at_most=1)}
-        return kept | averaging | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
+        return (
+            kept | averaging | {f"{FREE}{name}": entry for name, entry in FREE_PARAMETERS.items()}
+        )
 
     def _fit(self, nodes: Nodes) -> None:
-        chosen = nodes.calibration_nodes
-        part = NeighbourhoodRows(nodes.logits[chosen], describe(nodes).take(chosen))
+        part = NeighbourhoodRows.of(nodes, nodes.calibration_nodes)
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
         rows = self._rows(part)
         fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
@@ -275,8 +276,11 @@ class Structural(TemperatureMixin, Calibrator):
             self.covariance_, self.averaging_ = fit.covariance, AVERAGING
             self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         if self.without != "remainder":
-            prefix = FREE if self.keep_predictions else ""
-            self._fit_scores(part, rows, nodes, fit.law, prefix)
+            free = fit_free(self._free_model(nodes, part, rows), fit.law)
+            self._set_free(free.parameters)
+            setattr(self, f"{self._prefix}converged_", free.solution.converged)
+            setattr(self, f"{self._prefix}n_iter_", free.solution.n_iter)
+            self.posterior_ = {} if free.covariance is None else {FREE_BLOCK: free.covariance}
         self.floor_ = self.free_floor_ = np.zeros(nodes.n_classes)
         self._set_floors(part, nodes)
         loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
@@ -284,27 +288,25 @@ class Structural(TemperatureMixin, Calibrator):
         bounds_hit, notes = self._limits_reached(rows)
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
-    def _fit_scores(
-        self, part: NeighbourhoodRows, rows: LawRows, nodes: Nodes, law: TemperatureLaw, prefix: str
-    ) -> None:
-        fit = fit_free(
+    @property
+    def _prefix(self) -> str:
+        """Of the attributes that hold the free parameters."""
+        return FREE if self.keep_predictions else ""
+
+    def _free_model(self, nodes: Nodes, part: NeighbourhoodRows, rows: LawRows) -> FreeModel:
+        return FreeModel.of(
             rows,
             part.logits,
             part.described.mean_probs,
             nodes.labels,
-            law,
             nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
-        self._set_scores(fit.scores, prefix)
-        setattr(self, f"{prefix}converged_", fit.solution.converged)
-        setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
-        self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
 
-    def _set_scores(self, scores: FreeParameters, prefix: str) -> None:
-        self._set_law(scores.law, prefix)
-        setattr(self, f"{prefix}bias_", scores.bias)
-        setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
+    def _set_free(self, free: FreeParameters) -> None:
+        self._set_law(free.law, self._prefix)
+        setattr(self, f"{self._prefix}bias_", free.bias)
+        setattr(self, f"{self._prefix}neighbour_weight_", free.neighbour_weight)
 
     def _set_floors(self, part: NeighbourhoodRows, nodes: Nodes) -> None:
         """Find how certain the labels let probabilities be."""
@@ -357,55 +359,38 @@ class Structural(TemperatureMixin, Calibrator):
         return TemperatureLaw(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
-        rows = self._rows(nodes).take(nodes.calibration_nodes)
-        parts = []
+        part = NeighbourhoodRows.of(nodes, nodes.calibration_nodes)
+        rows, blocks = self._rows(part), []
         if self.keep_predictions:
-            logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-            law = TemperatureModel(
-                logits,
-                nodes.labels,
-                nodes.weights,
-                lambda theta, some: TemperatureLaw.of(theta, len(COVARIATES)).slopes(
-                    rows.take(some)
-                ),
-            )
-            parts.append(ParameterBlock(LAW_PART, self._law_of("").vector(), self.covariance_, law))
+
+            def log_temperature(theta: FloatArray, some: Rows) -> tuple[FloatArray, FloatArray]:
+                return TemperatureLaw.of(theta, len(COVARIATES)).slopes(rows.take(some))
+
+            logits = scaled_logits(part.logits.astype(np.float64), 1.0)
+            model = TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
+            theta = self._law_of("").vector()
+            blocks.append(ParameterBlock(LAW_BLOCK, theta, self.covariance_, model))
         if self.without != "remainder":
-            uses_neighbours = self.without != "neighbours"
-            prefix = FREE if self.keep_predictions else ""
-            scores = FreeParameters(
-                self._law_of(prefix),
-                getattr(self, f"{prefix}bias_"),
-                getattr(self, f"{prefix}neighbour_weight_"),
-            )
-            labelled = FreeModel.of(
-                rows,
-                nodes.calibration_logits,
-                describe(nodes).mean_probs[nodes.calibration_nodes],
-                nodes.labels,
-                nodes.weights,
-                uses_neighbours=uses_neighbours,
-            )
-            theta = scores.vector(uses_neighbours=uses_neighbours)
-            start = scores.law.vector().size
+            law, prefix = self._law_of(self._prefix), self._prefix
+            others = (getattr(self, f"{prefix}{name}_") for name in ("bias", "neighbour_weight"))
+            free = self._free_model(nodes, part, rows)
+            theta = FreeParameters(law, *others).vector(uses_neighbours=free.uses_neighbours)
+            start = law.vector().size
             biases = slice(start, start + len(self.classes_))
-            covariance = self._covariance_of(SCORES_PART)
-            parts.append(ParameterBlock(SCORES_PART, theta, covariance, labelled, biases))
-        return parts
+            covariance = self._covariance_of(FREE_BLOCK)
+            blocks.append(ParameterBlock(FREE_BLOCK, theta, covariance, free, biases))
+        return blocks
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        if name == LAW_PART:
+        if name == LAW_BLOCK:
             self._set_law(TemperatureLaw.of(theta, len(COVARIATES)), "")
             self.covariance_ = covariance
             return
-        scores = FreeParameters.of(theta, len(COVARIATES), len(self.classes_))
-        self._set_scores(scores, FREE if self.keep_predictions else "")
+        self._set_free(FreeParameters.of(theta, len(COVARIATES), len(self.classes_)))
         self.posterior_ = {name: covariance}
 
     def _finish_update(self, nodes: Nodes) -> None:
-        chosen = nodes.calibration_nodes
-        described = describe(nodes).take(chosen)
-        self._set_floors(NeighbourhoodRows(nodes.logits[chosen], described), nodes)
+        self._set_floors(NeighbourhoodRows.of(nodes, nodes.calibration_nodes), nodes)
 
     def _shift_class_bias(self, shifts: FloatArray) -> None:
         if self.keep_predictions:
@@ -422,31 +407,23 @@ class Structural(TemperatureMixin, Calibrator):
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         """Compute the probabilities of some rows after the other, on every core."""
-        described, probs = describe(nodes), np.empty_like(nodes.logits)
+        probs = np.empty_like(nodes.logits)
         starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
+        nodes.once(describe_neighbourhoods)  # before the work is divided
 
         def work(start: int) -> None:
             rows = slice(start, start + starts.step)
-            part = NeighbourhoodRows(nodes.logits[rows], described.take(rows))
-            probs[rows] = self._predict_part(part)
+            probs[rows] = self._predict_rows(nodes, rows)
 
         in_parallel(work, starts)
         return probs
 
+    def _predict_rows(self, nodes: Nodes, rows: Rows) -> FloatArray:
+        return self._predict_part(NeighbourhoodRows.of(nodes, rows))
+
     def _predict_part(self, part: NeighbourhoodRows) -> FloatArray:
         probs = self._as_formula()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
-
-    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
-        known = describe(nodes)
-        part = Neighbourhood(
-            known.predictions[rows],
-            known.entropy[rows],
-            known.covariates[rows],
-            known.mean_probs[rows],
-        )
-        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
-        return self._predict(alone.with_result(part, describe_neighbourhoods))
 
     def _as_formula(self) -> Formula:
         is_plain = self.without == "remainder"
@@ -479,7 +456,7 @@ class Structural(TemperatureMixin, Calibrator):
         if not self.keep_predictions or self.without == "remainder":
             return None
         freed = Structural(keep_predictions=False, without=self.without)
-        for name in SCORES:
+        for name in FREE_PARAMETERS:
             setattr(freed, name, getattr(self, FREE + name))
         freed.centre_, freed.classes_ = self.centre_, np.arange(len(freed.bias_))
         return freed
@@ -569,6 +546,11 @@ class NeighbourhoodRows:
     logits: FloatArray
     described: Neighbourhood
 
+    @classmethod
+    def of(cls, nodes: Nodes, rows: Rows) -> NeighbourhoodRows:
+        """Return some rows of a record, whose neighbourhoods are described at most once."""
+        return cls(nodes.logits[rows], nodes.once(describe_neighbourhoods).take(rows))
+
     @property
     def predictions(self) -> IntArray:
         """Class with the largest logit of each node."""
@@ -588,11 +570,6 @@ class NeighbourhoodRows:
         """Return the neighbourhoods, which is all that is asked of them."""
         assert function is describe_neighbourhoods
         return self.described
-
-
-def describe(nodes: Nodes) -> Neighbourhood:
-    """Return the neighbourhoods of these nodes, described at most once."""
-    return nodes.once(describe_neighbourhoods)
 
 
 def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:

@@ -66,44 +66,31 @@ class FreeParameters(NamedTuple):
 class FreeFit:
     """The most probable scores, and how certain the calibration nodes make them."""
 
-    scores: FreeParameters
+    parameters: FreeParameters
     covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
     solution: Solution
 
 
-def fit_free(
-    rows: LawRows,
-    logits: FloatArray,
-    mean_probs: FloatArray,
-    labels: IntArray,
-    law: TemperatureLaw,
-    weights: FloatArray | None = None,
-    *,
-    uses_neighbours: bool,
-    prior: FreePrior | None = None,
-) -> FreeFit:
+def fit_free(model: FreeModel, law: TemperatureLaw, prior: FreePrior | None = None) -> FreeFit:
     """Maximise the posterior of law, bias and neighbours' weight together, from ``law`` on."""
-    labelled = FreeModel.of(
-        rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
-    )
     prior = FreePrior() if prior is None else prior
-    objective = _Objective(labelled, prior)
+    objective = _Objective(model, prior)
 
     def by_ratio(theta: FloatArray) -> tuple[float, FloatArray]:
         loss, gradient = objective(_with_certain(theta))
         gradient[1] += gradient[0]
         return loss, gradient
 
-    start = np.append(law.vector(), np.zeros(logits.shape[1] + uses_neighbours))
+    start = np.append(law.vector(), np.zeros(model.logits.shape[1] + model.uses_neighbours))
     upper = np.full(len(start), BOUND)
     upper[0] = prior.largest_ratio
     start[0] = min(start[0] - start[1], prior.largest_ratio)
     solution = lbfgs(by_ratio, start, -BOUND, upper, loss_tolerance=1e-10)
     solution = replace(solution, parameters=_with_certain(solution.parameters))
-    fitted = labelled.unpacked(solution.parameters)
+    fitted = model.unpacked(solution.parameters)
     if len(start) > MOST_PARAMETERS:
         return FreeFit(fitted, None, solution)
-    curvature = labelled.slopes(solution.parameters, slice(None)).information
+    curvature = model.slopes(solution.parameters, slice(None)).information
     curvature += objective.prior_curvature(solution.parameters)
     return FreeFit(fitted, covariance_of(curvature, SMALLEST_PRECISION), solution)
 
