@@ -14,6 +14,7 @@ from gnncal.data.checks import check_class_names
 from gnncal.data.constraints import (
     FLAG,
     NONE,
+    Array,
     Constraint,
     LearnedTable,
     choice,
@@ -43,15 +44,6 @@ BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with e
 IS_SCORE = Constraint(
     "a score such as gnncal.decisions.RAPS(k_reg=2)",
     lambda value: isinstance(value, ConformalScore),
-)
-IS_THRESHOLD = Constraint(
-    "one number, or one for each class",
-    lambda value: (
-        isinstance(value, np.ndarray)
-        and value.dtype == np.float64
-        and value.ndim == 1
-        and bool((value > -np.inf).all())
-    ),
 )
 
 
@@ -131,7 +123,7 @@ class ConformalClassifier(Decision):
         "random_state": whole_number(at_least=0) | NONE,
     }
     saved_facts: ClassVar[LearnedTable] = {
-        "threshold": IS_THRESHOLD,
+        "threshold": Array("thresholds", high=np.inf),
         "seed": whole_number(at_least=0),
     }
 
