@@ -416,20 +416,37 @@ class SetReport(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class SetOutcome(Tabular):
-    """How often sets have the true class of labelled nodes, and how large they are."""
+    """How often sets have the true class of labelled nodes, and how large they are.
+
+    Attributes
+    ----------
+    n_nodes, n_covered : int
+        Number of labelled nodes, and of those whose set has the true class.
+    coverage, coverage_low, coverage_high : float
+        Share of such nodes, and the ends of its 95% Clopper-Pearson interval.
+    mean_size, single, empty : float
+        Mean number of classes in a set, share of sets with exactly one class, and with none.
+    class_names : tuple of str
+        A name for each class.
+    nodes_by_class, covered_by_class : tuple of int
+        Nodes of each true class, and those of them that are covered.
+    coverage_by_class : tuple of float
+        Their share; NaN for a class without a node.
+
+    """
 
     n_nodes: int
-    n_covered: int  # nodes whose set has the true class
-    coverage: float  # their share, with the ends of its 95 % Clopper-Pearson interval
+    n_covered: int
+    coverage: float
     coverage_low: float
     coverage_high: float
-    mean_size: float  # number of classes in a set
-    single: float  # share of sets with one class
-    empty: float  # and with none
+    mean_size: float
+    single: float
+    empty: float
     class_names: tuple[str, ...]
-    nodes_by_class: tuple[int, ...]  # of each true class
+    nodes_by_class: tuple[int, ...]
     covered_by_class: tuple[int, ...]
-    coverage_by_class: tuple[float, ...]  # NaN for a class without a node
+    coverage_by_class: tuple[float, ...]
 
     @property
     def sentence(self) -> str:
