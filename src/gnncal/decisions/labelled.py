@@ -121,6 +121,11 @@ def cross_fit(
     cross_fitted : ndarray of shape (n_nodes, n_classes)
         The same with the rows of ``nodes`` by fits that have not seen them.
 
+    Raises
+    ------
+    InputError
+        If there are fewer labelled nodes than parts.
+
     Examples
     --------
     >>> import gnncal
@@ -153,11 +158,22 @@ def cross_fit(
 
 @dataclass(frozen=True, eq=False)
 class ToLabel:
-    """Nodes to label, drawn at random from the region in which a threshold must lie."""
+    """Nodes to label, drawn at random from the region in which a threshold must lie.
 
-    nodes: IntArray  # (n,) sorted
-    region: float  # its lowest probability, for Policy.fit(region=...)
-    n_region: int  # nodes in it
+    Attributes
+    ----------
+    nodes : ndarray of shape (n,)
+        Node numbers, sorted.
+    region : float
+        Lowest probability of the region, for ``Policy.fit(region=...)``.
+    n_region : int
+        Number of nodes in it.
+
+    """
+
+    nodes: IntArray
+    region: float
+    n_region: int
 
 
 def nodes_to_label(

@@ -76,6 +76,11 @@ class ConformalScore(ABC):
         ndarray of shape (n_nodes, n_classes)
             Scores.
 
+        Raises
+        ------
+        InputError
+            If the score needs a graph and there is none.
+
         """
 
 
