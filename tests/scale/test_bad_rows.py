@@ -1,5 +1,7 @@
 """Rows that cannot be used are counted and refused, or skipped and reported."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -122,10 +124,15 @@ def test_tables_that_cannot_be_used_are_refused_in_one_sentence(changes, message
         calibrate(*rewrite(tmp_path, **changes), tmp_path / "out", method="ts")
 
 
-def test_labels_may_be_names_if_the_file_says_which_class_each_is(tmp_path):
+@pytest.mark.parametrize("place", ["metadata", "file"])
+def test_labels_may_be_names_if_something_says_which_class_each_is(place, tmp_path):
     names = ["ant", "bee", "cat", "dog"]
     columns = EXAMPLE.node_columns() | {"label": [names[c] for c in EXAMPLE.labels]}
-    table = pa.table(columns).replace_schema_metadata({"class_names": '["ant","bee","cat","dog"]'})
+    table = pa.table(columns)
+    if place == "metadata":
+        table = table.replace_schema_metadata({"class_names": json.dumps(names)})
+    else:
+        (tmp_path / "class_names.json").write_text(json.dumps(names))
     pq.write_table(table, tmp_path / "nodes.parquet")
     pq.write_table(pa.table(EXAMPLE.edge_columns()), tmp_path / "edges.parquet")
     files = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
