@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,10 +32,12 @@ from gnncal.math.formulas import Portable
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import (
+    Memory,
     Part,
     common_reasons,
     missing_classes_message,
     one_class_reasons,
+    standard_error,
     undetermined_message,
 )
 
@@ -218,6 +221,10 @@ class Calibrator(Estimator, ABC):
     history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # Of a probability, because the labels are few; None where no posterior tells.
+    standard_error_: float | None = None
+    # What updates start from, by part.
+    memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
     class_histograms_: ClassHistograms | None
 
@@ -310,7 +317,7 @@ class Calibrator(Estimator, ABC):
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
-        self.posterior_ = {}
+        self.posterior_, self.memories_ = {}, {}
         self._fit(self._guarded(record))
         self._conclude(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -335,7 +342,15 @@ class Calibrator(Estimator, ABC):
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
+        self._measure_error(nodes)
         self._warn_of_weak_evidence(nodes)
+
+    def _measure_error(self, nodes: Nodes) -> None:
+        """Set how far a probability is off on average, as the posterior has it."""
+        self.standard_error_ = None
+        if nodes.weights is None:
+            with suppress(InputError):  # of methods without a posterior
+                self.standard_error_ = standard_error(self._updatable_parts(nodes)[0])
 
     def _warn_unless_converged(self) -> None:
         """Say that a fit which should have reached its minimum did not."""

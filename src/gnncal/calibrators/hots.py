@@ -448,9 +448,9 @@ class HoTS(ParametricTemperature):
             return 0, "in"
         used = self._estimator if hasattr(self, "homophily_method_") else None
         estimator = (used or make_estimator(self.homophily)).saved_as
-        if not isinstance(estimator, Support) or estimator.clamp_train_labels:
-            return None
-        return 1, estimator.side
+        if isinstance(estimator, Support) and not estimator.clamp_train_labels:
+            return 1, estimator.side
+        return None
 
     def _starts(self) -> list[tuple[float, ...]]:
         starts = list(FORMS[self.without].starts)

@@ -7,7 +7,7 @@ information: the curvature that is expected, which is never negative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -196,6 +196,8 @@ LONGEST_STEP = 2.0
 SMALLEST_PRECISION = 0.1  # of a posterior in any direction: parameters are known to about ±3
 LARGEST_PRECISION = 1e8
 EVERY = slice(None)
+SMALL_STEP = 1e-3  # in standard errors, of a difference
+MOST_PARAMETERS = 100  # of a method whose standard error is worth its time
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,70 @@ class Moved:
     tau: float  # the mean under the posterior
 
 
-def move(part: Part) -> Moved:
-    """Learn from the new labels."""
-    return averaged(candidates_of(part), TYPICAL_TAU, SPREAD_OF_TAU)
+@dataclass(frozen=True)
+class Memory:
+    """What updates since the fit start from: the posterior of the fit, and all labels since.
+
+    The log likelihood of those labels is kept as a quadratic around where it was largest.
+    """
+
+    origin: FloatArray  # (p,) parameters of the fit
+    covariance: FloatArray  # (p, p) theirs
+    centre: FloatArray  # (p,)
+    information: FloatArray  # (p, p)
+    last: FloatArray  # (p,) parameters after the last update
+
+    def shifted(self, theta: FloatArray) -> Memory:
+        """Follow parameters that were moved since, as new rates of the classes do."""
+        by = theta - self.last
+        return replace(self, origin=self.origin + by, centre=self.centre + by, last=theta)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """New labels together with the quadratic of those that came before."""
+
+    labelled: Labelled
+    memory: Memory
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each new row, (n,)."""
+        return self.labelled.losses(theta, rows)
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+        """Return the summed loss of all labels since the fit and its derivatives."""
+        loss, gradient, information = self.labelled.slopes(theta, rows)
+        away = theta - self.memory.centre
+        pull = self.memory.information @ away
+        total = information + self.memory.information
+        return Slopes(loss + 0.5 * float(pull @ away), gradient + pull, total)
+
+
+def move(part: Part, memory: Memory | None = None) -> tuple[Moved, Memory]:
+    """Learn from the new labels and those since the fit, and remember all of them."""
+    if memory is None:
+        nothing = np.zeros_like(part.covariance)
+        memory = Memory(part.theta, part.covariance, part.theta, nothing, part.theta)
+    known = memory.shifted(part.theta)
+    every = Remembered(part.labelled, known)
+    start = replace(part, theta=known.origin, covariance=known.covariance, labelled=every)
+    moved = averaged(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
+    _, gradient, information = every.slopes(moved.theta, EVERY)
+    centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
+    kept = replace(known, centre=centre, information=information, last=moved.theta)
+    return moved, kept
+
+
+def standard_error(part: Part) -> float | None:
+    """Return the root mean square, over labelled nodes, of the error of the label's probability."""
+    if part.theta.size > MOST_PARAMETERS:
+        return None
+    values, vectors = np.linalg.eigh(part.covariance)
+    at, variance = np.exp(-part.labelled.losses(part.theta, EVERY)), 0.0
+    for direction in (vectors * np.sqrt(np.maximum(values, 0.0))).T:
+        moved = np.exp(-part.labelled.losses(part.theta + SMALL_STEP * direction, EVERY))
+        variance += float(np.mean(((moved - at) / SMALL_STEP) ** 2))
+    return float(np.sqrt(variance))
 
 
 def averaged(candidates: list[Candidate], typical: float, spread: float) -> Moved:

@@ -293,7 +293,7 @@ def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[st
     found = ", ".join(f"{action} {counts[action]:,}" for action in sorted(counts) if action)
     is_foreign = is_of_another(policy.calibrator_, fitted)
     said = f"Actions: {found or 'none, because all nodes are of the splits train and val'}."
-    return [FOREIGN if is_foreign else policy.in_words(), said]
+    return [FOREIGN if is_foreign else str(policy), said]
 
 
 def _check_out(out: str, engine: str) -> None:
