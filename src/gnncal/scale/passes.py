@@ -273,6 +273,11 @@ class Neighbourhoods:
         return means
 
 
+def ways(pair: tuple[IntArray, IntArray], side: Side) -> list[tuple[IntArray, IntArray]]:
+    """Return the pairs (others, nodes) of edges whose senders, receivers or both are others."""
+    return [*([pair] if side != "out" else []), *([pair[::-1]] if side != "in" else [])]
+
+
 def add_rows(
     values: FloatArray, others: IntArray, nodes: IntArray, sums: FloatArray, of_edges: int = 0
 ) -> None:

@@ -19,6 +19,7 @@ from gnncal.calibrators.price import price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
+from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.loading import load as load_any
@@ -234,6 +235,8 @@ def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fi
     check_edges(of_edges, kinds)
     n_classes = len(columns) or usual_length(engine.list_lengths())
     own = None if isinstance(nodes, str) else nodes.class_names
+    if isinstance(nodes, Table) and not nodes.is_remote:
+        own = names_beside(own, Path(nodes.root).parent)
     fitted = getattr(chosen, "classes_", None)
     if fitted is not None and len(fitted) != n_classes:
         raise InputError(
