@@ -13,7 +13,7 @@ from gnncal.files.format import ReadTensor, read_saved
 def load(path: str | Path) -> Any:
     """Read what ``save`` has written: a calibrator, or a classifier for decisions.
 
-    Nothing is unpickled, and every value is checked, so files from strangers are safe to read.
+    Nothing is unpickled, and every value is checked, so untrusted files are safe to read.
 
     Parameters
     ----------

@@ -387,7 +387,7 @@ def common_reasons(nodes: Nodes) -> tuple[str, ...]:
 
 
 def one_class_reasons(nodes: Nodes) -> tuple[str, ...]:
-    """The reason that calibration nodes of a single class give, beside those of a method."""
+    """The reason that calibration nodes of a single class give, besides those of a method."""
     if (nodes.labels != nodes.labels[0]).any():
         return ()
     return (
