@@ -11,7 +11,14 @@ from typing import Any
 from gnncal.calibrators.auto import OF_BOTH_KINDS, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
-from gnncal.calibrators.registry import class_of, find_name, get_calibrator, name_of, preset_of
+from gnncal.calibrators.registry import (
+    DEFAULT_METHOD,
+    class_of,
+    find_name,
+    get_calibrator,
+    name_of,
+    preset_of,
+)
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
@@ -326,9 +333,6 @@ def _check_test_nodes(
     }
     check_apart("test_nodes", test, given, advice=JUDGE_ELSEWHERE)
     return test, truth
-
-
-DEFAULT_METHOD = "structural"
 
 
 def choose_calibrator(

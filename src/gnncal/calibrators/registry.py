@@ -35,6 +35,7 @@ from gnncal.calibrators.temperature import EntropyScaling, TemperatureScaling, U
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, require, shown, warn
 
+DEFAULT_METHOD = "structural"
 GROUP = "gnncal.calibrators"
 PRESETS_GROUP = "gnncal.presets"
 OURS = "gnncal"  # the distribution that this package and its laboratory come in
