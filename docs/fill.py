@@ -107,6 +107,16 @@ def report() -> str:
         return _output(_command("report", "demo-output/bundle.npz", "--out", "report.html"))
 
 
+def decide(*options: str) -> str:
+    """What `gnncal decide` prints for the example, without what it wrote."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        _command("demo", "--out", "demo", "--json")
+        text = _command("decide", "demo/bundle.npz", *options)
+    return _output(re.split(r"\n(?:written|saved)", text, flags=re.IGNORECASE)[0])
+
+
 def sets() -> str:
     """What the first example of the page on prediction sets prints."""
     return _output(_printed("sets.md"))
@@ -601,6 +611,8 @@ FILLS = {
     "agreement": agreement,
     "agreement-table": agreement_table,
     "cross-backbone": cross_backbone,
+    "decide": partial(decide, "--accuracy", "0.98"),
+    "decide-class": partial(decide, "--positive", "8", "--act", "0.8", "--clear", "0.98"),
     "demo": demo,
     "evaluation": evaluation,
     "evidence-ece": evidence_ece,

@@ -58,9 +58,9 @@ class Calibration(Tabular):
     class_names : list of str or None
         A name for each class, if they are known. ``calibrator.save`` keeps them.
     positive : int or None
-        Number of the class in view, if there is one.
+        Number of the positive class, if there is one.
     price : Price or None
-        What keeping predictions costs, where it costs something; None if there is nothing to say.
+        What keeping predictions costs, where it costs something; None otherwise.
     advice : str or None
         The same in one sentence, with what to do.
     verdict : Verdict or None
@@ -114,7 +114,7 @@ class Calibration(Tabular):
         return [evaluation_table(sides), *self.comparison._tables(), fit]
 
     def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
-        """Put the names of the classes beside the number of nodes of each."""
+        """Show the names of the classes with the number of nodes of each."""
         if self.class_names is None or row[0].value != "nodes_per_class":
             return row
         pairs = zip(self.class_names, row[1].value, strict=True)

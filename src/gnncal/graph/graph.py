@@ -1,4 +1,4 @@
-"""The graph: who sends messages to whom, as compressed sparse rows.
+"""The graph: senders and receivers of messages, as compressed sparse rows.
 
 How edges are read:
 
@@ -260,7 +260,7 @@ class Graph:
         Raises
         ------
         InputError
-            If it is no graph of NetworkX.
+            If it is not a NetworkX graph.
 
         Examples
         --------
@@ -304,7 +304,7 @@ class Graph:
         return cls(*of_scipy(adjacency, features))
 
     def _set(self, *, n_nodes: int, n_edges: int, features: Features | None, **edges: Any) -> None:
-        """Set the attributes; compiled loops trust the edges, so nobody may write to them."""
+        """Set the attributes; compiled loops trust the edges, so they are read-only."""
         if isinstance(features, np.ndarray):
             features = features.view()
             features.flags.writeable = False
@@ -584,7 +584,7 @@ def _check_features(features: Any) -> Features:
 
 EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
 FEWEST_EDGES = 20  # below, chance may leave every edge without its reverse
-ONE_WAY_SHARE = 0.01  # directed graphs list 10 % and more of their edges in both directions
+ONE_WAY_SHARE = 0.01  # directed graphs list 10% and more of their edges in both directions
 NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 

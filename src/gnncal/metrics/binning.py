@@ -225,7 +225,7 @@ def positive_bins_of(
 def reliability_of(
     confidence: FloatArray, correct: FloatArray, n_bins: int, strategy: Strategy
 ) -> ReliabilityBins:
-    """Sort nodes into bins of a probability (n,), beside what came true (n,), 1.0 or 0.0."""
+    """Sort nodes into bins of a probability (n,), with its outcome (n,), 1.0 or 0.0."""
     edges = bin_edges(confidence, n_bins, strategy)
     cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
     return ReliabilityBins(

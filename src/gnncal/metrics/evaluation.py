@@ -39,13 +39,13 @@ class Evaluation(Tabular):
         The ECE with its interval, noise floor and p-value.
     values : mapping of str to float or None
         Metrics by name; None for metrics by degree without degrees, and where the nodes do not
-        define one. Metrics of one class are there if a class is in view.
+        define one. One-class metrics are included with ``positive``.
     floors : mapping of str to float
         What perfect calibration would show, by the metric's name.
     added : tuple of Metric
         The metrics that were passed to :func:`gnncal.evaluate`.
     positive : int or None
-        Number of the class in view.
+        Number of the positive class.
     class_names : list of str or None
         A name for each class.
     n_clipped : int
@@ -115,7 +115,7 @@ class Comparison(Tabular):
     prediction_change_rate : float
         Share of nodes whose predicted class has changed.
     positive : int or None
-        Number of the class in view.
+        Number of the positive class.
     class_names : list of str or None
         A name for each class.
 
@@ -185,7 +185,7 @@ def evaluate(
     random_state : int, default=0
         Seed of the resampling behind the interval and the p-value of the ECE.
     metrics : sequence of gnncal.metrics.Metric, default=()
-        Metrics of your own, to be computed beside gnncal's.
+        Metrics of your own, to be computed as well.
     positive : int or str, optional
         The class that matters, by its number or its name. Its metrics say whether its probability
         is honest and whether it finds the nodes of this class.
@@ -195,7 +195,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value beside it.
+        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value.
 
     Raises
     ------
@@ -417,13 +417,13 @@ def _entry(record: object, field: str, name: str) -> Any:
 def check_view(
     positive: Any, n_classes: int, class_names: Any
 ) -> tuple[list[str] | None, int | None]:
-    """Return the names of the classes, and the number of the class in view, each if given."""
+    """Return the names of the classes, and the number of the positive class, each if given."""
     names = check_class_names(class_names, n_classes)
     return names, None if positive is None else check_positive(positive, n_classes, names)
 
 
 def class_in_view(positive: int | None, class_names: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the class in view as plain data for JSON: its number, and its name if it has one."""
+    """Return the positive class as plain data for JSON: its number, and its name if it has one."""
     if positive is None:
         return None
     return {"class": positive, "name": None if class_names is None else class_names[positive]}

@@ -2,7 +2,7 @@
 
 Within a bin whose number of hits has a variance below 16 the result is exact up to rounding: it
 sums over the distribution of that number. In larger bins the number of hits is taken as normal,
-which changes the bin's mean deviation by less than 1 %.
+which changes the bin's mean deviation by less than 1%.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gnncal.metrics.binning import (
 from gnncal.metrics.groups import blocks_of, check_groups
 from gnncal.metrics.outcomes import Outcomes
 
-LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
+LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1%
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
 NODES_PER_BLOCK = 1 << 14
 TURN = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0  # (65,)
@@ -61,7 +61,7 @@ class NoiseFloor:
 def calibration_floor(
     probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform", groups: Any = None
 ) -> NoiseFloor:
-    r"""Return the ECE that these very probabilities would show if they were perfectly calibrated.
+    r"""Return the mean ECE of the same probabilities under perfect calibration.
 
     With hits :math:`B_i \sim \mathrm{Bernoulli}(c_i)` of the confidences,
 
@@ -70,7 +70,7 @@ def calibration_floor(
 
     whose terms are independent, so its variance is the sum of theirs. Terms of variance below 16
     are exact up to rounding; larger ones use the normal approximation, which is off by less than
-    1 %. Nothing is sampled.
+    1%. Nothing is sampled.
 
     Parameters
     ----------

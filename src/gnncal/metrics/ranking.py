@@ -93,7 +93,7 @@ def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
 
 
 def positive_ranking_of(outcomes: Outcomes) -> Ranking:
-    """Return the nodes in the order of their probability of the class in view, which are hits."""
+    """Return the nodes by their probability of the positive class, and which are hits."""
     return Ranking.of(outcomes.positive_probability, outcomes.is_positive)
 
 

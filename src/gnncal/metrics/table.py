@@ -44,7 +44,7 @@ class Metric:
     needs_degree : bool, default=False
         Whether it needs the in-degrees of the nodes.
     needs_positive : bool, default=False
-        Whether it is about one class, which must then be in view (``positive``).
+        Whether it is about one class and needs ``positive``.
     floor : callable, optional
         Computes the noise floor from the same.
     per_node : callable, optional
@@ -58,7 +58,7 @@ class Metric:
     >>> round(METRICS["nll"]([0, 1], [[0.9, 0.1], [0.8, 0.2]]), 2)
     0.86
 
-    A metric of your own, beside gnncal's:
+    A metric of your own:
 
     >>> import gnncal
     >>> def doubt_of(outcomes):
@@ -131,7 +131,7 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Labels, probabilities and perhaps in-degrees and a class in view.
+            Labels, probabilities and perhaps in-degrees and a positive class.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Probabilities and perhaps in-degrees and a class in view.
+            Probabilities and perhaps in-degrees and a positive class.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Metric:
         return self.floor(outcomes)
 
     def has_all_of(self, outcomes: Outcomes) -> bool:
-        """Tell whether outcomes have the in-degrees and the class in view that the metric needs.
+        """Tell whether outcomes have the in-degrees and the positive class that the metric needs.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ OF_ALL_CLASSES = (
         better="higher",
     ),
 )
-OF_ONE_CLASS = (  # P is the probability of the class in view
+OF_ONE_CLASS = (  # P is the probability of the positive class
     _share(
         "positive_mean", "mean P", lambda o: float(o.positive_probability.mean()), better="neither"
     ),

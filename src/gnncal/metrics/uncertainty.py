@@ -47,14 +47,14 @@ NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it miss
 
 @dataclass(frozen=True)
 class CalibrationEstimate:
-    """A calibration error beside what chance alone would give.
+    """A calibration error with its noise floor.
 
     Attributes
     ----------
     value : float
         The error, computed from the nodes as they are.
     floor : float
-        Its mean if these very probabilities were perfectly calibrated.
+        Its mean under perfect calibration with the same probabilities.
     p_value : float
         How often a perfectly calibrated model would show at least this error.
     low, high : float

@@ -127,7 +127,7 @@ class Claim:
 
     name: ClaimName
     tolerance: float
-    promise: float | None = None  # a share that is promised; None where probabilities are claimed
+    guaranteed: float | None = None  # a share; None where probabilities are claimed
     evidence: Evidence = field(init=False)
     n_labels: int = 0
     largest: float = 0.0  # ln of the largest evidence so far
@@ -135,7 +135,7 @@ class Claim:
     blocks: list[list[float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.promise is not None)
+        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.guaranteed is not None)
 
     def add(self, stated: FloatArray, happened: BoolArray, *, limit: float) -> None:
         """Take in labels (n,) in the order of their arrival; ``limit`` is that of ln evidence."""

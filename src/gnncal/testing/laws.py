@@ -346,7 +346,7 @@ def the_calibration_loss_never_rises_when_converged(calibrator: Calibrator, task
 
 @law(applies=_does_not_stop_early)
 def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
-    """With 3,000 calibration nodes 98 % of what a temperature can gain is gained."""
+    """With 3,000 calibration nodes 98% of what a temperature can gain is gained."""
     generator = np.random.default_rng(4)
     n = 6000
     logits = 2 * generator.normal(size=(n, 4))

@@ -50,6 +50,6 @@ class OneEachClass:
     def check(self, name: str, value: Any, sizes: dict[str, int]) -> None:
         """Raise unless the value is a tuple of as many arrays as there are classes."""
         if not isinstance(value, tuple) or len(value) != sizes["K"]:
-            raise InputError(f"{name} is no tuple of {sizes['K']} arrays, one for each class.")
+            raise InputError(f"{name} is not a tuple of {sizes['K']} arrays, one for each class.")
         for c, part in enumerate(value):
             self.array.check(f"{name}[{c}]", part, dict(sizes))
