@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -55,6 +56,10 @@ AROUND = {  # what stands before, within and after a seal, so that the file stay
     "zip": (b"", b" ", b""),
     "image": (b"\n%", b" ", b"\n"),
     "onnx": (b"\x72\x51\x0a\x0d", b"\x12\x40", b""),  # an entry of metadata_props
+}
+LOCKS: dict[str, Callable[[Any, IO[bytes]], None]] = {  # of Unix and of Windows
+    "fcntl": lambda fcntl, lock: fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "msvcrt": lambda msvcrt, lock: msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1),
 }
 SEALED = re.compile(SEAL + rb'(?: |": "|\x12\x40)([0-9a-f]{64})(?: -->\n|"}\n|\n)?\Z')
 Form = Literal["html", "json", "zip", "image", "onnx"]
@@ -361,15 +366,14 @@ def _clear(work: Path, names: Collection[str], target: Path) -> None:
 
 
 def _is_locked(lock: IO[bytes]) -> bool:
-    """Take a lock that ends with the process; where there are none, an open file is in the way."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where a file that is open cannot be removed
-        return True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    """Take a lock that ends with the process; return whether nobody else has it."""
+    for name, take in LOCKS.items():
+        with suppress(ImportError):  # each system has one of them
+            system = import_module(name)
+            try:
+                take(system, lock)
+            except OSError:
+                return False
     return True
 
 
