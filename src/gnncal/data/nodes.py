@@ -170,11 +170,6 @@ class Nodes:
         Nodes
             Another record of the same nodes.
 
-        Raises
-        ------
-        InputError
-            If an array cannot be used, or calibration and training nodes overlap.
-
         """
         all_labels = check_labels(labels, self.n_nodes)
         train = check_nodes(

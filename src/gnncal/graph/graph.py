@@ -107,11 +107,6 @@ class Graph:
         Graph
             The same edges and features in gnncal's form.
 
-        Raises
-        ------
-        InputError
-            If there are no edges or they cannot be read.
-
         Examples
         --------
         >>> import torch
@@ -147,11 +142,6 @@ class Graph:
         -------
         Graph or EntityGraph
             The nodes of this type, with edges or with shared entities.
-
-        Raises
-        ------
-        InputError
-            If there is no such type, or no edge leads to or from it.
 
         Examples
         --------
@@ -227,11 +217,6 @@ class Graph:
         Graph
             The same edges in gnncal's form.
 
-        Raises
-        ------
-        InputError
-            If it is no ``DGLGraph``.
-
         Examples
         --------
         >>> import dgl, gnncal  # doctest: +SKIP
@@ -256,11 +241,6 @@ class Graph:
         -------
         Graph
             The same edges in gnncal's form.
-
-        Raises
-        ------
-        InputError
-            If it is no graph of NetworkX.
 
         Examples
         --------
@@ -287,11 +267,6 @@ class Graph:
         -------
         Graph
             The same edges in gnncal's form.
-
-        Raises
-        ------
-        InputError
-            If the matrix is not sparse or not square.
 
         Examples
         --------

@@ -173,10 +173,8 @@ def evaluate(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degrees, for the metrics by degree. Without them these metrics are None.
     random_state : int, default=0
@@ -193,12 +191,6 @@ def evaluate(
     -------
     Evaluation
         Each metric is an attribute. ``ece`` has its interval, noise floor and p-value beside it.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together or rows do not sum to one, or a metric of your own has
-        the name of another.
 
     Examples
     --------

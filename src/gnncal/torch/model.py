@@ -147,12 +147,6 @@ class CalibratedModel(nn.Module):
             The model with its fitted calibrator. Where keeping predictions costs much, its
             ``advice`` says so, and a warning does.
 
-        Raises
-        ------
-        InputError
-            If ``val_mask`` or ``y`` is missing, the method has no module, or it contradicts
-            ``keep_predictions``.
-
         """
         node_type = node_type_of(data, node_type)
         labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
@@ -240,11 +234,6 @@ class CalibratedModel(nn.Module):
         model_hops : int, optional
             How many hops the model looks. Default: its number of message passing layers, and one
             more if any of them may divide by the degrees of the senders, as ``GCNConv`` does.
-
-        Raises
-        ------
-        InputError
-            If neighbours are missing; the message says how many hops to sample.
 
         """
         check_batch(batch, data, self.calibrator, _hops_of(self.model, model_hops))

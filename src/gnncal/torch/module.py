@@ -117,12 +117,6 @@ class CalibratorModule(nn.Module):
         torch.Tensor of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
 
-        Raises
-        ------
-        InputError
-            If logits or edges cannot be read, or, with ``checks_values``, have values that cannot
-            be used.
-
         """
         return self._probabilities(self._checked(logits, edge_index))
 
@@ -219,11 +213,6 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     -------
     CalibratorModule
         A module whose buffers hold what was learned.
-
-    Raises
-    ------
-    InputError
-        If the method needs more than logits and edges.
 
     Examples
     --------
