@@ -11,7 +11,7 @@ from gnncal.calibrators.base import FitReport, Fitting
 from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import SOLVER_TABLE, Array, LearnedTable, number
+from gnncal.data.constraints import SOLVER_STATE, Array, LearnedTable, number
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.math.formulas import Portable, log_odds, mixed_log_probabilities, structured
@@ -78,7 +78,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
     # Where a method has no penalty of its own: keeps the optimum unique and finite.
     ridge: ClassVar[float] = 1e-6
     bound: ClassVar[float] = 50.0  # of every weight and bias; only separable nodes get there
-    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_STATE}
     weight_: FloatArray
     bias_: FloatArray
     converged_: bool

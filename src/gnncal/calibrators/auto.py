@@ -212,7 +212,7 @@ def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> F
         held_out = folds == fold
         with warnings.catch_warnings():  # what matters here shows in the loss
             warnings.simplefilter("ignore", GnncalWarning)
-            calibrator._fit(nodes.restricted(~held_out))
+            calibrator._fit(nodes.subset(~held_out))
         probs = calibrator._predict(unlabelled)[nodes.calibration_nodes[held_out]]
         losses[held_out] = log_losses(probs, nodes.labels[held_out])
     return losses

@@ -23,7 +23,7 @@ from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_la
 from gnncal.data.constraints import Constraint, LearnedTable
 from gnncal.data.errors import InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.tables import Table, Tabular, quantities
 from gnncal.graph.graph import Side, warn_if_one_way
@@ -288,7 +288,7 @@ class Calibrator(Estimator, ABC):
             require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             check_columns(logits)
-        record = as_nodes_of_a_fit(
+        record = labelled_nodes(
             logits,
             labels,
             graph,

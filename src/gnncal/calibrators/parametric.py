@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal.calibrators.base import FitReport, TemperatureCalibrator
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import SOLVER_TABLE, Constraint, LearnedTable
+from gnncal.data.constraints import SOLVER_STATE, Constraint, LearnedTable
 from gnncal.data.nodes import Nodes
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import (
@@ -87,7 +87,7 @@ class ParametricTemperature(TemperatureCalibrator):
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
     parameters: ClassVar[tuple[Parameter, ...]]
-    also_learned: ClassVar[LearnedTable] = SOLVER_TABLE
+    also_learned: ClassVar[LearnedTable] = SOLVER_STATE
     converged_: bool
     n_iter_: int
 

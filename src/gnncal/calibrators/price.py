@@ -82,18 +82,18 @@ class Halves:
 
     def __init__(self, nodes: Nodes) -> None:
         folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
-        self.nodes = nodes.restricted(folds < 2)
+        self.nodes = nodes.subset(folds < 2)
         self.is_second = folds[folds < 2] == 1
 
     @cached_property
     def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
-        alone = self.nodes.calibration_nodes_alone()
+        alone = self.nodes.without_graph()
         unlabelled = alone.with_known_labels()
         scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
         free = np.empty(len(self.is_second))
         for half in (self.is_second, ~self.is_second):
-            fitted = _fitted_quietly(StructuredVectorScaling(), alone.restricted(half))
+            fitted = _fitted_quietly(StructuredVectorScaling(), alone.subset(half))
             free[~half] = log_losses(fitted._predict(unlabelled), alone.labels)[~half]
         return log_losses(scaled, alone.labels), free
 
@@ -156,7 +156,7 @@ def _gains_of_own_form(
         return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
-        fitted = _fitted_quietly(clone(used), nodes.restricted(half))
+        fitted = _fitted_quietly(clone(used), nodes.subset(half))
         free = fitted._freed()
         assert free is not None
         losses = [log_losses(each._predict(unlabelled), nodes.labels) for each in (fitted, free)]
@@ -173,7 +173,7 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
     described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return nodes.calibration_nodes_alone().with_result(described, describe_neighbourhoods)
+    return nodes.without_graph().with_cached(described, describe_neighbourhoods)
 
 
 def _fitted_quietly(calibrator: Calibrator, nodes: Nodes) -> Calibrator:

@@ -13,7 +13,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import (
     FLAG,
     NONE,
-    SOLVER_TABLE,
+    SOLVER_STATE,
     Array,
     Constraint,
     LearnedTable,
@@ -24,7 +24,7 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import keep_predictions, log_losses
 from gnncal.data.probability import normalised_homophily, softmax
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
     Portable,
@@ -61,7 +61,7 @@ SCORES: LearnedTable = {
     "bias_": Array("K"),
     "neighbour_weight_": number(),
     **FLOOR,
-    **SOLVER_TABLE,
+    **SOLVER_STATE,
 }
 LAW_PART, SCORES_PART = "law", "scores"
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
@@ -251,7 +251,7 @@ class Structural(HasTemperature, Calibrator):
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
             return {**SCORES, **centre}
-        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_TABLE}
+        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_STATE}
         if self.without == "remainder":
             return kept
         averaging = {"averaging_": number(at_least=0, at_most=1)}
@@ -421,7 +421,7 @@ class Structural(HasTemperature, Calibrator):
             part = DescribedRows(nodes.logits[rows], described.take(rows))
             probs[rows] = self._predict_part(part)
 
-        in_parallel(work, starts)
+        parallel_for(work, starts)
         return probs
 
     def _predict_part(self, part: DescribedRows) -> FloatArray:
@@ -437,7 +437,7 @@ class Structural(HasTemperature, Calibrator):
             known.mean_probs[rows],
         )
         alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
-        return self._predict(alone.with_result(part, describe_neighbourhoods))
+        return self._predict(alone.with_cached(part, describe_neighbourhoods))
 
     def _portable(self) -> Portable:
         is_plain = self.without == "remainder"

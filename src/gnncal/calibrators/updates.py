@@ -15,7 +15,7 @@ from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import number
 from gnncal.data.errors import InputError, shown, warn
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
 from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary, estimate_rates
 from gnncal.math.posterior import move
@@ -68,7 +68,7 @@ def updated(
         after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
         new._add_to_scores(log_ratio(before, after))
     if has_labels:
-        record = as_nodes_of_a_fit(
+        record = labelled_nodes(
             given,
             labels,
             nodes=nodes,
@@ -136,7 +136,7 @@ def _without_repeated(calibrator: Calibrator, record: Nodes) -> Nodes:
             f"{n_repeated:,} of the {n_nodes:,} labelled nodes are left out, because the "
             "calibrator has learned from them before; where labels were corrected, fit again."
         )
-        record = record.restricted(~is_repeated)
+        record = record.subset(~is_repeated)
     return record
 
 

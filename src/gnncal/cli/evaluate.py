@@ -30,12 +30,12 @@ def evaluate(
     from gnncal.data.checks import warn_if_probabilities
     from gnncal.data.probability import softmax
     from gnncal.files.bundle import read_bundle, read_probabilities
-    from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
+    from gnncal.metrics.evaluation import check_positive_class, evaluation_of, evaluation_table
     from gnncal.metrics.outcomes import Outcomes
 
     gates = read_gates(fail_if)
     bundle = read_bundle(source)
-    names, view = check_view(positive, bundle.logits.shape[1], bundle.class_names)
+    names, view = check_positive_class(positive, bundle.logits.shape[1], bundle.class_names)
     warn_if_probabilities(bundle.logits)
     test = bundle.test_nodes
     truth = bundle.labels[test]

@@ -78,7 +78,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     """Return everything of a result except the probabilities, as plain data for summary.json."""
     from gnncal import __version__
     from gnncal.calibrators.registry import name_of
-    from gnncal.metrics.evaluation import class_in_view
+    from gnncal.metrics.evaluation import positive_as_dict
 
     calibrator = result.calibrator
     summary = {
@@ -93,7 +93,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
-        "positive": class_in_view(result.positive, bundle.class_names),
+        "positive": positive_as_dict(result.positive, bundle.class_names),
         "price": result.price,
         "verdict": result.verdict,
         "advice": result.advice,

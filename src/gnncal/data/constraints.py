@@ -246,7 +246,7 @@ TOTAL_TOLERANCE = 1e-6
 TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
 
 TEXT = Constraint("text", lambda value: isinstance(value, str))
-SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+SOLVER_STATE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
 
 
 @dataclass(frozen=True)

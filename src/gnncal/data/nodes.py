@@ -217,7 +217,7 @@ class Nodes:
             record.known_labels = check_known_labels(known_labels, self.n_nodes, self.n_classes)
         return record
 
-    def restricted(self, kept: BoolArray | IntArray) -> Self:
+    def subset(self, kept: BoolArray | IntArray) -> Self:
         """Return the record of a fit on some of the calibration nodes.
 
         Parameters
@@ -239,7 +239,7 @@ class Nodes:
             None if self.weights is None else self.weights[kept],
         )
 
-    def calibration_nodes_alone(self) -> Self:
+    def without_graph(self) -> Self:
         """Return the record of a fit on the calibration nodes that has no others in it.
 
         Returns
@@ -257,7 +257,7 @@ class Nodes:
         record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
-    def with_result(
+    def with_cached(
         self,
         value: Result,
         function: Callable[[Nodes, *Arguments], Result],
@@ -489,7 +489,7 @@ def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = Fal
     return logits
 
 
-def as_nodes_of_a_fit(
+def labelled_nodes(
     logits: Any,
     labels: Any,
     graph: Any = None,

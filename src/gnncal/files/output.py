@@ -95,7 +95,7 @@ def is_sealed(content: bytes) -> bool:
     return bool(found and hashlib.sha256(content[: found.start()]).hexdigest() == found[1].decode())
 
 
-def made_here(path: Path) -> bool:
+def is_own_file(path: Path) -> bool:
     """Return whether a file is empty, carries the header of our saved objects, or is sealed."""
     with path.open("rb") as file:
         start = file.read(8 + len(WEIGHTS))
@@ -114,11 +114,11 @@ def check_file(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = Fal
     for source in inputs:
         there = Path(os.path.realpath(source))
         is_same = real == there or (path.exists() and there.exists() and path.samefile(there))
-        if is_same or (there in real.parents and path.is_file() and not made_here(path)):
+        if is_same or (there in real.parents and path.is_file() and not is_own_file(path)):
             what = "the input itself" if is_same else f"a part of the input {source}"
             raise InputError(f"{path} is {what}; choose another file for the output.")
     if path.is_file():
-        if not overwrite and not made_here(path):
+        if not overwrite and not is_own_file(path):
             raise InputError(
                 f"{path} is there already and is no file of gnncal, so it is not replaced; choose "
                 "another name, move it away, or say --overwrite in the command."

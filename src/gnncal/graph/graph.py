@@ -568,7 +568,7 @@ def warn_if_one_way(graph: Graph | EntityGraph) -> None:
     if isinstance(graph, EntityGraph) or NOTICED in graph.__dict__:
         return
     graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
-    share = answered_share(graph)
+    share = reciprocal_edge_share(graph)
     only_send = _only_sending(graph)
     if share is None or share >= ONE_WAY_SHARE or only_send == 0:
         return
@@ -580,7 +580,7 @@ def warn_if_one_way(graph: Graph | EntityGraph) -> None:
     )
 
 
-def answered_share(graph: Graph) -> float | None:
+def reciprocal_edge_share(graph: Graph) -> float | None:
     """Return the share of edges whose reverse is listed too; None if there are few edges."""
     if graph.n_edges < FEWEST_EDGES:
         return None

@@ -169,7 +169,7 @@ def _fit_method(subject: Subject, method: Calibrator, halves: Halves) -> _Fitted
     others, held_out = split_for_decisions(subject.nodes, subject.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
-        part = subject.labelled.restricted(np.isin(subject.nodes, others))
+        part = subject.labelled.subset(np.isin(subject.nodes, others))
         without = clone(method).fit(part)
         held_out_probs = without.predict_proba(subject.record)
     used, temperature = calibrator, getattr(calibrator, "temperature_", None)

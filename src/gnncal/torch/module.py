@@ -18,7 +18,7 @@ from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Portable
-from gnncal.torch.inputs import blank_rows_that_are_not_finite, check_finite, check_form
+from gnncal.torch.inputs import check_finite, check_form, mask_nonfinite_rows
 from gnncal.torch.neighbours import neighbours_of
 
 
@@ -194,7 +194,7 @@ class CalibratorModule(nn.Module):
         if checks_values:
             check_finite(logits)
         else:
-            logits = blank_rows_that_are_not_finite(logits)
+            logits = mask_nonfinite_rows(logits)
         if self.hops == 0:
             return TensorNodes(logits, None)
         neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
