@@ -29,8 +29,8 @@ def test_a_record_of_a_fit_has_the_labels_of_calibration_and_training_nodes_only
     record = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, nodes=[2, 0], train_nodes=[5])
     np.testing.assert_array_equal(record.calibration_nodes, [0, 2])
     np.testing.assert_array_equal(record.labels, [0, 2])
-    np.testing.assert_array_equal(record.label_vector(), [0, -1, 2, -1, -1, 2, -1, -1])
-    np.testing.assert_array_equal(record.train_label_vector(), [-1] * 5 + [2, -1, -1])
+    np.testing.assert_array_equal(record.label_vector, [0, -1, 2, -1, -1, 2, -1, -1])
+    np.testing.assert_array_equal(record.train_label_vector, [-1] * 5 + [2, -1, -1])
     shapes = [np.shape(value) for value in vars(record).values()]
     assert (8,) not in shapes  # the labels of all nodes are nowhere in it
 

@@ -157,7 +157,7 @@ class NeighbourMean(HomophilyEstimator):
             return {}
         if nodes.train_nodes.size == 0:
             raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
-        return {"clamped_labels": nodes.train_label_vector()}
+        return {"clamped_labels": nodes.train_label_vector}
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Average over the neighbours; without labels to rely on, once for these nodes."""

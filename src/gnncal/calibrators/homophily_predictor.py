@@ -337,7 +337,7 @@ class Predictor(HomophilyEstimator):
         """Train on every observed label."""
         graph = nodes.required_graph
         propagation = Propagation(graph, add_self_loops=self.add_self_loops)
-        return self.train(propagation, graph, nodes.label_vector())
+        return self.train(propagation, graph, nodes.label_vector)
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""

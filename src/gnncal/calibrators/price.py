@@ -88,7 +88,7 @@ class Halves:
     @cached_property
     def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
-        alone = self.nodes.without_graph()
+        alone = self.nodes.without_graph
         unlabelled = alone.with_known_labels()
         scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
         free = np.empty(len(self.is_second))
@@ -173,7 +173,7 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
     described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return nodes.without_graph().with_cached(described, describe_neighbourhoods)
+    return nodes.without_graph.with_cached(described, describe_neighbourhoods)
 
 
 def _fitted_quietly(calibrator: Calibrator, nodes: Nodes) -> Calibrator:

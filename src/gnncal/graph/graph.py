@@ -55,14 +55,10 @@ class Graph:
     ----------
     n_nodes, n_edges : int
         Number of nodes and of edges.
-    indptr : ndarray of shape (n_nodes + 1,)
-        Where the senders of each node begin in ``indices``.
-    indices : ndarray of shape (n_edges,)
-        Senders, grouped by receiver and sorted within.
-    in_degree, out_degree : ndarray of shape (n_nodes,)
-        Number of edges that enter and leave each node.
-    self_loops : ndarray of shape (n_nodes,)
-        Number of self-loops of each node.
+    indptr, indices : ndarray of shape (n_nodes + 1,) and (n_edges,)
+        Senders, grouped by receiver and sorted within, and where those of each node begin.
+    in_degree, out_degree, self_loops : ndarray of shape (n_nodes,)
+        Number of edges that enter and leave each node, and that do both.
     features : ndarray, sparse matrix or None
         Features of the nodes.
 
@@ -105,7 +101,7 @@ class Graph:
         Returns
         -------
         Graph
-            The same edges and features in gnncal's form.
+            The same edges and features.
 
         Examples
         --------
@@ -374,10 +370,9 @@ class Graph:
         return "in" if self.is_undirected else "both"
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
-        """Return the adjacency matrix A, for which ``A @ x`` sums over the senders of each node.
+        """Return the adjacency matrix A: A[i, j] is the number of edges from j to i.
 
-        A[i, j] is the number of edges from j to i. ``from_scipy`` reads the transpose of it, entry
-        (i, j) as an edge from i to j.
+        ``A @ x`` sums over the senders of each node. ``from_scipy`` reads the transpose of it.
 
         Parameters
         ----------
