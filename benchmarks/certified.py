@@ -77,10 +77,11 @@ def main() -> None:
     """Run all models and write what was found."""
     options = options_for(__doc__, RESULT)
     options.add_argument("--draws", type=int, default=50)
+    options.add_argument("--graphs", nargs="*", default=GRAPHS)
     asked = options.parse_args()
     warnings.simplefilter("ignore", GnncalWarning)
     models, rows = Models(asked.data, asked.cache), []
-    for graph, (backbone, is_weighted) in product(GRAPHS, BACKBONES):
+    for graph, (backbone, is_weighted) in product(asked.graphs, BACKBONES):
         practice = models.practice(graph, 0, weighted=is_weighted, backbone=backbone)
         for method in METHODS:
             found = {
@@ -92,13 +93,13 @@ def main() -> None:
             }
             for i, wish in enumerate(wishes(practice)):
                 row: dict[str, Any] = {"graph": graph, "model": backbone, "method": method}
-                row |= wish
+                row |= {"draws": asked.draws, **wish}
                 for certify, means in found.items():
                     names = ("decided", "certified", "missed")
                     row[certify] = dict(zip(names, means[i].round(4).tolist(), strict=True))
                 rows.append(row)
                 print(row, flush=True)
-            result = {"labels": N_LABELS, "draws": asked.draws, "rows": rows}
+            result = {"labels": N_LABELS, "rows": rows}
             Path(asked.out).write_text(json.dumps(result, indent=1) + "\n")
 
 

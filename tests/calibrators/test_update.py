@@ -417,3 +417,18 @@ def test_changed_homophily_is_said_and_unchanged_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted.update(*homophilous(0.75, 1), nodes=range(30))
+
+
+def test_the_standard_error_is_how_far_fits_on_other_labels_are_apart():
+    """The root mean square of what one temperature of 200 labels changes in a probability."""
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(4000, 2))
+    chance = 1 / (1 + np.exp((logits[:, 1] - logits[:, 0]) / 2))
+    labels = (generator.random(4000) > chance).astype(int)
+    fits = [
+        gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=nodes)
+        for nodes in np.split(generator.permutation(4000), 20)
+    ]
+    apart = np.std([fit.predict_proba(logits)[:, 0] for fit in fits], axis=0)
+    expected = np.mean([fit.standard_error_ for fit in fits])
+    assert np.sqrt(np.mean(apart**2)) == pytest.approx(expected, rel=0.3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +37,7 @@ from gnncal.math.posterior import (
     common_reasons,
     missing_classes_message,
     one_class_reasons,
+    standard_error,
     undetermined_message,
 )
 
@@ -219,6 +221,8 @@ class Calibrator(Estimator, ABC):
     history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # Of a probability, because the labels are few; None where no posterior tells.
+    standard_error_: float | None = None
     # What updates start from, by part.
     memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
@@ -338,7 +342,15 @@ class Calibrator(Estimator, ABC):
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
+        self._measure_error(nodes)
         self._warn_of_weak_evidence(nodes)
+
+    def _measure_error(self, nodes: Nodes) -> None:
+        """Set how far a probability is off on average, as the posterior has it."""
+        self.standard_error_ = None
+        if nodes.weights is None:
+            with suppress(InputError):  # of methods without a posterior
+                self.standard_error_ = standard_error(self._updatable_parts(nodes)[0])
 
     def _warn_unless_converged(self) -> None:
         """Say that a fit which should have reached its minimum did not."""

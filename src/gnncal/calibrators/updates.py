@@ -182,6 +182,7 @@ def _conclude(
             _warn_of_other_homophily(old.fitted_on_, new.fitted_on_, n_labels)
             new.learned_nodes_ = LearnedNodes.of(record, old.learned_nodes_)
             new.class_histograms_ = None  # they are those of another world
+            new._measure_error(record)
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gnncal.calibrators.base import Calibrator
     from gnncal.shift.watch import Watch
 
-STANDARD_ERROR = 0.6  # of a probability, times the root of the labels of the fit; measured
+STANDARD_ERROR = 0.6  # times the root of the labels, of methods without a posterior; measured
 ALARM = 6  # the exit code that a scheduler can act on
 
 
@@ -121,8 +121,9 @@ def standard_error(fitted: Calibrator) -> float:
 
     A fit is never exact, so labels disagree with it by this much although nothing has changed.
     """
-    n = sum(fitted.fit_report_.nodes_per_class)
-    return round(min(STANDARD_ERROR / max(n, 1) ** 0.5, 0.2), 4)
+    n = max(sum(fitted.fit_report_.nodes_per_class), 1)
+    own = fitted.standard_error_
+    return round(min(STANDARD_ERROR / n**0.5 if own is None else own, 0.2), 4)
 
 
 def _begun(

@@ -16,7 +16,15 @@ from gnncal.calibrators.homophily import HomophilyEstimator
 from gnncal.calibrators.homophily_names import from_plain, to_plain
 from gnncal.calibrators.registry import find_class, get_calibrator, name_of
 from gnncal.data.checks import check_class_names
-from gnncal.data.constraints import Array, Constraint, check_learned, number, sizes_of, whole_number
+from gnncal.data.constraints import (
+    NONE,
+    Array,
+    Constraint,
+    check_learned,
+    number,
+    sizes_of,
+    whole_number,
+)
 from gnncal.data.errors import InputError, shown
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import (
@@ -66,6 +74,7 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | N
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
         "fitted_on": _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors),
         "posterior": _pack(dict(calibrator.posterior_), "posterior", tensors),
+        "standard_error": calibrator.standard_error_,
         "memories": _pack(
             {part: vars(memory) for part, memory in calibrator.memories_.items()},
             "memories",
@@ -136,6 +145,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     square = {str(part): Array(f"{part} {part}") for part in posterior}
     check_learned(square, posterior, {}, where="posterior")
     calibrator.posterior_ = posterior
+    (number(at_least=0) | NONE).check("standard_error", header["standard_error"])
+    calibrator.standard_error_ = header["standard_error"]
     memories = _unpack(header["memories"], tensor)
     for part, memory in memories.items():
         table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}

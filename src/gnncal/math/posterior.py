@@ -196,6 +196,8 @@ LONGEST_STEP = 2.0
 SMALLEST_PRECISION = 0.1  # of a posterior in any direction: parameters are known to about ±3
 LARGEST_PRECISION = 1e8
 EVERY = slice(None)
+SMALL_STEP = 1e-3  # in standard errors, of a difference
+MOST_PARAMETERS = 100  # of a method whose standard error is worth its time
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,18 @@ def move(part: Part, memory: Memory | None = None) -> tuple[Moved, Memory]:
     centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
     kept = replace(known, centre=centre, information=information, last=moved.theta)
     return moved, kept
+
+
+def standard_error(part: Part) -> float | None:
+    """Return the root mean square, over labelled nodes, of the error of the label's probability."""
+    if part.theta.size > MOST_PARAMETERS:
+        return None
+    values, vectors = np.linalg.eigh(part.covariance)
+    at, variance = np.exp(-part.labelled.losses(part.theta, EVERY)), 0.0
+    for direction in (vectors * np.sqrt(np.maximum(values, 0.0))).T:
+        moved = np.exp(-part.labelled.losses(part.theta + SMALL_STEP * direction, EVERY))
+        variance += float(np.mean(((moved - at) / SMALL_STEP) ** 2))
+    return float(np.sqrt(variance))
 
 
 def averaged(candidates: list[Candidate], typical: float, spread: float) -> Moved:
