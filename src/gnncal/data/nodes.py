@@ -349,6 +349,11 @@ class Nodes:
         return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
 
     @property
+    def knows_degrees(self) -> bool:
+        """Whether neighbours can be asked for, and not only what was computed of them."""
+        return self.graph is not None or self._neighbours is not None
+
+    @property
     def calibration_logits(self) -> FloatArray:
         """Logits (n, n_classes) of the calibration nodes."""
         return self.logits[self.calibration_nodes]
