@@ -184,7 +184,10 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
     def _units(self, nodes: Nodes) -> FloatArray:
         """Weights multiply x: the larger x is, the less a weight may move."""
-        size = np.sqrt(np.mean(self._features(nodes.calibration_logits) ** 2)) or 1.0
+        size = (
+            np.sqrt(np.mean(np.square(self._features(nodes.calibration_logits), dtype=np.float64)))
+            or 1.0
+        )
         of_weights = np.full(self.weight_.size, 1.0 / size)
         return np.append(of_weights, np.ones(self.bias_.size)) if self._has_bias() else of_weights
 
