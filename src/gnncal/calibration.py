@@ -17,7 +17,7 @@ from gnncal.data.checks import check_apart, check_labels, check_nodes, check_use
 from gnncal.data.constraints import FLAG
 from gnncal.data.errors import InputError, shown
 from gnncal.data.estimator import clone
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, listed
 from gnncal.graph.entities import EntityGraph
@@ -25,7 +25,7 @@ from gnncal.graph.graph import Graph, class_names_of
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,
-    check_view,
+    check_positive_class,
     comparison_of,
     evaluation_of,
     evaluation_table,
@@ -209,10 +209,10 @@ def calibrate(
         method, keep_predictions=keep_predictions, positive=positive is not None, **params
     )
     record = as_nodes(logits, graph)
-    names, view = check_view(positive, record.n_classes, names)
+    names, view = check_positive_class(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
+    labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
     calibrator.fit(labelled)
     if names is not None:
         calibrator.class_names_ = names
@@ -238,7 +238,7 @@ def apply(
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
         class_names = known  # of other classes predict_proba says what is wrong
-    names, view = check_view(positive, record.n_classes, class_names)
+    names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
