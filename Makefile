@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: bench-scale demo test test-all test-thorough test-lowest dist check format engines bench bench-large docs clean
+.PHONY: bench-scale demo fill test test-all test-thorough test-lowest dist check format engines bench bench-large docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gnncal demo
@@ -78,29 +78,35 @@ bench-large: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py --out benchmarks/results/scale.json
 
-# Warnings are errors. Pages of methods and the reference are made of the code, examples are run,
-# the leaderboard is made of results/, and every link within the site must lead somewhere.
+# Warnings are errors. Pictures, pages of methods and the reference are made from code and records,
+# examples are run, and every link within the site must lead somewhere.
 docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python docs/make_images.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	$(BIN)/gnncal bench report results --out build/docs/leaderboard.html
 	$(BIN)/python docs/site_pages/links.py build/docs
 
+# Figures and outputs on the pages, from records and runs; a test compares them.
+fill: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python docs/fill.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp for each set of extras; a change of pyproject.toml installs again. The demo imports a
+# One stamp for each set of extras and dependency groups; a change of pyproject.toml installs again. The demo imports a
 # quarter of what is installed for it, so nothing is compiled ahead: that took a quarter of the CPU time.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --no-compile --editable '.[report]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) 'pip>=25.1'
 	$(PIP) --no-compile torch
-	$(PIP) --no-compile --editable '.[test]'
+	$(PIP) --no-compile --editable '.[all,torchmetrics]' --group test
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[all,fast,onnx,s3,torchmetrics]' --group dev
 	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
@@ -111,17 +117,19 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 	touch $@
 
 $(VENV)/.engines: $(VENV)/.dev
-	$(PIP) --editable '.[engines,browser]'
+	$(PIP) --editable '.[dask,ray,spark]' --group browser
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) 'pip>=25.1'
 	$(PIP) torch
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable '.[fast,pyg,spark]' --group bench
 	touch $@
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) 'pip>=25.1'
 	$(PIP) torch
-	$(PIP) --editable '.[docs]'
+	$(PIP) --editable '.[all,torchmetrics]' --group docs
 	touch $@
 
 clean:

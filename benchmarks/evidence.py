@@ -16,8 +16,7 @@ import numpy as np
 from scipy import stats
 
 from families import FAMILIES
-from gnncal.metrics.table import metric_of
-from gnncal_lab.bench.results import Results, Selection, read_results
+from gnncal_lab.bench.results import Results, Selection, metric_of, read_results
 from gnncal_lab.bench.summary import compare_paired, holm, unit_means
 
 TINY = FAMILIES["web pages"]  # 18 to 25 calibration nodes; the other graphs have at least 227
@@ -29,14 +28,14 @@ MEASURED = ("nll", "brier", "ece", "degree_ece", "classwise_ece", "aurc", "accur
 
 
 def overview(results: Results, methods: list[str]) -> str:
-    """Mean over graphs of every metric, and the excess of ECE over its noise floor."""
+    """Mean over graphs of every metric and of ECE above its floor, seeds as `structural` has."""
     heads = [metric_of(name).heading for name in MEASURED]
     lines = ["| method | " + " | ".join([*heads, "ECE above floor"]) + " |", "|---" * 9 + "|"]
     for method in methods:
         cells = []
         for name in MEASURED:
             metric = metric_of(name)
-            mean = unit_means(results.matrix(name, results.pairs, [method])[:, 0], results.graphs)
+            mean = unit_means(results.matched(name, method, OURS[0])[0], results.graphs)
             cells.append(metric.shown(float(np.nanmean(mean))))
         cells.append(f"{100 * excess(results, method):.2f}")
         lines.append(f"| `{method}` | " + " | ".join(cells) + " |")
@@ -45,10 +44,8 @@ def overview(results: Results, methods: list[str]) -> str:
 
 def excess(results: Results, method: str) -> float:
     """Mean over graphs of ECE minus the ECE that perfect calibration would show."""
-    both = results.matrix("ece", results.pairs, [method]) - results.matrix(
-        "ece_floor", results.pairs, [method]
-    )
-    return float(np.nanmean(unit_means(both[:, 0], results.graphs)))
+    ece, floor = (results.matched(name, method, OURS[0])[0] for name in ("ece", "ece_floor"))
+    return float(np.nanmean(unit_means(ece - floor, results.graphs)))
 
 
 def against(results: Results, method: str, rivals: list[str], metric: str = "nll") -> str:

@@ -1,21 +1,19 @@
 """How fast is ``gnncal scale``, in how much memory, and how does it grow?
 
-    python benchmarks/scale.py --out benchmarks/results/scale.json
-    python benchmarks/scale.py --edges 1000000000 --nodes 10000000 --only duckdb --methods hots \
-        --keep-earlier --out benchmarks/results/scale.json
-    python benchmarks/scale.py --edges 80000000 --nodes 5000000 --classes 172 --only duckdb \
-        --keep-earlier --out benchmarks/results/scale.json
+    python benchmarks/scale.py --sizes 1000000:10000000:10 5000000:80000000:172 \\
+        --methods hots structural --keep-earlier --out benchmarks/results/scale.json
+    python benchmarks/scale.py --fill docs/scale.md --out benchmarks/results/scale.json
 
 Random graphs are written to Parquet, then each contender runs alone in a process of its own:
 
-duckdb   ``gnncal scale``: check, join, fit, write and measure
+duckdb   ``gnncal scale``: check, join, fit, calibrate, write and measure
+before   the same of another checkout, whose folder of sources is ``--against``
+spark    ``gnncal scale --engine spark --master local[2]``
 query    the bare DuckDB query for the support of every node, and nothing else
-polars   the same query written by hand for Polars' streaming engine
-memory   reading both files, ``gnncal.HoTS()`` fitted and applied in memory, writing the result
-spark    ``gnncal scale --engine spark --master local[2]``, on the smallest graph only
+memory   reading both files, the method fitted and applied in memory, writing the result
 
 Wall and CPU seconds, edges a second, the largest resident memory of the process and the largest
-size of its temporary files. The growth exponent is the slope of log seconds over log edges.
+size of its temporary files, and how busy the machine was. ``--fill`` writes the tables of a page.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ from typing import Any
 import numpy as np
 
 Record = dict[str, Any]
-CONTENDERS = ("duckdb", "query", "polars", "memory", "spark")
-N_CLASSES = 10  # unless --classes says otherwise
+CONTENDERS = ("duckdb", "before", "spark", "query", "memory")
 SECONDS_BETWEEN_LOOKS = 0.2
-SPARK_AT_MOST = 10_000_000  # edges
+MARK, END = "<!-- table: {} -->", "<!-- end of table -->"
 MIB = 1 << 20
+RESULT = Path(__file__).parent / "results" / "scale.json"
 
 
 def write_graph(
@@ -114,31 +112,7 @@ def run_query(folder: Path, memory_limit: str, n_classes: int) -> None:
     print("{}")
 
 
-def run_polars(folder: Path, n_classes: int) -> None:
-    import polars as pl
-
-    zs = [f"z{k}" for k in range(n_classes)]
-    raw = pl.scan_parquet(folder / "nodes.parquet").select("id", *zs)
-    raised = raw.with_columns(pl.col(z).cast(pl.Float64).exp() for z in zs)
-    nodes = raised.select(
-        pl.col("id").cast(pl.Int32),
-        pl.concat_list(zs).list.arg_max().alias("y"),
-        *((pl.col(z) / pl.sum_horizontal(zs)).alias(f"p{k}") for k, z in enumerate(zs)),
-    )
-    senders, receivers = nodes.drop("y"), nodes.select("id", "y")
-    chosen = pl.coalesce(pl.when(pl.col("y") == k).then(pl.col(f"p{k}")) for k in range(n_classes))
-    support = (
-        pl.scan_parquet(folder / "edges.parquet")
-        .join(senders, left_on="src", right_on="id")
-        .join(receivers, left_on="dst", right_on="id")
-        .group_by("dst")
-        .agg(chosen.mean().alias("support"))
-    )
-    table = support.collect(engine="streaming")
-    print(json.dumps({"rows": table.height}))
-
-
-def run_memory(folder: Path, n_classes: int) -> None:
+def run_memory(folder: Path, method: str, n_classes: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -150,8 +124,10 @@ def run_memory(folder: Path, n_classes: int) -> None:
     graph = gnncal.Graph(np.stack([edges["src"].to_numpy(), edges["dst"].to_numpy()]), len(logits))
     split = np.array(nodes["split"].to_pylist(), dtype=object)
     labels = nodes["label"].to_numpy()
-    calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=np.flatnonzero(split == "val"))
-    probs = calibrator.predict_proba(logits, graph)
+    every = gnncal.Nodes(logits, graph)
+    calibrator = gnncal.get_calibrator(method)
+    calibrator.fit(every, labels, nodes=np.flatnonzero(split == "val"))
+    probs = calibrator.predict_proba(every)
     columns = {"id": nodes["id"], "confidence": probs.max(axis=1)}
     pq.write_table(pa.table(columns), folder / "memory.parquet")
     print("{}")
@@ -160,14 +136,14 @@ def run_memory(folder: Path, n_classes: int) -> None:
 def child(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     name = options.child
-    if name in ("duckdb", "spark"):
-        run_scale(options.folder, options.methods[0], options.memory_limit, name)
-    elif name == "query":
-        run_query(options.folder, options.memory_limit, options.classes)
-    elif name == "polars":
-        run_polars(options.folder, options.classes)
+    n_classes, method = int(options.sizes[0].split(":")[2]), options.methods[0]
+    if name == "query":
+        run_query(options.folder, options.memory_limit, n_classes)
+    elif name == "memory":
+        run_memory(options.folder, method, n_classes)
     else:
-        run_memory(options.folder, options.classes)
+        engine = "spark" if name == "spark" else "duckdb"
+        run_scale(options.folder, method, options.memory_limit, engine)
 
 
 def size_of(folder: Path) -> int:
@@ -193,40 +169,44 @@ def resident(pid: int) -> int:
     return total
 
 
-def measure(
-    name: str, method: str, folder: Path, n_edges: int, n_classes: int, limit: str
-) -> Record:
+def measure(name: str, method: str, folder: Path, size: str, options: argparse.Namespace) -> Record:
     """Run one contender in a process of its own and watch it."""
+    n_nodes, n_edges, n_classes = map(int, size.split(":"))
     command = [sys.executable, __file__, "--child", name, "--folder", str(folder)]
-    command += ["--methods", method, "--memory-limit", limit, "--classes", str(n_classes)]
-    memory, disk = 0, 0
+    command += ["--methods", method, "--memory-limit", options.memory_limit, "--sizes", size]
+    environment = dict(os.environ)
+    if name == "before":
+        environment["PYTHONPATH"] = str(options.against)
+    memory, disk, load = 0, 0, []
     shutil.rmtree(folder / "out", ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         while process.poll() is None:
             taken = sum(size_of(work) for work in folder.glob(".gnncal-*"))
             memory, disk = max(memory, resident(process.pid)), max(disk, taken)
+            load.append(os.getloadavg()[0])
+            if options.at_most and time.perf_counter() - start > options.at_most:
+                process.kill()
             time.sleep(SECONDS_BETWEEN_LOOKS)
         printed = process.stdout.read() if process.stdout else ""
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     for work in folder.glob(".gnncal-*"):
         shutil.rmtree(work, ignore_errors=True)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     record = {
         "contender": name,
-        "method": method if name in ("duckdb", "spark") else "support",
+        "method": "support" if name == "query" else method,
+        "nodes": n_nodes,
         "edges": n_edges,
         "classes": n_classes,
         "seconds": round(seconds, 2),
-        "cpu_seconds": round(
-            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2
-        ),
-        "edges_per_second": round(n_edges / seconds),
+        "cpu_seconds": round(cpu, 2),
         "peak_mib": round(memory / MIB),
         "temporary_mib": round(disk / MIB),
-        "memory_limit": limit if name in ("duckdb", "query", "spark") else None,
-        "load_before": round(os.getloadavg()[0], 1),
+        "memory_limit": None if name == "memory" else options.memory_limit,
+        "load": round(float(np.mean(load)), 1),
         "exit_code": process.returncode,
     }
     if process.returncode == 0:
@@ -237,100 +217,114 @@ def measure(
 
 def show(record: Record) -> str:
     return (
-        f"{record['contender']:8}{record['method']:14}{record['classes']:>4}{record['edges']:>14,}"
-        f"{record['seconds']:>9.1f} s{record['cpu_seconds']:>9.1f} CPU s"
-        f"{record['peak_mib']:>8,} MiB{record['temporary_mib']:>8,} MiB on disk"
-        f"{record['edges_per_second']:>13,} edges/s"
-        + ("" if record["exit_code"] == 0 else "  FAILED")
+        f"{record['contender']:8}{record['method']:18}{record['classes']:>4}{record['nodes']:>12,}"
+        f"{record['edges']:>14,}{record['seconds']:>9.1f} s{record['cpu_seconds']:>9.1f} CPU s"
+        f"{record['peak_mib']:>8,} MiB{record['temporary_mib']:>8,} MiB on disk  load"
+        f"{record['load']:>5.1f}" + ("" if record["exit_code"] == 0 else "  NOT FINISHED")
     )
 
 
 def _key(record: Record) -> tuple[Any, ...]:
     """What was run on what; a newer record of the same replaces the older one."""
-    return (record["edges"], *_kind(record))
-
-
-# What runs share that differ in edges only.
-ALIKE = ("contender", "method", "undirected", "nodes", "classes")
-
-
-def _kind(record: Record) -> tuple[Any, ...]:
-    """Early records had ten classes and did not say so."""
-    return tuple(record.get(name, N_CLASSES) for name in ALIKE)
-
-
-def growth(records: list[Record]) -> list[Record]:
-    """Slope of log seconds over log edges of every contender that ran on several graphs."""
-    found = []
-    for kind in dict.fromkeys(_kind(r) for r in records):
-        rows = [r for r in records if _kind(r) == kind and r["exit_code"] == 0]
-        if len({r["edges"] for r in rows}) > 1:
-            edges = np.log([r["edges"] for r in rows])
-            slopes = {
-                unit: round(float(np.polyfit(edges, np.log([r[unit] for r in rows]), 1)[0]), 2)
-                for unit in ("seconds", "cpu_seconds")
-            }
-            found.append(dict(zip(ALIKE, kind, strict=True)) | slopes)
-    return found
+    return tuple(record[name] for name in ("contender", "method", "nodes", "edges", "classes"))
 
 
 def bench(options: argparse.Namespace) -> Iterator[Record]:
-    for n_edges in options.edges:
-        with tempfile.TemporaryDirectory(dir=options.work) as name:
-            folder = Path(name)
-            write_graph(
-                folder, options.nodes, n_edges, options.classes, undirected=options.undirected
-            )
-            bytes_per_edge = (folder / "edges.parquet").stat().st_size / n_edges
+    for size in options.sizes:
+        folder = options.graphs / size.replace(":", "-")
+        if not (folder / "edges.parquet").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_graph(folder, *map(int, size.split(":")), undirected=False)
+        for method in options.methods:
             for contender in options.only:
-                if contender == "spark" and n_edges > SPARK_AT_MOST:
-                    continue
-                methods = options.methods if contender == "duckdb" else ["hots"]
-                for method in methods:
-                    record = measure(
-                        contender, method, folder, n_edges, options.classes, options.memory_limit
-                    )
-                    record |= {"nodes": options.nodes, "undirected": options.undirected}
-                    yield record | {"bytes_per_edge": round(bytes_per_edge, 2)}
+                yield measure(contender, method, folder, size, options)
+
+
+def fill(page: Path, records: list[Record]) -> None:
+    """Write the tables of a page, each between its mark and the end."""
+    text = page.read_text()
+    for name, rows in (("now", table_now(records)), ("before", table_before(records))):
+        start = text.index(MARK.format(name)) + len(MARK.format(name))
+        end = text.index(END, start)
+        text = text[:start] + "\n\n" + "\n".join(rows) + "\n\n" + text[end:]
+    page.write_text(text)
+
+
+def _sorted(records: list[Record], contenders: tuple[str, ...]) -> list[Record]:
+    chosen = [record for record in records if record["contender"] in contenders]
+    order = ("classes", "nodes", "edges")
+    return sorted(
+        chosen,
+        key=lambda r: (contenders.index(r["contender"]), *(r[n] for n in order), r["method"]),
+    )
+
+
+def table_now(records: list[Record]) -> list[str]:
+    heads = ["run", "classes", "nodes", "edges", "clock s", "CPU s", "peak MiB", "disk MiB", "load"]
+    rows = [heads, ["---"] * len(heads)]
+    for record in _sorted(records, ("duckdb", "spark", "memory", "query")):
+        names = {"memory": "in memory, ", "query": "bare DuckDB query, ", "spark": "Spark, "}
+        what = names.get(record["contender"], "") + f"`{record['method']}`"
+        clock = f"{record['seconds']:,.0f}" if record["exit_code"] == 0 else "not finished"
+        sizes = [f"{record[name]:,}" for name in ("classes", "nodes", "edges")]
+        others = [f"{record[name]:,.0f}" for name in ("cpu_seconds", "peak_mib", "temporary_mib")]
+        rows.append([what, *sizes, clock, *others, f"{record['load']:.1f}"])
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def table_before(records: list[Record]) -> list[str]:
+    heads = ["method", "classes", "nodes", "edges", "CPU s before", "CPU s now", "before / now"]
+    rows = [heads, ["---"] * len(heads)]
+    now = {_key(record)[1:]: record for record in records if record["contender"] == "duckdb"}
+    for old in _sorted(records, ("before",)):
+        new = now.get(_key(old)[1:])
+        if new is None:
+            continue
+        more = "" if old["exit_code"] == 0 else "more than "
+        sizes = [f"{old[name]:,}" for name in ("classes", "nodes", "edges")]
+        cpu = [f"{more}{old['cpu_seconds']:,.0f}", f"{new['cpu_seconds']:,.0f}"]
+        ratio = f"{more}{old['cpu_seconds'] / new['cpu_seconds']:.1f}"
+        rows.append([f"`{old['method']}`", *sizes, *cpu, ratio])
+    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--edges", type=int, nargs="+", default=[10**7, 3 * 10**7, 10**8])
-    parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--classes", type=int, default=N_CLASSES)
-    parser.add_argument(
-        "--undirected", action="store_true", help="list each edge in both directions"
-    )
-    parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    sizes = ["1000000:10000000:10", "1000000:100000000:10"]
+    parser.add_argument("--sizes", nargs="+", default=sizes, help="NODES:EDGES:CLASSES")
+    parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=["duckdb"])
     parser.add_argument("--methods", nargs="+", default=["hots", "structural"])
     parser.add_argument("--memory-limit", default="4GiB")
-    parser.add_argument("--work", type=Path, help="folder for the generated graphs")
+    parser.add_argument("--graphs", type=Path, help="folder of the graphs, kept for the next time")
+    parser.add_argument("--against", type=Path, help="sources of the version before")
+    parser.add_argument("--at-most", type=float, help="seconds for one run")
     parser.add_argument(
         "--keep-earlier", action="store_true", help="keep the other records of --out"
     )
+    parser.add_argument("--fill", type=Path, help="write the tables of this page from --out")
     parser.add_argument("--child", choices=CONTENDERS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options)
         return
+    if options.fill is not None:
+        fill(options.fill, json.loads(options.out.read_text())["records"])
+        return
     from speed import environment
 
     records: list[Record] = []
     if options.keep_earlier and options.out.exists():
         records = json.loads(options.out.read_text())["records"]
-    for record in bench(options):  # what is measured is kept, whatever happens to the next one
-        records = [r for r in records if _key(r) != _key(record)] + [record]
-        result = {"environment": environment(), "records": records, "growth": growth(records)}
-        if options.out is not None:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        options.graphs = options.graphs or Path(folder)
+        for record in bench(options):  # what is measured is kept, whatever happens to the next one
+            records = [r for r in records if _key(r) != _key(record)] + [record]
+            result = {"environment": environment(), "records": records}
             options.out.write_text(json.dumps(result, indent=1) + "\n")
-    for row in growth(records):
-        print(row)
 
 
 if __name__ == "__main__":

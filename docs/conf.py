@@ -67,6 +67,7 @@ sphinx_gallery_conf = {
     "reference_url": {"gnncal": None},
     "doc_module": ("gnncal",),
     "backreferences_dir": None,
+    "default_thumb_file": str(HERE / "images" / "gain.png"),
 }
 
 html_theme = "pydata_sphinx_theme"

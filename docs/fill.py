@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from contextlib import chdir, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,13 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
 PART = re.compile(r"(<!-- fill: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAN = float("nan")
+HOTS_VARIANTS = (
+    "hots-predictor",
+    "hots-cross-fitted",
+    "hots-agreement",
+    "hots-clamped",
+    "hots-agreement-clamped",
+)
 SHOWN = ("structural", "structural-free", "hots")
 
 
@@ -154,6 +161,28 @@ def rare_classes() -> str:
         ]
         name = {"gcn": "GCN", "sage-batches": "GraphSAGE"}.get(row["backbone"], row["backbone"])
         lines.append(f"| {row['graph']}, {name}, {rate:.1%} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rare_ranking() -> str:
+    """What the graph adds to the ranking of a rare class."""
+    lines = [
+        "| model | average precision | precision among the top 100, points |",
+        "|---|---:|---:|",
+    ]
+    for row in _record("rare_classes"):
+        (gain,) = (value for name, value in row.items() if " minus " in name)
+        name = {"gcn": "GCN", "sage-batches": "GraphSAGE"}.get(row["backbone"], row["backbone"])
+        cells = []
+        for measure, scale, decimals in (
+            ("average_precision", 1, 3),
+            ("precision_among_top", 100, 1),
+        ):
+            mean, low, high = (
+                f"{scale * gain[measure][end]:+.{decimals}f}" for end in ("mean", "low", "high")
+            )
+            cells.append(f"{mean} [{low}, {high}]")
+        lines.append(f"| {row['graph']}, {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -326,6 +355,69 @@ def protocols() -> str:
     return "\n".join(lines)
 
 
+def _words(table: str) -> str:
+    """Return a table of benchmarks/ with the words of the docs."""
+    head, rule, *rows = table.replace(" less ", " minus ").replace("95 %", "95%").splitlines()
+    columns = rule.count("---")
+    right = "|---" + "|---:" * (columns - 1) + "|"
+    rows = [row.replace("| 0.0000 |", "| < 0.0001 |") for row in rows]
+    return "\n".join([head.replace("| less |", "| comparison |"), right, *rows])
+
+
+def evidence_against(method: str) -> str:
+    """The log loss of one of our methods against others, on graphs with enough nodes."""
+    import evidence
+
+    results = _some_graphs("converged", "many")
+    free = ["ts", *evidence.FREE] if method == "structural-free" else evidence.KEEPING
+    return _words(evidence.against(results, method, [m for m in free if m in results.methods]))
+
+
+def evidence_ece() -> str:
+    """The ECE of `structural` against no calibration and temperature scaling."""
+    import evidence
+
+    results = _some_graphs("converged", "many")
+    return _words(evidence.against(results, "structural", ["uncalibrated", "ts"], "ece"))
+
+
+def evidence_overview(part: str) -> str:
+    """All metrics of all methods."""
+    import evidence
+
+    results = _some_graphs("converged", part)
+    order = ["uncalibrated", *evidence.KEEPING, *evidence.FREE, *evidence.OURS]
+    return _words(evidence.overview(results, [m for m in order if m in results.methods]))
+
+
+def evidence_graphs() -> str:
+    """`structural` against temperature scaling, graph by graph."""
+    import evidence
+
+    return _words(evidence.by_graph(_results("converged"), "structural", "ts"))
+
+
+def evidence_external() -> str:
+    """The graphs that took no part in any choice."""
+    import external
+
+    return _words(external.table(_record("external")["rows"]))
+
+
+def evidence_external_pairs() -> str:
+    """Pairs of methods on the same graphs."""
+    import external
+
+    return _words(external.pairs_of_methods(_record("external")["rows"]))
+
+
+def evidence_years() -> str:
+    """The larger graph with a split by years."""
+    import arxiv_years
+
+    return arxiv_years.table(RESULTS / "arxiv-years")
+
+
 def hots_against() -> str:
     """HoTS against TS and entropy-only, on all graphs and on those with enough nodes."""
     from gnncal_lab.bench.summary import compare_paired
@@ -338,7 +430,10 @@ def hots_against() -> str:
     ]
     for other in ("ts", "entropy-only"):
         for protocol in ("paper", "converged"):
-            for title, results in (("all", _results(protocol)), ("eleven", _many(protocol))):
+            for title, results in (
+                ("all", _results(protocol)),
+                ("eleven", _some_graphs(protocol, "many")),
+            ):
                 cells = []
                 for metric, scale, decimals in (("ece", 100, 2), ("nll", 1000, 1)):
                     c = compare_paired(*results.matched(metric, "hots", other), results.graphs)
@@ -352,12 +447,53 @@ def hots_against() -> str:
     return "\n".join(lines)
 
 
-def _many(protocol: str) -> Any:
-    """The graphs with at least 100 calibration nodes."""
+def homophily_table(part: str) -> str:
+    """HoTS with every homophily estimate, on all graphs or on some of them."""
+    from gnncal_lab.bench.summary import compare_paired, holm
+
+    results = {name: _some_graphs(name, part) for name in ("converged", "paper")}
+    heads = "NLL minus TS | NLL minus entropy-only | lower on | p | p (Holm)"
+    lines = [f"| method | ECE % | floor % | {heads} |", "|---|---:|---:|---:|---:|---:|---:|---:|"]
+    for protocol, found in results.items():
+        order = ["uncalibrated", "ts", "hots", "entropy-only", *HOTS_VARIANTS]
+        methods = [m for m in order if m in found.methods]
+        if protocol == "paper":
+            methods = ["ts", "hots", "entropy-only", "hots-release"]
+            lines.append("| *paper's protocol* | | | | | | | |")
+        others = [m for m in methods if m != "entropy-only"]
+        tests = {
+            m: compare_paired(*found.matched("nll", m, "entropy-only"), found.graphs)
+            for m in others
+        }
+        adjusted = holm(np.array([test.p_value for test in tests.values()]))
+        corrected = dict(zip(others, adjusted, strict=True))
+        for m in methods:
+            means = [
+                float(np.nanmean(100 * found.matrix(name, found.pairs, [m])[:, 0]))
+                for name in ("ece", "ece_floor")
+            ]
+            to_ts = compare_paired(
+                *found.matched("nll", m, "ts", results["converged"]), found.graphs
+            )
+            cells = f"| `{m}` | {_numbers(means)} | {1e3 * to_ts.mean_difference:+.1f} |"
+            if m == "entropy-only":
+                lines.append(f"{cells} – | – | – | – |")
+                continue
+            c = tests[m]
+            lines.append(
+                f"{cells} {_interval(c)} | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
+                f"{c.p_value:.4f} | {corrected[m]:.3f} |"
+            )
+    return "\n".join(lines)
+
+
+def _some_graphs(protocol: str, part: str) -> Any:
+    """The results on all graphs, or on those with many or few calibration nodes."""
     from site_pages.results import FEW_NODES, Results
 
     every = _results(protocol)
-    kept = {key: found for key, found in every.records.items() if key[0] not in FEW_NODES}
+    wanted = {"all": (True, False), "many": (False,), "few": (True,)}[part]
+    kept = {key: v for key, v in every.records.items() if (key[0] in FEW_NODES) in wanted}
     return Results(every.protocol, kept)
 
 
@@ -389,7 +525,7 @@ def readme_results() -> str:
     import external
     from gnncal_lab.bench.summary import compare_paired
 
-    many = _many("converged")
+    many = _some_graphs("converged", "many")
     rows = _record("external")["rows"]
     lines = [
         "| method | predicted class | 11 benchmark graphs | 8 held-out graphs |",
@@ -407,32 +543,106 @@ def _interval(found: Any) -> str:
     return f"{1e3 * found.mean_difference:+.1f} [{1e3 * found.low:+.1f}, {1e3 * found.high:+.1f}]"
 
 
+def shared_entities() -> str:
+    """Return what neighbours through shared entities add to a model without a graph."""
+    path = ROOT / "benchmarks/results/shared_entities.json"
+    lines = ["| items | method, neighbours through | difference to `svs` | graphs better |"]
+    lines.append("|---|---|---:|---:|")
+    for row in json.loads(path.read_text())["summary"]:
+        shown = f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
+        counted = f"{row['better']} of {row['graphs']}"
+        lines.append(f"| {row['setting']} | {row['method']} | {shown} | {counted} |")
+    return "\n".join(lines)
+
+
+def advice() -> str:
+    """Return how often the advice on keeping predictions is given, and how often rightly."""
+    models = json.loads((ROOT / "benchmarks/results/keeping_predictions.json").read_text())[
+        "models"
+    ]
+    kinds = {
+        "ordinary": "GCN and GAT, fourteen benchmark graphs",
+        "plain": "GCN without class weights, thirteen graphs",
+        "weighted": "GCN with class weights, the same graphs",
+        "strong": "GraphSAGE in mini-batches with class weights, seven graphs with a rare class",
+    }
+    lines = ["| models | advice given | `structural-free` better on test nodes where given |"]
+    lines.append("|---|---:|---:|")
+    for kind, title in kinds.items():
+        rows = [row for row in models if row["kind"] == kind and row["method"] == "structural"]
+        given = [row for row in rows if row["said"] is not None]
+        right = sum(row["test_nats"] > 0 for row in given)
+        lines.append(f"| {title} | {len(given)} of {len(rows)} | {right} of {len(given)} |")
+    return "\n".join(lines)
+
+
 FILLS = {
+    "advice": advice,
     "agreement": agreement,
     "agreement-table": agreement_table,
     "cross-backbone": cross_backbone,
     "demo": demo,
     "evaluation": evaluation,
+    "evidence-ece": evidence_ece,
+    "evidence-external": evidence_external,
+    "evidence-external-pairs": evidence_external_pairs,
+    "evidence-few": partial(evidence_overview, "few"),
+    "evidence-free": partial(evidence_against, "structural-free"),
+    "evidence-graphs": evidence_graphs,
+    "evidence-many": partial(evidence_overview, "many"),
+    "evidence-structural": partial(evidence_against, "structural"),
+    "evidence-years": evidence_years,
     "full-output": full_output,
+    "homophily-all": partial(homophily_table, "all"),
+    "homophily-few": partial(homophily_table, "few"),
+    "homophily-many": partial(homophily_table, "many"),
     "hots-against": hots_against,
     "main-ece": main_ece,
     "paper-row": paper_row,
     "protocols": protocols,
     "ranks": ranks,
     "rare-classes": rare_classes,
+    "rare-ranking": rare_ranking,
     "readme-output": readme_output,
     "readme-results": readme_results,
     "report": report,
     "selective": selective,
     "sets": sets,
+    "shared-entities": shared_entities,
     "shift": shift,
     "speed": speed,
     "watch": watch,
 }
 
 
+def llms() -> str:
+    """Return llms.txt: every page with its title and headings, for language models."""
+    lines = [
+        "# gnncal",
+        "",
+        "> Post-hoc calibration for graph neural networks: HoTS (NeurIPS 2026), other calibrators,",
+        "> decisions with guarantees, monitoring, deployment.",
+        "",
+        "- [README](README.md): quick start, the HoTS paper, tasks, results",
+        "- [AGENTS.md](AGENTS.md): commands and rules for coding agents",
+        "",
+        "## Documentation",
+        "",
+    ]
+    for page in PAGES[1:]:
+        text = re.sub(r"^---.*?---\n", "", page.read_text(), flags=re.S)
+        title = re.search(r"^# (.+)$", text, flags=re.M)
+        if title is None:  # a page that includes a file
+            continue
+        parts = re.findall(r"^## (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), flags=re.M)
+        about = f": {' · '.join(parts)}" if parts else ""
+        lines.append(f"- [{title[1]}](docs/{page.name}){about}")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Write every page again whose parts have changed."""
+    (ROOT / "llms.txt").write_text(llms())
     for page in PAGES:
         text = page.read_text()
         new = filled(text)

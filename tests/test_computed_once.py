@@ -10,7 +10,7 @@ import gnncal
 
 COUNTED = {
     *("check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"),
-    *("quantities_of", "ranked_mass", "losses_of_scaling"),
+    *("quantities_of", "ranked_scores", "losses_of_scaling"),
 }
 
 
@@ -68,8 +68,8 @@ def test_a_report_scores_nodes_once_for_each_set_and_sums_them_up_once_for_all_m
     arrays, splits = task()
     made = gnncal.report(*arrays, **splits)
     calls = calls_of(lambda: gnncal.report(*arrays, **splits))
-    n_sets = sum(len(found.sets) for found in made.inspection.methods.values())
-    assert calls["ranked_mass"] == n_sets == 10
+    n_sets = sum(len(found.sets) for found in made.findings.methods.values())
+    assert calls["ranked_scores"] == n_sets == 10
     assert calls["quantities_of"] == 2  # all calibration nodes, and those that are not held out
 
 

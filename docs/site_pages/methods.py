@@ -15,7 +15,7 @@ from gnncal.calibrators.registry import (
     preset_of,
 )
 from gnncal.metrics.table import METRICS
-from gnncal.scale.methods.catalogue import method_for
+from gnncal.scale.batches import Reach
 from site_pages.results import (
     REFERENCE,
     Line,
@@ -146,7 +146,7 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
 def works_at_scale(name: str) -> bool:
     """Return whether ``gnncal scale`` takes a method."""
     try:
-        method_for(class_of(name)(**preset_of(name)))
+        Reach.of(class_of(name)(**preset_of(name)))
     except gnncal.InputError:
         return False
     return True

@@ -29,7 +29,15 @@ Every public name, by task. What is not listed here may change without notice.
 
 """
 TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of their own
-    "Calibrate": ("calibrate", "Calibration", "HoTS", "get_calibrator", "list_calibrators", "load"),
+    "Calibrate": (
+        "calibrate",
+        "calibrate_multilabel",
+        "Calibration",
+        "HoTS",
+        "get_calibrator",
+        "list_calibrators",
+        "load",
+    ),
     "Data": ("Graph", "Nodes", "example", "read_bundle"),
     "Evaluate and report": ("evaluate", "compare", "report", "Report"),
     "Monitor": ("check", "Watch"),
@@ -171,14 +179,19 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
             yield from _command(f"{name} {each}", found, level)
         return
     given = [_argument(p) for p in command.params if p.param_type_name == "argument"]
-    about = (command.help or "").replace("\f", "").strip()
+    about = _as_code((command.help or "").replace("\f", "").strip())
     yield f"{'#' * level} {name}\n\n{about}\n\n    {' '.join([name, *given, '[OPTIONS]'])}\n"
     rows = [
-        f"| {_option(p)} | {(p.help or '').replace('|', '&#124;')} |"
+        f"| {_option(p)} | {_as_code(p.help or '').replace('|', '&#124;')} |"
         for p in command.params
         if p.name != "help" and not getattr(p, "hidden", False)
     ]
     yield "\n".join(["| argument | meaning |\n|---|---|", *rows, ""])
+
+
+def _as_code(text: str) -> str:
+    """Mark options in a text, where two hyphens would become a dash."""
+    return re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)(?![^`]*`[^`]*$)", r"`\1`", text)
 
 
 def _argument(parameter: Any) -> str:

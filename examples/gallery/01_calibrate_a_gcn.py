@@ -2,16 +2,16 @@
 Calibrate a GCN
 ===============
 
-You trained a GCN with PyTorch Geometric. It is often right, but when it says 90 %, is it right in
-90 % of the cases? Here is how to find out, and how to repair it in one call.
+You trained a GCN with PyTorch Geometric. When its confidence is 90%, is its accuracy 90%? This
+example measures it with a reliability diagram and repairs it in one call (post-hoc calibration).
 """
 
 # %%
 # The graph
 # ---------
 # The data are real and need no download: 1,797 handwritten digits, each linked to its ten most
-# similar images. ``gnncal.example()`` has the graph and the splits. Put your own ``Data`` in the
-# place of this one.
+# similar images. ``gnncal.example()`` has the graph and the splits. Replace this ``Data`` with your
+# own.
 
 import torch
 from sklearn.datasets import load_digits
@@ -68,8 +68,8 @@ with torch.no_grad():
 # %%
 # Calibrate
 # ---------
-# One call fits on the validation nodes and judges on the test nodes. Training nodes are named so
-# that nothing is fitted to what the model has memorised.
+# One call fits on the validation nodes and evaluates on the test nodes. Training nodes are passed
+# so that nothing is fitted to what the model has memorised.
 
 result = gnncal.calibrate(
     logits,
@@ -82,14 +82,13 @@ result = gnncal.calibrate(
 print(result)
 
 # %%
-# "ECE %" is how far confidence is from accuracy on average. The line below says what a perfectly
-# calibrated model would show on these nodes by chance. The second table has the difference in log
-# loss with its interval. No prediction has changed. This model was not sure enough; others are too
-# sure. If a model is nearly honest already, its ECE can rise by chance while the log loss falls:
-# the log loss is the one to trust.
+# "ECE %" is the mean gap between confidence and accuracy. "If perfectly calibrated" is its noise
+# floor. The second table has the difference in log loss with its interval. No prediction has
+# changed. This model was underconfident. If a model is nearly calibrated already, its ECE can rise
+# by chance while the log loss falls: trust the log loss.
 #
-# Look at it
-# ----------
+# Draw a reliability diagram
+# --------------------------
 # Bars are the accuracy of nodes with similar confidence. In a calibrated model they reach the
 # diagonal. Hatching shows the gap between accuracy and confidence.
 
@@ -106,7 +105,7 @@ ReliabilityDisplay.from_predictions(task.labels[test], after, name="after", ax=r
 plt.show()
 
 # %%
-# Keep it
+# Save it
 # -------
 # The calibrator is a small file without pickle. It works on new logits and on other graphs.
 

@@ -10,7 +10,7 @@ calibration until they have hundreds of labels.
 # %%
 # A model
 # -------
-# Handwritten digits, each linked to its ten most similar, and the logits of a model of them.
+# Handwritten digits as a 10-nearest-neighbour graph, with a trained model's logits.
 
 import warnings
 
@@ -64,5 +64,5 @@ ax.legend()
 plt.show()
 
 # %%
-# ``structural`` has a prior that keeps it close to a plain rule until the labels say otherwise.
+# ``structural`` has a prior that keeps it close to a simple rule until there are enough labels.
 # This is one model on one graph; :doc:`/evidence` has the same on fourteen.

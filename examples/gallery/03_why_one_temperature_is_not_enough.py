@@ -2,8 +2,8 @@
 Why one temperature is not enough
 =================================
 
-Temperature scaling makes the *average* confidence right. On a graph that can hide two mistakes
-that cancel: nodes with neighbours of their own class are not sure enough, the others are too sure.
+Temperature scaling makes the *average* confidence right. On a graph that can hide two errors
+that cancel: nodes with neighbours of their own class are underconfident, the others overconfident.
 """
 
 # %%
@@ -51,10 +51,10 @@ for name, result in {"one temperature": one, "one for each node": each}.items():
     print(f"{name}: log loss {result.before.nll:.3f} -> {result.after.nll:.3f}")
 
 # %%
-# What the average hides
-# ----------------------
-# The chart shows confidence minus accuracy for nodes of similar homophily. Zero is right; above
-# zero the model is too sure. One temperature moves all nodes the same way, so both kinds of nodes
+# Calibration by homophily
+# ------------------------
+# The chart shows confidence minus accuracy for nodes of similar homophily. Above zero the
+# model is overconfident. One temperature moves all nodes the same way, so both kinds of nodes
 # stay wrong.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
@@ -68,11 +68,11 @@ for ax, (name, result) in zip(axes, {"ts": one, "structural": each}.items(), str
 plt.show()
 
 # %%
-# The law that was fitted
-# -----------------------
+# The fitted law
+# --------------
 # The structural method gives each node its own temperature, from the model's uncertainty at the
-# node and from what the neighbours say. It does not know the homophily. Where neighbours support
-# the prediction, the temperature is low and the node may be confident.
+# node and from its neighbours' predictions. It does not know the homophily. Where neighbours
+# support the prediction, the temperature is low and the confidence high.
 
 TemperatureDisplay.from_estimator(each.calibrator, logits, sample.graph, nodes=test)
 plt.show()

@@ -1,16 +1,15 @@
 """
-Which nodes may I decide automatically?
-=======================================
+Automate decisions with a guarantee
+===================================
 
-A machine should decide the nodes where at least 98 % of its decisions are right, and a person
-should look at the rest. Where is the line? A certified threshold answers that, with a guarantee
-that holds for any model.
+Decide nodes automatically if at least 98% of the decisions are correct, and send the rest to manual
+review. A certified threshold does this, with a guarantee that holds for any model.
 """
 
 # %%
 # A model and its logits
 # ----------------------
-# Handwritten digits, each linked to its ten most similar. The model is right about 97 % of them.
+# Handwritten digits as a 10-nearest-neighbour graph. The model's accuracy is about 97%.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,8 +21,8 @@ task = gnncal.example()
 logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_nodes
 
 # %%
-# Keep some nodes for the threshold
-# ---------------------------------
+# Hold out nodes for the threshold
+# --------------------------------
 # The guarantee needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the
 # validation nodes in two.
 
@@ -36,10 +35,10 @@ rule = Policy(accuracy=0.98).fit(probs, labels, nodes=held_out)
 print(rule.report_.sentence)
 
 # %%
-# Does it keep the guarantee?
-# ---------------------------
-# We look at the test nodes, whose labels took no part. The guarantee holds for raw and for
-# calibrated probabilities. Better probabilities let the machine decide more nodes.
+# Observed accuracy
+# -----------------
+# The labels of the test nodes have not been used so far. The guarantee holds for raw and for
+# calibrated probabilities. Better probabilities decide more nodes.
 
 raw = gnncal.calibrators.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
@@ -61,10 +60,10 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
 plt.show()
 
 # %%
-# The other nodes: a short list instead of one class
-# --------------------------------------------------
-# For nodes that a person must look at, a set of classes that has the true one in 98 % of the cases
-# is often short.
+# Prediction sets for the other nodes
+# -----------------------------------
+# For nodes in review, a set of classes that contains the true one with probability 98% (conformal
+# prediction) is often short.
 
 sets = ConformalClassifier(coverage=0.98, score="lac").fit(probs, labels, nodes=held_out)
 members = sets.predict_set(probs)[test]

@@ -1,11 +1,10 @@
 """
-One class that matters
-======================
+Rare classes: from a class-weighted model to a policy
+=====================================================
 
-Fraud, abuse, failure: few nodes have the class, and its probability is what you act on. Such models
-are often trained with class weights, so that they do not overlook it. The weights make the model
-say the class far too often. Here is the way from such a model to a policy: act on some nodes, clear
-others, and leave the rest to people.
+Fraud, abuse, failure: one rare class matters (class imbalance). Such models are often trained with
+class weights, which inflate its probability. This example repairs the probability and fits a
+policy: act on some nodes, clear others, and send the rest to manual review.
 """
 
 # %%
@@ -14,7 +13,7 @@ others, and leave the rest to people.
 # The data are real and need no download: 1,797 handwritten digits, each linked to its ten most
 # similar images. We look for the 8, which is one image in ten. The model averages the pixels of
 # similar images twice, as a graph convolution does. ``class_weight="balanced"`` makes a missed 8
-# count nine times as much as a false alarm.
+# count nine times as much as a false positive.
 
 import warnings
 
@@ -40,25 +39,25 @@ score = model.decision_function(features)
 logits = np.column_stack([np.zeros_like(score), score])  # a column for each class
 
 # %%
-# Keeping its predictions is the mistake
-# --------------------------------------
-# By default gnncal changes no prediction. For this model that is wrong, and the result says so.
+# Let predictions change
+# ----------------------
+# By default gnncal keeps the predicted classes. For this model that is a mistake, and gnncal warns.
 
 kept = gnncal.calibrate(logits, labels, graph, **splits, class_names=names)
 print(kept.advice)
 
 # %%
-# No temperature can repair a boundary that is in the wrong place. Say which class matters instead:
-# with ``positive`` the calibrator may change predictions, and the table ends with the metrics of
-# this class. "mean P" beside "rate" shows what the weights did.
+# No temperature can repair a shifted decision boundary. Name the class instead: with ``positive``
+# the calibrator may change predictions, and the table ends with the metrics of this class. "mean P"
+# far above "rate" shows the effect of the weights.
 
 result = gnncal.calibrate(logits, labels, graph, **splits, positive="8", class_names=names)
 print(result)
 
 # %%
-# Look at it
-# ----------
-# "ECE of P" is how far the probability of an 8 is from the share of images that are one.
+# Error of the probability
+# ------------------------
+# "ECE of P" is the mean gap between the probability of an 8 and the share of images that are one.
 
 shown = {
     "raw": gnncal.calibrators.softmax(logits),
@@ -71,8 +70,8 @@ for name, probs in shown.items():
 
 # %%
 # The chart shows where. Both axes are logarithmic, because most nodes of a rare class are near
-# zero. The grey band is where the points of honest probabilities lie, and the star is the mean of
-# all nodes. The raw model is far below the diagonal: of the images that it gives 10 %, none is
+# zero. The grey band is where points of a calibrated model lie, and the star is the mean of
+# all nodes. The raw model is far below the diagonal: of the images with P = 10%, none is
 # an 8.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 6), layout="constrained")
@@ -108,17 +107,16 @@ probs = half.probabilities
 print(f"{labels[fit_nodes].sum()} and {labels[held_out].sum()} images of an 8")
 
 # %%
-# Now ask for what you need. Of the nodes that are acted on, at least 80 % shall be an 8. Of those
-# that are cleared, at least 98 % shall be none. What no guarantee covers goes to review.
+# Set the guarantees. Of the nodes that are acted on, at least 80% must be an 8. Of those
+# that are cleared, at least 98% must not be. The rest goes to review.
 
 fitted_on = {"nodes": held_out, "class_names": names, "decision_nodes": test}
 policy = Policy(positive="8", act=0.8, clear=0.98).fit(probs, labels, **fitted_on)
 print(policy)
 
 # %%
-# 250 labelled nodes cannot certify more than they know. A guarantee that they cannot certify
-# decides no node. It comes with a warning that says what could be certified, and how many labels it
-# takes.
+# A guarantee that 250 labelled nodes cannot certify decides no node. A warning names the best
+# guarantee that they certify, and how many labels are needed.
 # The policy prints the same, so the warning is off here.
 
 with warnings.catch_warnings(action="ignore", category=gnncal.GnncalWarning):
@@ -126,16 +124,16 @@ with warnings.catch_warnings(action="ignore", category=gnncal.GnncalWarning):
 print(too_much)
 
 # %%
-# Was the guarantee kept? The labels of the test nodes have taken part in nothing so far.
+# Observed results on the test nodes, whose labels have not been used so far.
 
 print(policy.judge(labels[test], probs[test]))
 
 # %%
 # Costs
 # -----
-# Or say what a mistake costs, and a person's look. Each node then gets the action that is expected
-# to cost least. Nothing is guaranteed, but the total is expected with an interval, beside what else
-# could be done.
+# Or pass the costs of a mistake and of a review. Each node then gets the action with the lowest
+# expected cost. Nothing is guaranteed, but the total is forecast with an interval and compared with
+# the alternatives.
 
 raw_predictions = logits.argmax(axis=1)
 costs = Costs(missed=500, false_alarm=20, review=3)
@@ -145,19 +143,18 @@ print(cheapest)
 print(cheapest.judge(labels[test], probs[test], predictions=raw_predictions[test]))
 
 # %%
-# A budget
-# --------
-# Or say how many nodes can be reviewed: those with the highest probability are.
+# A review budget
+# ---------------
+# Or pass how many nodes your team can review: those with the highest probability are chosen.
 
 budget = Policy(positive="8", budget=60).fit(probs, labels, **fitted_on)
 print(budget)
 print(budget.judge(labels[test], probs[test]))
 
 # %%
-# Keep it, and use it on new nodes
+# Save it, and use it on new nodes
 # --------------------------------
-# Calibrator and policy belong together. Both are small files without pickle. Whoever has new nodes
-# loads the two, and needs nothing else.
+# Calibrator and policy belong together. Both are small files without pickle.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -177,7 +174,5 @@ for action in ("act", "clear", "review"):
 # %%
 # On the command line the same is ``gnncal decide model.npz --positive 8 --act 0.8 --clear 0.98``
 # and then ``gnncal apply decided/calibrator.safetensors new.npz --policy
-# decided/policy.safetensors``. The guarantees hold for nodes of the same kind as those that were
-# held
-# out. :doc:`/watch` says how to find out whether new nodes still are, and :doc:`/decisions` has
-# everything about policies.
+# decided/policy.safetensors``. The guarantees apply to nodes like those that were held
+# out. :doc:`/watch` detects distribution shift, and :doc:`/decisions` covers policies.

@@ -1,10 +1,9 @@
 """
-Is the calibrator still right?
-==============================
+Monitor a deployed calibrator
+=============================
 
-A calibrator is fitted once and used for months. Two questions come up. Are the new nodes of the
-kind that it was fitted on? That needs no label. And do the labels that come in agree with what was
-said? That needs a few.
+A calibrator is fitted once and used for months. ``check`` detects distribution shift without
+labels. ``Watch`` monitors calibration as labels arrive.
 """
 
 # %%
@@ -37,26 +36,25 @@ result = gnncal.calibrate(logits, labels, graph, **task.splits)
 calibrator = result.calibrator
 
 # %%
-# The same kind of nodes
-# ----------------------
-# The calibrator remembers how confidence and neighbourhoods of its calibration nodes were spread,
-# in counts. ``check`` compares other nodes with that. Leave out the nodes that the model was
-# trained on, because it is surer of them.
+# Without shift
+# -------------
+# The calibrator stores histograms of its calibration nodes. ``check`` compares other nodes with
+# them. Leave out the training nodes: the model's confidence is higher there.
 
 print(gnncal.check(calibrator, logits, graph, nodes=test))
 
 # %%
-# Nodes that have moved
-# ---------------------
-# Some months later people write with a thicker pen, and nobody has told us. The check sees that
-# something moved, without a label. What the move costs, only labels can tell.
+# Distribution shift
+# ------------------
+# Some months later people write with a thicker pen. The check detects the shift without a label.
+# Its cost needs labels.
 
 thick = np.maximum(images, np.roll(images, 1, axis=2))
 later = model.decision_function(features(thick))
 print(gnncal.check(calibrator, later, graph, nodes=test))
 
 # %%
-# This is what moved: the confidence of the model on the nodes in use.
+# The confidence of the model before and after the shift:
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, scores in {"then": logits, "now": later}.items():
@@ -67,10 +65,10 @@ ax.legend()
 plt.show()
 
 # %%
-# Labels that come in
-# -------------------
-# A watch takes labels as they come, those of nodes chosen at random. Look after each of them if you
-# like: while all is as promised, the chance of an alarm, at any time, is at most 5 %.
+# Labels as they arrive
+# ---------------------
+# A watch reads labels of nodes chosen at random. Check after each of them if you like: the overall
+# false-alarm rate is at most 5%.
 
 order = np.random.default_rng(0).permutation(test)[:400]
 for name, scores in {"then": logits, "now": later}.items():
@@ -84,6 +82,6 @@ for name, scores in {"then": logits, "now": later}.items():
 
 # %%
 # On the command line these are ``gnncal check calibrator.safetensors new.npz`` and ``gnncal watch
-# calibrator.safetensors labels.csv``; both end with an exit code that a scheduler understands.
+# calibrator.safetensors labels.csv``; both have exit codes for a scheduler.
 # Next: :ref:`a few new labels repair it <sphx_glr_gallery_07_a_few_new_labels.py>`. :doc:`/watch`
-# has what the answers are worth.
+# has all options.

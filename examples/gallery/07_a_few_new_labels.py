@@ -1,14 +1,14 @@
 """
-A few new labels
-================
+Update a calibrator with 50 labels
+==================================
 
-The world has moved, and the calibrator is no longer right. It need not be fitted from nothing: what
-it knows is still worth something. Fifty labels of the new world repair most of the harm.
+After a distribution shift the calibrator is wrong, but need not be refitted from scratch: the old
+fit is a prior for the new labels. Here fifty labels repair most of the damage.
 """
 
 # %%
-# A calibrator from another time
-# ------------------------------
+# A calibrator before the shift
+# -----------------------------
 # Handwritten digits, each linked to its ten most similar images. The model and the calibrator were
 # made when people wrote with a thin pen. Now the pen is thicker.
 
@@ -37,7 +37,7 @@ new = model.decision_function(features(thick))
 calibrator = gnncal.calibrate(old, labels, graph, **task.splits).calibrator
 
 # %%
-# What the move did: confidence is now too high.
+# After the shift, confidence is too high.
 
 before = gnncal.evaluate(labels[test], calibrator.predict_proba(new, graph)[test])
 print(f"accuracy {before.accuracy:.1%}, ECE {before.ece.value:.1%}, log loss {before.nll:.3f}")
@@ -45,8 +45,8 @@ print(f"accuracy {before.accuracy:.1%}, ECE {before.ece.value:.1%}, log loss {be
 # %%
 # Fifty labels
 # ------------
-# Label nodes chosen at random among those that the calibrator will be used on. ``update`` keeps
-# what the calibrator knows as far as the new labels allow. The old one stays as it is.
+# Label nodes chosen at random among those that the calibrator will be used on. ``update``
+# combines the old fit with the new labels. The old calibrator is unchanged.
 
 rng = np.random.default_rng(0)
 some = rng.choice(task.nodes, 50, replace=False)
@@ -56,10 +56,10 @@ print(f"accuracy {after.accuracy:.1%}, ECE {after.ece.value:.1%}, log loss {afte
 print(*updated.history_)
 
 # %%
-# Update or fit again?
-# --------------------
-# With few labels the update is better than a fit from nothing, because it starts from what was
-# known. With many labels the two come to the same. We draw the labels three times.
+# Update or refit?
+# ----------------
+# With few labels the update is better than a refit from scratch. With many labels the two agree.
+# We draw the labels three times.
 
 sizes = [10, 25, 50, 100, 250]
 loss = {"update": [], "fit again": []}
@@ -74,7 +74,7 @@ for size in sizes:
         losses.append(np.mean(found))
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
-ax.axhline(before.nll, color="grey", linestyle=":", label="left as it is")
+ax.axhline(before.nll, color="grey", linestyle=":", label="no update")
 for name, losses in loss.items():
     ax.plot(sizes, losses, marker="o", label=name)
 ax.set(xscale="log", xlabel="new labels", ylabel="log loss on the new images")
@@ -85,5 +85,5 @@ plt.show()
 
 # %%
 # On the command line: ``gnncal update calibrator.safetensors new.npz --out updated/``. If only the
-# rate of a class has changed, ``update`` needs the new rate and no label at all: :doc:`/shift`.
-# Guarantees about decisions do not travel with an update; certify them again.
+# base rate of a class has changed, ``update`` needs the new rate and no label: :doc:`/watch`.
+# Guarantees must be certified again after an update.

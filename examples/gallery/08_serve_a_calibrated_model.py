@@ -1,15 +1,15 @@
 """
-Serve a calibrated model
-========================
+Deploy a calibrated model
+=========================
 
-Your model is a PyTorch module, and whoever uses it should get probabilities that mean what they
-say. Wrap the model with its calibrator: one object, one folder, one call.
+Your model is a PyTorch module, and its users should get calibrated probabilities. Wrap the model
+with its calibrator: one object, one folder, one call.
 """
 
 # %%
 # A trained model
 # ---------------
-# Handwritten digits, each linked to its ten most similar images, and a graph network of them.
+# Handwritten digits as a 10-nearest-neighbour graph, and a graph network.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -55,7 +55,7 @@ for name, chosen in {"the model alone": torch.softmax(logits, dim=1), "calibrate
 # %%
 # Save it, load it
 # ----------------
-# Two small files without pickle. Whoever loads them brings the code of the model.
+# Two small files without pickle. Loading needs the code of the model.
 
 folder = Path(mkdtemp())
 calibrated.save(folder / "run")
@@ -67,14 +67,14 @@ print(f"largest difference: {(served.predict(data) - probs).abs().max().item():.
 # The calibrator as a module
 # --------------------------
 # If logits come from elsewhere, the calibrator alone is a module too: logits and edges in,
-# probabilities out. ``hops`` says how far it looks, for those who serve small neighbourhoods.
+# probabilities out. ``hops`` is the radius of the neighbourhood that it needs.
 
 module = gnncal.load(folder / "run" / "calibrator.safetensors").to_torch()
 print(module)
 print(module(logits.detach(), data.edge_index)[0])
 
 # %%
-# Without gnncal
+# Export to ONNX
 # --------------
 # ``gnncal export calibrator.safetensors --to onnx`` writes a file that runs without gnncal and
 # without Python; ``--to torch`` writes one for ``torch.export.load``. :doc:`/torch` has

@@ -2,7 +2,7 @@
 Calibrate a graph in Parquet
 ============================
 
-Your nodes and edges are tables in a warehouse, and the graph may not fit in memory.
+Your nodes and edges are Parquet tables, and the graph may not fit in memory.
 ``gnncal.scale`` reads and writes Parquet with DuckDB or Spark, and gives the same numbers as
 ``gnncal.calibrate``.
 """

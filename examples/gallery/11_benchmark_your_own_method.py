@@ -2,9 +2,9 @@
 Benchmark your own method
 =========================
 
-You have a method of your own and want to know whether it is better than the others, on your own
-models. One good number on one graph says little. Compare on several graphs, with the same frozen
-logits for all methods, and treat graphs as the units.
+Compare your own method with others on your own models. One good number on one graph means little:
+compare on several graphs, with the same frozen logits for all methods, and treat graphs as the
+units.
 """
 
 # %%
@@ -84,9 +84,9 @@ for bundle in bundles.values():
         losses.append(gnncal.metrics.METRICS["nll"](bundle.labels[test], probs[test]))
 
 # %%
-# The verdict
-# -----------
-# For each method we print the mean difference in log loss from temperature scaling, a 95 % interval
+# The comparison
+# --------------
+# For each method we print the mean difference in log loss from temperature scaling, a 95% interval
 # over graphs, and on how many graphs the method is lower.
 
 found = {

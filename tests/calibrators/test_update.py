@@ -1,5 +1,7 @@
 """`update`: new labels move a calibrator as far as they must, and rates move it exactly."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -371,3 +373,67 @@ def test_an_update_dated_before_the_last_is_refused(fitted):
     with pytest.raises(gnncal.InputError, match="2026-11-16, before the last update, 2026-11-17"):
         first.update(rates={0: 0.3}, date="2026-11-16")
     assert len(first.update(rates={0: 0.3}, date="2026-11-17").history_) == 2
+
+
+def homophilous(share, seed, n=600, n_classes=4):
+    """Logits that look at neighbours, labels, and a graph with this share of edges in a class."""
+    generator = np.random.default_rng(seed)
+    labels = np.arange(n) % n_classes
+    receivers = np.repeat(np.arange(n), 8)
+    other = generator.random(receivers.size) >= share
+    shift = other * generator.integers(1, n_classes, receivers.size)
+    senders = n_classes * generator.integers(n // n_classes, size=receivers.size)
+    senders += (labels[receivers] + shift) % n_classes
+    graph = gnncal.Graph(np.stack([senders, receivers]), n).to_undirected()
+    scores = generator.normal(size=(n, n_classes)) + 1.2 * np.eye(n_classes)[labels]
+    return 3 * (scores + graph.neighbour_mean(scores, side=graph.all_sides)), labels, graph
+
+
+@pytest.mark.parametrize("name", ["ts", "structural", "structural-free"])
+def test_many_small_updates_learn_what_one_large_update_does(name):
+    """Each starts from the posterior of the fit, with all labels since."""
+    source, (logits, labels, graph) = homophilous(0.7, 0), homophilous(0.7, 1)
+    fitted = gnncal.get_calibrator(name).fit(*source, nodes=range(300))
+    once = many = fitted
+    once = once.update(logits, labels, graph, nodes=range(200))
+    for start in range(0, 200, 20):
+        many = many.update(logits, labels, graph, nodes=range(start, start + 20))
+    gap = many.predict_proba(logits, graph) - once.predict_proba(logits, graph)
+    assert np.abs(gap).mean() < 0.01
+    assert many.history_[-1].tau == pytest.approx(once.history_[-1].tau, abs=0.05)
+
+
+def test_what_updates_start_from_is_saved(tmp_path):
+    source, (logits, labels, graph) = homophilous(0.7, 0), homophilous(0.7, 1)
+    once = gnncal.get_calibrator("structural").fit(*source, nodes=range(300))
+    once = once.update(logits, labels, graph, nodes=range(40))
+    once.save(tmp_path / "c")
+    twice = [
+        each.update(logits, labels, graph, nodes=range(40, 80))
+        for each in (once, gnncal.load(tmp_path / "c"))
+    ]
+    np.testing.assert_array_equal(*(each.predict_proba(logits, graph) for each in twice))
+
+
+def test_changed_homophily_is_said_and_unchanged_is_not():
+    fitted = gnncal.get_calibrator("structural").fit(*homophilous(0.75, 0), nodes=range(300))
+    with pytest.warns(gnncal.GnncalWarning, match="homophily itself has changed"):
+        fitted.update(*homophilous(0.2, 1), nodes=range(30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.update(*homophilous(0.75, 1), nodes=range(30))
+
+
+def test_the_standard_error_is_how_far_fits_on_other_labels_are_apart():
+    """The root mean square of what one temperature of 200 labels changes in a probability."""
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(4000, 2))
+    chance = 1 / (1 + np.exp((logits[:, 1] - logits[:, 0]) / 2))
+    labels = (generator.random(4000) > chance).astype(int)
+    fits = [
+        gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=nodes)
+        for nodes in np.split(generator.permutation(4000), 20)
+    ]
+    apart = np.std([fit.predict_proba(logits)[:, 0] for fit in fits], axis=0)
+    expected = np.mean([fit.standard_error_ for fit in fits])
+    assert np.sqrt(np.mean(apart**2)) == pytest.approx(expected, rel=0.3)

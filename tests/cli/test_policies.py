@@ -343,5 +343,6 @@ def test_a_watch_leaves_the_calibrators_own_standard_error_alone(tmp_path, sourc
     calibrator, state = tmp_path / "c" / "calibrator.safetensors", tmp_path / "s.json"
     result = run("watch", calibrator, log, "--state", state)
     assert result.exit_code == 0, result.output
-    tolerance = gnncal.Watch.load(state).tolerance
-    assert tolerance == pytest.approx(0.6 / 1200**0.5, abs=1e-3)
+    own = gnncal.load(calibrator).standard_error_
+    assert 0.001 < own < 0.05
+    assert gnncal.Watch.load(state).tolerance == pytest.approx(own, abs=1e-4)

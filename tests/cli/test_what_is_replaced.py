@@ -24,7 +24,7 @@ from tests.gnncal_lab.bench.graphs import frozen_bundle, write_bundles
 from tests.test_bundles import write_npz, write_parquet
 
 pytest.importorskip("torch", reason="pip install 'gnncal[neural]' to test all verbs")
-pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test all verbs")
+pytest.importorskip("duckdb", reason="pip install 'gnncal[scale]' to test all verbs")
 pytest.importorskip("matplotlib", reason="pip install 'gnncal[plot]' to test all verbs")
 
 pytestmark = [
@@ -73,7 +73,7 @@ WRITES = {
     "bench figures": Verb("bench figures ABOVE", "folder", "figures", needs="records"),
     "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
 }
-READS = {"evaluate", "label", "methods"}
+READS = {"evaluate", "label", "methods", "bench paper"}
 SLOW = {"demo", "block-model", "csbm", "bench figures"}
 FOLDERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name

@@ -18,8 +18,8 @@ from gnncal.decisions.certificate import (
     fewest_nodes,
     labels_for_precision,
     labels_for_share,
+    make_plan,
     missed_on_the_rest,
-    plan_starts,
 )
 
 POOL = np.sort(np.random.default_rng(0).beta(2, 0.4, size=1000))[::-1]
@@ -39,8 +39,8 @@ def test_allowed_mistakes_are_those_of_the_binomial_test():
 @pytest.mark.parametrize("target", [1e-12, 0.5, 0.999999, 1 - 1e-15])
 def test_extreme_targets_and_levels_give_an_answer(target, delta):
     ranked = RankedNodes.of(np.linspace(1, 0, 50), np.ones(50, bool))
-    starts = plan_starts(POOL, 50, delta)
-    _, last = certified_ranks(ranked, starts, target, delta)
+    plan = make_plan(POOL, ranked.ends, delta)
+    _, last = certified_ranks(ranked, plan, target, delta)
     assert last in (0, 50)
 
 
@@ -60,9 +60,9 @@ def test_asking_for_less_never_certifies_less(drawn, delta):
     score = np.array(score) / 30
     right = np.array(luck) < (0.3 + 0.7 * score) ** (1 / power)
     ranked = RankedNodes.of(score, right)
-    starts = plan_starts(np.sort(0.3 + 0.7 * score)[::-1], score.size, delta)
+    plan = make_plan(np.sort(0.3 + 0.7 * score)[::-1], ranked.ends, delta)
     targets = np.append(np.linspace(0.01, 0.995, 60), [0.9, 0.95, 0.99])
-    decided = [certified_ranks(ranked, starts, t, delta)[1] for t in np.sort(targets).tolist()]
+    decided = [certified_ranks(ranked, plan, t, delta)[1] for t in np.sort(targets).tolist()]
     assert (np.diff(decided) <= 0).all()
 
 
@@ -88,13 +88,14 @@ PROFILES = {  # accuracy at a score; the rest of the name says what is hard abou
 def test_violations_are_as_rare_as_stated_for_any_accuracy_profile(profile, n, n_draws):
     """The threshold lies halfway to the next score; the pool believes the scores."""
     accuracy, generator = PROFILES[profile], np.random.default_rng(0)
-    true, starts, bad = above(accuracy), plan_starts(np.linspace(1, 0, 1000), n, 0.1), 0
+    plan = make_plan(np.linspace(1, 0, 1000), np.arange(1, n + 1), 0.1)
+    true, bad = above(accuracy), 0
     for _ in range(n_draws):
         score = generator.uniform(size=n)
         ranked = RankedNodes.of(score, generator.random(n) < accuracy(score))
-        _, last = certified_ranks(ranked, starts, 0.9, 0.1)
-        following = ranked.score[last] if last < n else 0.0
-        bad += last > 0 and true((ranked.score[last - 1] + following) / 2) < 0.9
+        _, last = certified_ranks(ranked, plan, 0.9, 0.1)
+        falling = np.append(np.sort(score)[::-1], 0.0)
+        bad += last > 0 and true((falling[last - 1] + falling[last]) / 2) < 0.9
     assert bad <= stats.binom.ppf(0.9999, n_draws, 0.1)
 
 
@@ -146,21 +147,22 @@ def test_the_advised_target_is_certified_and_the_next_one_is_not():
     generator = np.random.default_rng(2)
     score = generator.beta(2, 0.4, size=200)
     ranked = RankedNodes.of(score, generator.random(200) < score)
-    starts = plan_starts(POOL, 200, 0.1)
-    best = best_target(ranked, starts, 0.999, 0.1)
+    plan = make_plan(POOL, ranked.ends, 0.1)
+    best = best_target(ranked, plan, 0.999, 0.1)
     assert 0.8 < best < 0.999
-    assert certified_ranks(ranked, starts, best, 0.1)[1] > 0
-    assert certified_ranks(ranked, starts, best + 0.001, 0.1)[1] == 0
+    assert certified_ranks(ranked, plan, best, 0.1)[1] > 0
+    assert certified_ranks(ranked, plan, best + 0.001, 0.1)[1] == 0
 
 
 def test_the_advised_number_of_labels_certifies_in_four_of_five_draws():
     pool = np.sort(np.random.default_rng(1).beta(0.3, 1.5, size=5000))[::-1]
     n = labels_for_precision(pool, 60, 0.8, 0.1)
-    starts, generator, certified = plan_starts(pool, n, 0.1), np.random.default_rng(2), 0
+    plan = make_plan(pool, np.arange(1, n + 1), 0.1)
+    generator, certified = np.random.default_rng(2), 0
     for _ in range(100):
         score = generator.choice(pool, n)
         ranked = RankedNodes.of(score, generator.random(n) < score)
-        certified += certified_ranks(ranked, starts, 0.8, 0.1)[1] > 0
+        certified += certified_ranks(ranked, plan, 0.8, 0.1)[1] > 0
     assert 60 <= certified <= 95
     assert labels_for_precision(pool, 60, 0.9999, 0.1) is None or n > 60
     assert chance_to_certify(pool, n // 4, 0.8, 0.1, slope=0, shift=0) < 0.8

@@ -97,7 +97,8 @@ def test_calibration_rows_and_ids_share_no_number():
 
 
 def test_numbers_are_uniform_and_those_of_neighbours_and_of_seeds_have_nothing_in_common():
-    from gnncal.decisions.node_numbers import node_keys, numbers_by_key
+    from gnncal.decisions.base import node_keys
+    from gnncal.decisions.sets import numbers_by_key
 
     numbers = np.array([numbers_by_key(node_keys(None, 20_000), seed) for seed in range(4)])
     for row in numbers:

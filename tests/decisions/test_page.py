@@ -18,7 +18,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     write_npz(tmp_path / "demo" / "bundle.npz")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
-    assert len(blocks) == 9
+    assert len(blocks) == 8
     names = {}
     for block in blocks:
         exec(block, names)

@@ -116,36 +116,6 @@ def test_sets_are_smaller_where_features_tell_what_edges_do_not():
     assert sizes["snaps"] < sizes["daps"] - 0.2
 
 
-def test_tuned_weights_follow_what_tells_the_class_and_read_no_other_label():
-    probs, labels, graph = pool(n_nodes=600)
-    clear = np.eye(4)[labels] + 0.1 * np.random.default_rng(0).normal(size=(600, 4))
-    noise = np.random.default_rng(1).normal(size=(600, 4))
-    nodes = np.arange(200)
-    told_by_features = Graph(NO_EDGES, 600, clear)
-    told_by_edges = Graph(graph.edge_index, 600, noise)
-    by_features = SNAPS().tuned(probs, labels, told_by_features, nodes=nodes)
-    by_edges = SNAPS().tuned(probs, labels, told_by_edges, nodes=nodes)
-    assert (by_features.similar > 0.3, by_features.neighbours) == (True, 0.0)
-    assert by_edges.neighbours > by_edges.similar
-    hidden = np.where(np.arange(600) < 200, labels, -1)
-    assert SNAPS().tuned(probs, hidden, told_by_edges, nodes=nodes) == by_edges
-    for weight in (by_edges.similar, by_edges.neighbours):
-        assert round(20 * weight, 9) % 1 == 0
-
-
-def test_tuned_sets_keep_their_promise_if_other_nodes_calibrate():
-    probs, labels, graph = pool()
-    generator = np.random.default_rng(3)
-    shares = []
-    for draw in range(60):
-        order = generator.permutation(200)
-        tuned = SNAPS().tuned(probs, labels, graph, nodes=order[:60])
-        conformal = ConformalClassifier(0.9, score=tuned, nonempty=False, random_state=draw)
-        sets = conformal.fit(probs, labels, graph, nodes=order[60:119]).predict_set(probs, graph)
-        shares.append(sets[order[119:], labels[order[119:]]].mean())
-    assert abs(np.mean(shares) - 54 / 60) < 4 * np.std(shares) / np.sqrt(60)
-
-
 def test_what_cannot_be_used_is_refused_with_one_sentence():
     probs, labels, graph = pool()
     without = Graph(graph.edge_index, graph.n_nodes)
@@ -161,7 +131,5 @@ def test_what_cannot_be_used_is_refused_with_one_sentence():
     with pytest.raises(InputError, match="k of SNAPS is 0"):
         ConformalClassifier(score=SNAPS(k=0)).fit(probs, labels, graph, nodes=range(len(probs)))
     with pytest.raises(InputError, match="base of SNAPS"):
-        SNAPS(base=SNAPS()).check()
-    with pytest.raises(InputError, match="coverage is 2"):
-        SNAPS().tuned(probs, labels, graph, nodes=range(50), coverage=2)
-    assert SNAPS(0.5, 0.5, base=APS(False)).check() is None
+        SNAPS(base=SNAPS())._check()
+    assert SNAPS(0.5, 0.5, base=APS(False))._check() is None

@@ -27,3 +27,7 @@ def test_a_changed_figure_is_put_right():
 
 def test_readme_and_docs_are_filled():
     assert fill.ROOT / "README.md" in PAGES
+
+
+def test_llms_txt_lists_the_pages_as_they_are():
+    assert (fill.ROOT / "llms.txt").read_text() == fill.llms()

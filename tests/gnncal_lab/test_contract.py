@@ -113,7 +113,7 @@ def test_the_help_imports_no_more_of_the_laboratory_than_its_list_of_verbs():
 
 def test_the_laboratorys_verbs_are_listed_after_the_products():
     listed = CliRunner().invoke(app, ["--help"]).stdout
-    places = [listed.index(f"│ {verb} ") for verb in ("calibrate", "demo", "bench", "csbm")]
+    places = [listed.index(f"  {verb} ") for verb in ("calibrate", "demo", "bench", "csbm")]
     assert places == sorted(places)
     assert "Usage: gnncal bench run" in CliRunner().invoke(app, ["bench", "run", "--help"]).stdout
     declared = {each.name for each in entry_points(group="gnncal.commands")}

@@ -205,38 +205,6 @@ def test_gradients_are_those_of_the_formula(name, inputs):
     assert torch.autograd.gradcheck(formula, tensors)
 
 
-@pytest.fixture(scope="module")
-def table(inputs):
-    """The inputs as a table of DuckDB; matrices are columns z0, z1, ..."""
-    ibis, pyarrow = pytest.importorskip("ibis"), pytest.importorskip("pyarrow")
-    columns = {"row": np.arange(N)}
-    for name, values in inputs.items():
-        parts = {name: values} if values.ndim == 1 else dict(enumerate(values.T))
-        columns |= {name if k == name else f"{name}{k}": part for k, part in parts.items()}
-    return ibis.duckdb.connect(), ibis.memtable(pyarrow.table(columns))
-
-
-@pytest.mark.parametrize("name", [name for name in FORMULAS if name != "remainder"])
-def test_table_columns_give_the_same(name, inputs, table):
-    from gnncal.data.ibis_backend import Columns
-
-    connection, rows = table
-    formula, arguments, _ = FORMULAS[name]
-    given = [
-        rows[a]
-        if inputs[a].ndim == 1
-        else Columns([rows[f"{a}{k}"] for k in range(inputs[a].shape[1])])
-        for a in arguments
-    ]
-    result = formula(*given)
-    parts = result.parts if isinstance(result, Columns) else [result]
-    named = {f"value{k}": part for k, part in enumerate(parts)}
-    fetched = connection.to_pyarrow(rows.select("row", **named).order_by("row"))
-    values = np.stack([fetched[n].to_numpy() for n in named], axis=1)
-    expected = by_hand(name, inputs).reshape(values.shape)
-    assert_allclose(values.astype(np.float64), expected, rtol=1e-12, atol=1e-13)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e30])
 def test_probabilities_of_float32_are_float32_and_all_is_finite(scale, inputs):
     z = (scale * inputs["z"]).astype(np.float32)
@@ -247,12 +215,8 @@ def test_probabilities_of_float32_are_float32_and_all_is_finite(scale, inputs):
 
 def test_every_backend_has_the_same_operations():
     pytest.importorskip("torch")
-    pytest.importorskip("ibis")
-    from gnncal.data import ibis_backend, numpy_backend, torch_backend
+    from gnncal.data import numpy_backend, torch_backend
 
     of_numpy = set(vars(numpy_backend.OPERATIONS))
     assert of_numpy == set(vars(torch_backend.OPERATIONS))
-    extra = {"ibis", "annotations", "reduce", "add", "mul", "sub", "truediv"}
-    of_ibis = {name for name in vars(ibis_backend) if name.islower() and not name.startswith("_")}
-    assert of_ibis - extra <= of_numpy
     assert backend_of(np.zeros(1)) is numpy_backend.OPERATIONS

@@ -8,7 +8,8 @@ from gnncal import metrics
 from gnncal.metrics import METRICS, Metric, Outcomes
 from gnncal.metrics.binning import DEFAULT_BINS
 from gnncal.metrics.groups import degree_blocks
-from gnncal.metrics.table import measures_of, metric_of
+from gnncal_lab.bench.measure import measures_of
+from gnncal_lab.bench.results import metric_of
 from tests.metrics.outcomes import simulate
 
 LABELS = np.array([0, 1, 1, 0])

@@ -10,8 +10,6 @@ from gnncal.metrics import calibration_floor, expected_calibration_error
 from gnncal.metrics.floor import (
     Hits,
     calibrated_range,
-    fine_sums,
-    floor_of_fine_sums,
     floor_of_hits,
 )
 
@@ -71,18 +69,6 @@ def test_a_chance_counted_often_is_so_many_nodes(count):
     together, apart = Hits.of(chance, np.array(count, float)), Hits.of(np.repeat(chance, count))
     assert together.variance == pytest.approx(apart.variance)
     assert together.deviation == pytest.approx(apart.deviation, rel=1e-12)
-
-
-@pytest.mark.parametrize("doubt", [1e-9, 1e-4, 1e-3, 0.05, 0.5])
-@pytest.mark.parametrize("n_nodes", [3, 200, 5000])
-def test_nodes_counted_in_fine_cells_have_the_same_floor(doubt, n_nodes):
-    generator = np.random.default_rng(n_nodes)
-    confidence = 1 - doubt * generator.beta(0.5, 2.0, n_nodes)
-    exact = calibration_floor(two_classes(confidence))
-    halves = [fine_sums(half, 15) for half in np.array_split(confidence, 2)]
-    counted = floor_of_fine_sums(halves[0] + halves[1])
-    assert counted.mean == pytest.approx(exact.mean, rel=1e-4)
-    assert counted.spread == pytest.approx(exact.spread, rel=1e-4)
 
 
 def test_certain_nodes_have_no_floor():

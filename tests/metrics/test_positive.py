@@ -7,9 +7,9 @@ from hypothesis import given
 import gnncal
 from gnncal import metrics
 from gnncal.metrics import Outcomes
-from gnncal.metrics.binning import error_of
-from gnncal.metrics.floor import floor_of_bins, positive_bins_of
-from gnncal.metrics.table import measures_of
+from gnncal.metrics.binning import error_of, positive_bins_of
+from gnncal.metrics.floor import floor_of_bins
+from gnncal_lab.bench.measure import measures_of
 
 from .outcomes import draw_labels, law, outcomes
 

@@ -9,11 +9,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from gnncal import metrics
 from gnncal.metrics import Outcomes
-from gnncal.metrics.ranking import (
-    precision_among_top_of,
-    recall_among_top_of,
-    recall_at_precision_of,
-)
+from gnncal.metrics.ranking import Ranking, precision_among_top_of, recall_among_top_of
 
 from .outcomes import law, outcomes
 from .test_positive import two_columns
@@ -63,7 +59,7 @@ def test_mistakes_are_found_as_scikit_learn_says(drawn):
 def test_recall_at_a_precision_is_the_best_threshold_of_scikit_learns_curve(drawn):
     labels, probs = drawn
     hit = labels == 1
-    found = recall_at_precision_of(Outcomes(labels, probs, positive=1), 0.6)
+    found = Ranking.of(probs[:, 1], hit.astype(float)).recall_at(0.6)
     if not hit.any():
         assert found is None
         return

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnncal import metrics
-from gnncal.metrics.ranking import Ranking, selective_accuracy_of
+from gnncal.metrics.ranking import Ranking
+from gnncal_lab.bench.measure import selective_accuracy_of
 
 from .outcomes import law, outcomes, simulate, top_label
 

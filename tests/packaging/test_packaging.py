@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
 # What `make test-lowest` installs beside the dependencies and PyTorch: extras, and tools.
 EXTRAS = ("parquet", "plot", "report", "scale")
 TOOLS = {"hypothesis", "networkx", "numpydoc", "pytest", "pytest-xdist"}
@@ -26,13 +27,20 @@ def lower_bounds(requirements):
     return {match[1]: match[2] for match in found if match}
 
 
+def is_requirement(entry):
+    return isinstance(entry, str)
+
+
 def test_the_lowest_versions_are_the_declared_ones():
     extras = PROJECT["optional-dependencies"]
     declared = lower_bounds(PROJECT["dependencies"])
     for extra in EXTRAS:
         declared |= lower_bounds(extras[extra])
     declared |= {
-        n: v for n, v in lower_bounds(extras["test"] + extras["dev"]).items() if n in TOOLS
+        name: version
+        for group in ("test", "dev")
+        for name, version in lower_bounds(filter(is_requirement, GROUPS[group])).items()
+        if name in TOOLS
     }
     lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))

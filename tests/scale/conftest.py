@@ -1,11 +1,11 @@
 """Engines for the tests: DuckDB always, one Spark session and one object storage for all."""
 
 import os
+import sys
 
 import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'gnncal[scale]' to test this")
-pytest.importorskip("ibis", reason="pip install 'gnncal[scale]' to test this")
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,7 @@ def pyspark():
 @pytest.fixture(scope="session")
 def spark(pyspark):
     """A local session that every test of Spark shares."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.sql.shuffle.partitions": "2",
         # Compiling code for each query takes longer than a few hundred rows.

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 import gnncal
 
-METHODS = (
-    *("ts", "hts", "entropy-only", "hots"),
-    *("structural", "structural-free", "structural-temperature", "structural-vector"),
+METHODS = tuple(  # those that look no further than the neighbours of a node
+    name for name in gnncal.list_calibrators() if gnncal.get_calibrator(name)._reach() is not None
 )
+ON_SPARK = ("ts", "svs", "hots", "rbs", "structural", "structural-free", "structural-vector")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Blocks of classes and nodes cover everything, fit in memory and change no result."""
+"""Blocks of nodes and chunks of edges cover everything, fit in memory and change no result."""
 
+import numpy as np
 import pytest
 
-from gnncal.scale import blocks, calibrate
-from gnncal.scale.blocks import Blocks, blocks_of_sums, blocks_of_values
-from gnncal.scale.engines import DuckDB
+from gnncal.scale import calibrate, passes
+from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, add_rows, parallel
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
 
@@ -14,18 +14,16 @@ pytestmark = [
 ]
 
 
+@pytest.fixture
 def in_blocks(monkeypatch):
-    """Memory for two of six classes and for a fifth of the sums of 300 nodes at a time."""
-    monkeypatch.setattr(blocks, "FEWEST_CLASSES", 2)
-    monkeypatch.setattr(DuckDB, "memory", 20_000)
-    assert len(blocks_of_values(300, 6, 8, 20_000).classes) == 3
-    assert blocks_of_sums(300, 6, 8, 20_000).parts == 5
+    """Seven blocks of 300 nodes, and chunks of a few hundred of their edges."""
+    monkeypatch.setattr(Neighbourhoods, "plan", lambda *_, **__: (47, 7))
+    monkeypatch.setattr(passes, "MOST_EDGES", 300)
 
 
 @pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
 @pytest.mark.parametrize("method", ["hots", "structural", "structural-free"])
-def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatch, tmp_path):
-    in_blocks(monkeypatch)
+def test_blocks_of_nodes_change_nothing(method, directed, in_blocks, tmp_path):
     example = make_example(n_nodes=300, n_classes=6, directed=directed, ids="text")
     nodes, edges = example.write(tmp_path)
     summary = calibrate(nodes, edges, tmp_path / "out", method=method, all_probabilities=True)
@@ -33,14 +31,78 @@ def test_blocks_of_classes_and_nodes_change_nothing(method, directed, monkeypatc
     assert summary.n_edges == example.edge_index.shape[1]
 
 
-def test_everything_is_one_block_where_it_fits():
-    assert blocks_of_values(10**6, 10, 4, 3 << 30).is_one
-    assert blocks_of_sums(10**6, 10, 4, 3 << 30).is_one
-    assert blocks_of_sums(10**9, 1000, 8, None) == Blocks((range(1000),))
+def planned(n_nodes, row_bytes, memory, *, sums, folder):
+    found = Neighbourhoods(1, memory, folder, 1)
+    found.n_nodes = n_nodes
+    return found.plan(row_bytes, sums=sums)
 
 
-def test_blocks_cover_every_class_once_and_fit():
-    blocks = blocks_of_sums(5 * 10**6, 172, 4, 3 << 30)
-    assert [k for classes in blocks.classes for k in classes] == list(range(172))
-    widest = max(len(classes) for classes in blocks.classes)
-    assert 5 * 10**6 * (4 * widest + 16 * widest / blocks.parts) < 3 << 30
+def test_everything_is_one_block_where_it_fits(tmp_path):
+    for sums in (False, True):
+        one = planned(10**6, 48, 4 << 30, sums=sums, folder=tmp_path)
+        assert one == (10**6, 1)
+
+
+@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize("n_nodes", [1, 7, 5 * 10**6, 111 * 10**6])
+def test_blocks_cover_every_node_once_and_fit(n_nodes, sums, tmp_path):
+    memory, row_bytes = 4 << 30, 4 * 174
+    block, n_blocks = planned(n_nodes, row_bytes, memory, sums=sums, folder=tmp_path)
+    assert (n_blocks - 1) * block < n_nodes <= n_blocks * block
+    assert block * row_bytes * (2 if sums else 1) <= passes.SHARE_OF_BLOCKS * memory
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3, 300])
+def test_edges_come_back_from_the_cells_of_their_blocks(n_blocks, tmp_path):
+    rng = np.random.default_rng(0)
+    senders, receivers = rng.integers(300, size=(2, 5000)).astype(np.int32)
+    block = -(-300 // n_blocks)
+    edges = EdgeFile(tmp_path / "edges", block, n_blocks, 700)
+    for part in np.array_split(np.arange(5000), 4):
+        edges.append(senders[part], receivers[part])
+    edges.finish()
+    found = []
+    for cell in edges.cells():
+        for s, r in edges.read(*cell):
+            assert (r // block == cell[0]).all()
+            assert (s // block == cell[1]).all()
+            found += zip(s.tolist(), r.tolist(), strict=True)
+    assert sorted(found) == sorted(zip(senders.tolist(), receivers.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_are_added_to_those_of_their_neighbours(compiled, monkeypatch):
+    if compiled:
+        pytest.importorskip("numba")
+        monkeypatch.setattr("gnncal.graph.compiled.SMALLEST_GRAPH", 1)
+    rng = np.random.default_rng(0)
+    values = rng.random((50, 3), dtype=np.float32)
+    others, nodes = rng.integers(50, size=2000), rng.integers(20, size=2000)
+    sums, expected = np.ones((20, 3)), np.ones((20, 3))
+    add_rows(values, others, nodes, sums)
+    np.add.at(expected, nodes, values[others].astype(np.float64))
+    np.testing.assert_allclose(sums, expected, rtol=1e-6)
+
+
+def test_rows_of_a_file_are_read_in_blocks_and_from_anywhere(tmp_path):
+    rows = np.arange(30.0).reshape(10, 3)
+    file = RowFile(tmp_path / "rows", 3, np.float32)
+    file.append(rows[:4])
+    file.append(rows[4:])
+    file.finish()
+    assert np.array_equal(file.read(3, 99), rows[3:])
+    assert np.array_equal(file.read(10, 12), rows[10:])
+    assert np.array_equal(file.take(np.array([9, 0])), rows[[9, 0]])
+
+
+def test_few_items_are_ahead_of_what_is_taken_and_their_order_stays():
+    made = []
+
+    def items():
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    for taken, value in enumerate(parallel(lambda x: 2 * x, items(), 3)):
+        assert value == 2 * taken
+        assert len(made) <= taken + 5

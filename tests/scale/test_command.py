@@ -1,17 +1,20 @@
 """``gnncal scale`` as it is typed."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.scale import calibrate, engines
+from gnncal.scale import calibrate, engines, spark
+from gnncal.scale.run import Progress
 from tests.fraud import fraud_task
 from tests.scale.graphs import Example, make_example
 
@@ -58,7 +61,7 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "gats"], "gats works in memory only; at scale use one of ts, hts"),
+        (["--method", "gats"], "gats needs the graph in memory; at scale use a method that looks"),
         (["--engine", "postgres"], "engine is 'postgres'"),
         (["--master", "local[2]"], "add --engine spark"),
         (["--memory-limit", "1MB"], "DuckDB needs more than the memory limit"),
@@ -84,7 +87,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_without_java_spark_is_refused_in_one_sentence(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "require", lambda *_, **__: None)
+    monkeypatch.setattr(spark, "require", lambda *_, **__: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(gnncal.MissingExtraError, match="needs Java 17"):
@@ -100,8 +103,8 @@ def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatc
 
     session = SimpleNamespace(builder=Builder(), getActiveSession=lambda: None)
     fake = SimpleNamespace(sql=SimpleNamespace(SparkSession=session))
-    monkeypatch.setattr(engines, "require", lambda *_, **__: fake)
-    monkeypatch.setattr(engines, "check_java", lambda: None)
+    monkeypatch.setattr(spark, "require", lambda *_, **__: fake)
+    monkeypatch.setattr(spark, "check_java", lambda: None)
     with pytest.raises(
         gnncal.InputError, match=r"Spark did not start .*Java ended.*check --master"
     ):
@@ -113,7 +116,7 @@ def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatc
     [
         (gnncal.HoTS(homophily="predictor"), "needs the graph in memory"),
         (gnncal.HoTS(protocol="paper"), "fitted in memory only"),
-        (gnncal_lab.RatioBinnedScaling(), "works in memory only"),
+        (gnncal_lab.RatioBinnedScaling(merge_duplicate_edges=True), "needs the graph in memory"),
     ],
 )
 def test_parameters_that_need_memory_are_refused(method, message, files, tmp_path):
@@ -155,11 +158,109 @@ def test_a_class_weighted_model_gets_the_advice_of_calibrate_and_positive_follow
         found = run(*files, "--out", tmp_path / method, "--method", method, "--json")
         notes = json.loads(found.stdout)
         (advice,) = [note for note in notes["notes"] if "Keeping predictions costs" in note]
-        assert "method='structural-free'" in advice
-        assert method == "hots" or price.sentence() in advice
+        way_out = "(--free" if method == "structural" else "method='structural-free'"
+        assert way_out in advice
+        assert method == "hots" or advice == price.advice()
     found = run(*files, "--out", tmp_path / "free", "--positive", 1, "--json")
     summary = json.loads(found.stdout)
     assert summary["method"] == "structural-free"
     assert not any("Keeping predictions" in note for note in summary["notes"])
     refused = run(*files, "--out", tmp_path / "x", "--positive", 2)
     assert refused.exit_code == 2
+
+
+def test_positive_adds_the_probability_of_the_class(files, tmp_path):
+    found = run(*files, "--out", tmp_path / "out", "--positive", 2, "--probabilities")
+    assert found.exit_code == 0, found.stderr
+    table = pq.read_table(tmp_path / "out" / "probabilities")
+    assert table["probability"].to_pylist() == table["p2"].to_pylist()
+
+
+@pytest.fixture
+def decided(tmp_path):
+    """A saved calibrator and a policy that was certified with it, and the example of both."""
+    example = make_example(n_nodes=2000, seed=3)
+    rows = example.nodes_of("val")
+    fitted = gnncal.calibrators.TemperatureScaling()
+    fitted.fit(example.logits, example.labels, nodes=rows[::2])
+    probs = fitted.predict_proba(example.logits)
+    policy = gnncal.decisions.Policy(accuracy=0.8)
+    policy.fit(probs, example.labels, nodes=rows[1::2], calibrator=fitted)
+    fitted.save(tmp_path / "calibrator.safetensors")
+    policy.save(tmp_path / "policy.safetensors")
+    return example, probs, policy
+
+
+def test_a_policy_says_what_to_do_with_nodes_outside_training_and_calibration(decided, tmp_path):
+    example, probs, policy = decided
+    files = example.write(tmp_path / "in")
+    saved = ["--calibrator", tmp_path / "calibrator.safetensors"]
+    saved += ["--policy", tmp_path / "policy.safetensors"]
+    found = run(*files, "--out", tmp_path / "out", *saved, "--json")
+    assert found.exit_code == 0, found.stderr
+    table = pq.read_table(tmp_path / "out" / "probabilities").sort_by("id")
+    outside = ~np.isin(example.split, ["train", "val"])
+    actions = np.array(table["action"].to_pylist())
+    assert actions[outside].tolist() == policy.decide(probs)[outside].tolist()
+    assert set(actions[~outside]) == {""}
+    notes = json.loads(found.stdout)["notes"]
+    assert policy.in_words() in notes
+    assert any(note.startswith("Actions: decide ") for note in notes)
+
+
+def test_a_policy_of_another_calibrator_guarantees_nothing_and_needs_one(decided, tmp_path):
+    example, _, _ = decided
+    files = example.write(tmp_path / "in")
+    policy = ["--policy", tmp_path / "policy.safetensors"]
+    other = example.in_memory("ts")
+    other.save(tmp_path / "other.safetensors")
+    found = run(
+        *files, "--out", tmp_path / "out", "--calibrator", tmp_path / "other.safetensors", *policy
+    )
+    assert found.exit_code == 3
+    assert "guarantees nothing" in found.stderr
+    refused = run(*files, "--out", tmp_path / "x", *policy)
+    assert refused.exit_code == 2
+    assert "pass --calibrator" in refused.stderr
+
+
+@pytest.mark.parametrize("method", ["ts", "hots", "structural"])
+def test_check_knows_the_nodes_of_a_fit_at_scale_as_it_does_in_memory(method, files, tmp_path):
+    example = make_example(n_nodes=200)
+    calibrate(*files, tmp_path / "out", method=method)
+    at_scale = gnncal.load(tmp_path / "out" / "calibrator.safetensors").fitted_on_
+    in_memory = gnncal.get_calibrator(method).fit(
+        example.logits,
+        example.labels,
+        example.graph,
+        nodes=example.nodes_of("val"),
+        train_nodes=example.nodes_of("train"),
+    )
+    for found, expected in (
+        (at_scale, in_memory.fitted_on_),
+        (at_scale.all_nodes, in_memory.fitted_on_.all_nodes),
+    ):
+        assert found.predicted.tolist() == expected.predicted.tolist()
+        missing = {"support"} if method == "ts" else set()
+        assert set(found.bins) == set(expected.bins) - missing
+        for name, bins in found.bins.items():
+            np.testing.assert_allclose(bins.cuts, expected.bins[name].cuts, atol=1e-6)
+            assert bins.counts.tolist() == expected.bins[name].counts.tolist()
+
+
+def test_progress_is_the_share_of_a_stage_and_ends_with_all_of_it(files, tmp_path):
+    seen = {}
+
+    class Watched(Progress):
+        @contextmanager
+        def shown(self, name, engine):
+            before = engine.progress()
+            yield
+            seen[name] = before, engine.progress()
+
+    calibrate(*files, tmp_path / "out", method="structural", progress=Watched())
+    assert list(seen) == [
+        *("checking the nodes", "joining the edges", "fitting", "calibrating the nodes")
+    ]
+    assert all(0 <= share <= 1 for pair in seen.values() for share in pair)
+    assert seen["joining the edges"][1] == seen["calibrating the nodes"][1] == 1

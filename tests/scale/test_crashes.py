@@ -28,7 +28,7 @@ import os, sys, warnings
 from gnncal import InputError
 from gnncal.files.output import read_marker
 from gnncal.scale import calibrate
-import duckdb, ibis.backends.duckdb
+import duckdb, pyarrow
 warnings.simplefilter("ignore")
 for line in sys.stdin:  # each line asks for a process that calibrates again and again
     child = os.fork()

@@ -7,7 +7,7 @@ from gnncal import metrics
 from gnncal.calibrators import softmax
 from gnncal.metrics.groups import degree_blocks
 from gnncal.scale import calibrate, read_summary
-from gnncal.scale.measures import degree_blocks_of
+from gnncal.scale.measures import Degrees, Sums, Terms
 from tests.scale.graphs import make_example
 
 pytestmark = [
@@ -69,30 +69,24 @@ def test_a_summary_reads_back_as_it_was_written(judged):
     assert again.differences == summary.differences
 
 
-def sums(degree, confidence, hit):
-    """What the engine returns, for nodes with these numbers."""
+def blocks_of(degree, confidence, hit):
+    """The degree blocks of nodes with these numbers, added up in two batches."""
     degree, confidence, hit = map(np.asarray, (degree, confidence, hit))
-    keys = np.unique(degree)
-
-    def add(values):
-        return np.array([values[degree == key].sum() for key in keys], dtype=np.float64)
-
-    return {
-        "key": keys.astype(np.float64),
-        "count": add(np.ones(degree.size)),
-        "hit_after": add(hit),
-        "confidence_after": add(confidence),
-        "variance_after": add(confidence * (1 - confidence)),
-    }
+    probs = np.stack([confidence, 1 - confidence], axis=1)
+    labels = np.where(hit == 1, probs.argmax(axis=1), probs.argmin(axis=1))
+    found = [Sums(Degrees(*np.unique(degree, return_counts=True))) for _ in range(2)]
+    for part, rows in zip(found, np.array_split(np.arange(degree.size), 2), strict=True):
+        both = dict.fromkeys(("before", "after"), probs[rows])
+        part.add(Terms.of(labels[rows], both, degree[rows]))
+    found[0].merge(found[1].totals)
+    return found[0].measured("after").degree_blocks
 
 
 def test_degree_blocks_equal_those_in_memory_where_no_block_splits_a_degree():
     rng = np.random.default_rng(0)
-    degree, confidence = np.repeat(np.arange(20), 10), rng.random(200)
+    degree, confidence = np.repeat(np.arange(20), 10), rng.uniform(0.5, 1.0, 200)
     hit = (rng.random(200) < 0.5).astype(float)
-    blocks = degree_blocks_of(sums(degree, confidence, hit), "after").as_cells()
-    probs = np.stack([confidence, 1 - confidence], axis=1)
-    probs = np.where(probs.max(axis=1, keepdims=True) == probs[:, :1], probs, probs)
+    blocks = blocks_of(degree, confidence, hit)
     expected = degree_blocks(degree)
     for block in range(10):
         rows = expected == block
@@ -104,8 +98,8 @@ def test_degree_blocks_equal_those_in_memory_where_no_block_splits_a_degree():
 
 
 def test_a_degree_at_the_border_of_two_blocks_counts_for_both_by_share():
-    blocks = degree_blocks_of(sums([0] * 15 + [1] * 85, [0.5] * 100, [1] * 15 + [0] * 85), "after")
-    assert blocks.as_cells().accuracy[:3].tolist() == pytest.approx([1.0, 0.5, 0.0])
+    blocks = blocks_of([0] * 15 + [1] * 85, [0.7] * 100, [1] * 15 + [0] * 85)
+    assert blocks.accuracy[:3].tolist() == pytest.approx([1.0, 0.5, 0.0])
 
 
 def test_floors_of_few_and_of_very_sure_nodes_equal_those_in_memory(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -67,7 +68,9 @@ def stop(*_, **__):
 
 
 def test_tables_are_read_from_a_bucket_without_an_extension(storage, tables, tmp_path, monkeypatch):
-    monkeypatch.setattr("ibis.backends.duckdb.Backend._load_extensions", stop)
+    connect = duckdb.connect
+    refused = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    monkeypatch.setattr(duckdb, "connect", lambda config: connect(config={**config, **refused}))
     nodes, edges = tables
     for source in (edges, "s3://inputs/edges/**/part-*.parquet"):
         summary = calibrate(nodes, source, tmp_path / "out", method="ts", all_probabilities=True)

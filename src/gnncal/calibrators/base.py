@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -31,10 +32,10 @@ from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.probability import normalised_entropy
-from gnncal.graph.graph import warn_if_one_way
+from gnncal.graph.graph import Side, warn_if_one_way
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
-from gnncal.math.posterior import ParameterBlock
+from gnncal.math.posterior import Memory, ParameterBlock, standard_error
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
 FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
@@ -137,6 +138,10 @@ class Calibrator(Estimator, ABC):
     history_: tuple[Update, ...] = ()
     # Covariances of the parameters, by part; for `update`.
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    # Of a probability, because the labels are few; None where no posterior tells.
+    standard_error_: float | None = None
+    # What updates start from, by part.
+    memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
     class_histograms_: ClassHistograms | None
 
@@ -229,7 +234,7 @@ class Calibrator(Estimator, ABC):
             )
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
-        self.posterior_ = {}
+        self.posterior_, self.memories_ = {}, {}
         self._fit(self._protect_logits(record))
         self._finish_fit(record)
         # Whoever fits and predicts with the same kind of scores is told once.
@@ -254,7 +259,15 @@ class Calibrator(Estimator, ABC):
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
+        self._measure_error(nodes)
         self._warn_if_underdetermined(nodes)
+
+    def _measure_error(self, nodes: Nodes) -> None:
+        """Set how far a probability is off on average, as the posterior has it."""
+        self.standard_error_ = None
+        if nodes.weights is None:
+            with suppress(InputError):  # of methods without a posterior
+                self.standard_error_ = standard_error(self._posterior_blocks(nodes)[0])
 
     def _warn_unless_converged(self) -> None:
         """Say that a fit which should have reached its minimum did not."""
@@ -533,6 +546,10 @@ class Calibrator(Estimator, ABC):
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _reach(self) -> tuple[int, Side] | None:
+        """Return how many hops a node depends on, and on which side; None for the whole graph."""
+        return None if self.needs_graph else (0, "in")
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         """Return what new labels, those of the calibration nodes, can teach this fitted method."""

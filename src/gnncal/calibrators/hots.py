@@ -441,6 +441,15 @@ class HoTS(ParametricTemperature):
             side=side,
         )
 
+    def _reach(self) -> tuple[int, Side] | None:
+        if not self.needs_graph:
+            return 0, "in"
+        used = self.estimator_ if hasattr(self, "homophily_method_") else None
+        estimator = (used or make_estimator(self.homophily)).saved_as
+        if isinstance(estimator, Support) and not estimator.clamp_train_labels:
+            return 1, estimator.side
+        return None
+
     def _starts(self) -> list[tuple[float, ...]]:
         starts = list(FORMS[self.without].starts)
         if self.without is None:

@@ -124,7 +124,7 @@ def price_of_keeping(
     return Price(
         *gain,
         _given_class(nodes, probs[nodes.calibration_nodes]),
-        FREE_WITHOUT if nodes.graph is None else FREE_WITH_GRAPH,
+        FREE_WITH_GRAPH if nodes.has_neighbourhoods else FREE_WITHOUT,
         has_free_form,
     )
 

@@ -29,6 +29,7 @@ from gnncal.calibrators.base import FITTINGS, Calibrator
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, require, shown, warn
 
+DEFAULT_METHOD = "structural"
 GROUP = "gnncal.calibrators"
 PRESETS_GROUP = "gnncal.presets"
 OURS = "gnncal"  # the distribution that this package and its laboratory come in

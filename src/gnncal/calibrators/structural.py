@@ -26,6 +26,7 @@ from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import keep_predictions, log_losses
 from gnncal.data.probability import normalised_homophily, softmax
 from gnncal.graph.compiled import in_parallel
+from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
     Formula,
     structural,
@@ -441,8 +442,11 @@ class Structural(TemperatureMixin, Calibrator):
             is_temperature=False,
             keeps_predictions=self.keep_predictions,
             temperature=structural_temperature,
-            hops=2,
+            hops=self._reach()[0],
         )
+
+    def _reach(self) -> tuple[int, Side]:
+        return 2, "both"
 
     def unconstrained_variant(self) -> Structural | None:
         """Return what divides the rest as a calibrator of its own, if this fit has it.

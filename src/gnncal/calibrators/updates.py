@@ -24,12 +24,13 @@ from gnncal.math.node_summary import (
     NodeSummary,
     estimate_rates,
 )
-from gnncal.math.posterior import ParameterBlock, update_block
+from gnncal.math.posterior import Memory, ParameterBlock, update_block
 
 LEVEL = 0.01  # of the test that only the rates have changed
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
 WIDEST = 0.3  # interval of an estimated rate
 ESTIMATE = "estimate"
+MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
 
 
 LONGEST = 10_000  # updates that are remembered, the latest ones
@@ -100,10 +101,12 @@ class Updatable(Protocol):
     learned_nodes_: LearnedNodes
     class_histograms_: ClassHistograms | None
     history_: tuple[Update, ...]
+    memories_: Mapping[str, Memory]
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]: ...
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None: ...
     def _finish_update(self, nodes: Nodes) -> None: ...
+    def _measure_error(self, nodes: Nodes) -> None: ...
     def _shift_class_bias(self, shifts: FloatArray) -> None: ...
     def _describe_fitted_graph(self, nodes: Nodes) -> None: ...
     def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray: ...
@@ -225,11 +228,17 @@ def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
 
 def _learn(new: Updatable, labelled: Nodes) -> float:
     """Move every block of the calibrator; return how far the labels let it move."""
-    taus = []
+    taus, memories = [], dict(new.memories_)
     for block in new._posterior_blocks(labelled):
-        moved = update_block(block)
+        memory = memories.get(block.name)
+        if memory is not None and memory.last.shape != block.theta.shape:
+            raise InputError(
+                "what it remembers of its updates is not of its parameters; fit again."
+            )
+        moved, memories[block.name] = update_block(block, memory)
         new._set_block(block.name, moved.theta, moved.covariance)
         taus.append(moved.tau)
+    new.memories_ = memories
     new._finish_update(labelled)
     return float(np.mean(taus))
 
@@ -256,12 +265,26 @@ def _finish(
             loss = record.mean(log_losses(labelled, record.labels))
             new.fit_report_ = FitReport.of(record, loss)
             new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
+            _warn_of_other_homophily(old.fitted_on_, new.fitted_on_, n_labels)
             new.learned_nodes_ = LearnedNodes.of(record, old.learned_nodes_)
             new.class_histograms_ = None  # they are those of another world
+            new._measure_error(record)
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
     new.history_ = (*old.history_, update)[-LONGEST:]
+
+
+def _warn_of_other_homophily(before: NodeSummary, after: NodeSummary, n_labels: int) -> None:
+    """Say where neighbours agree much more or less than they did: an update follows slowly."""
+    bins = [(each.all_nodes or each).bins.get("support") for each in (before, after)]
+    was, now = (None if b is None or not b.counts.any() else float(b.cuts.mean()) for b in bins)
+    if was is not None and now is not None and abs(now - was) > MUCH_SUPPORT:
+        warn(
+            f"homophily itself has changed: neighbours give a node's predicted class {now:.2f} on "
+            f"average instead of {was:.2f}. An update follows such a change slowly; compare it "
+            f"with a fit on the {n_labels:,} new labels alone."
+        )
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gnncal.calibration import apply as run
+from gnncal.calibrators.base import Calibrator
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
     FailIf,
@@ -20,12 +22,12 @@ from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Posit
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.decisions import Policy
+from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
-
-if TYPE_CHECKING:
-    from gnncal.calibrators.base import Calibrator
-    from gnncal.decisions import Policy
-    from gnncal.files.bundle import Bundle
+from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.loading import load as load_any
 
 POLICY = "policy.safetensors"
 
@@ -59,17 +61,13 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
-    from gnncal.calibration import apply as run
-    from gnncal.data.nodes import Nodes
-    from gnncal.files.bundle import read_bundle
-    from gnncal.files.saved_calibrators import load
 
     own = () if policy is None else ("uncertified",)
     gates = read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
-    is_foreign = decided is not None and _is_of_another(decided, fitted)
+    is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:
         raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
     with (
@@ -122,25 +120,9 @@ def apply(
     end_if_failed(failures)
 
 
-FOREIGN = (
-    "The policy was certified on the probabilities of another calibrator, so it guarantees nothing "
-    "on those of this one. Certify it again: gnncal decide INPUT --probabilities "
-    "FOLDER/probabilities.npz (or .parquet), with validation nodes that this calibrator has not "
-    "seen."
-)
-
-
-def _is_of_another(policy: Policy, fitted: Calibrator) -> bool:
-    from gnncal.files.saved_calibrators import checksum
-
-    return policy.calibrator_ is not None and policy.calibrator_ != checksum(fitted)
-
-
 def _load_policy(path: Path) -> Policy:
-    from gnncal.decisions import Policy
-    from gnncal.loading import load
 
-    loaded = load(path)
+    loaded = load_any(path)
     if not isinstance(loaded, Policy):
         raise InputError(
             f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "

@@ -1,15 +1,23 @@
-"""``gnncal decide``: say which nodes may be decided automatically, with a guarantee."""
+"""``gnncal decide``, ``sets`` and ``label``: decisions with a guarantee, and labels for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from gnncal import __version__
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.price import price_of_keeping
+from gnncal.calibrators.registry import name_of
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
     FailIf,
+    Gate,
     check_measurable,
     end_if_failed,
     failures_of,
@@ -25,54 +33,152 @@ from gnncal.cli.params import (
     SummaryAsJson,
     chosen_calibrator,
 )
-from gnncal.cli.policies import (
-    Act,
-    Budget,
-    Clear,
-    CostsOption,
-    FalsePositiveRate,
-    Positive,
-    Recall,
-    asked_policy,
-    cross_fitted_probabilities,
-    fit_policy,
-    held_out_probabilities,
-    policy_lines,
-    policy_summary,
-    read_probabilities,
-    to_decide,
-    verdict_of,
-)
+from gnncal.cli.policies import outside, policy_lines, policy_summary, verdict_of
 from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
+from gnncal.cli.terminal import err, note, print_result, to_json
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import choice, number, whole_number
 from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.decisions import ConformalClassifier, Costs, Policy, cross_fit, hold_out, nodes_to_label
+from gnncal.decisions.scores import SCORES
+from gnncal.decisions.sets import judge_sets
+from gnncal.files.bundle import (
+    Bundle,
+    read_bundle,
+    read_column,
+    read_probabilities,
+    write_decisions,
+)
 from gnncal.files.output import result_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gnncal.calibrators.base import Calibrator
-    from gnncal.cli.gates import Gate
-    from gnncal.data.arrays import FloatArray
-    from gnncal.decisions import Policy
-    from gnncal.files.bundle import Bundle
+from gnncal.files.saved_calibrators import load
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.table import METRICS
 
 DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
+COSTS = ("missed", "false_alarm", "review")
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
     "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
     "and keeps nodes for the thresholds."
 )
+
+
+def _of_one_class(help_: str, *names: str, **shown: Any) -> Any:
+    return typer.Option(*names, help=help_, rich_help_panel="One class in view", **shown)
+
+
 HeldOut = Annotated[
     float, typer.Option("--hold-out", help="Share of the validation nodes kept to certify.")
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the nodes held out.")]
+Seed = Annotated[int, typer.Option(help="Seed of the nodes held out, or drawn.")]
 Probabilities = Annotated[
     Path | None,
     typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
 ]
+
+
+@dataclass
+class Fitted:
+    """What a verb has fitted before it decides, and what it will write and say."""
+
+    staging: Path
+    bundle: Bundle
+    calibrator: Calibrator | None  # None if the probabilities come from a file
+    as_parquet: bool
+    probs: FloatArray = field(init=False)
+    nodes: IntArray = field(init=False)  # that certify
+    cross_fitted: FloatArray | None = None
+    notes: list[str] = field(default_factory=list)
+    advice: str | None = None
+
+    def fit(self, probabilities: Path | None, certify: str, held_out: float, seed: int) -> None:
+        """Read probabilities, or fit the calibrator and keep nodes that it has not seen."""
+
+        bundle, calibrator = self.bundle, self.calibrator
+        fit_nodes = self.nodes = bundle.nodes
+        if calibrator is None:
+            assert probabilities is not None
+            self.probs = read_probabilities(probabilities, bundle)
+            return
+        every, train = Nodes(bundle.logits, bundle.graph), bundle.train_nodes
+        if certify == "split":
+            fit_nodes, self.nodes = hold_out(
+                fit_nodes, labels=bundle.labels, share=held_out, random_state=seed
+            )
+        record = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=train)
+        if certify == "split":
+            self.probs = calibrator.fit(record).predict_proba(every)
+        else:
+            self.probs, self.cross_fitted = cross_fit(
+                *(calibrator, every, bundle.labels),
+                nodes=fit_nodes,
+                train_nodes=train,
+                random_state=seed,
+            )
+        price = price_of_keeping(calibrator, record, self.probs)
+        self.advice = None if price is None else price.advice(bundle.class_names)
+
+    def write(
+        self, decision: Any, name: str, verdict: dict[str, Any], members: Any, **said: Any
+    ) -> dict[str, Any]:
+        """Write decisions, what made them and the summary; return the summary."""
+
+        bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
+        written = write_decisions(
+            staging, bundle, self.probs, verdict, members, as_parquet=self.as_parquet
+        )
+        files = [written.name]
+        if calibrator is not None:
+            calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+            files.append("calibrator.safetensors")
+        decision.save(staging / name, class_names=bundle.class_names)
+        n_fitted = 0 if calibrator is None else sum(calibrator.fit_report_.nodes_per_class)
+        summary = {
+            "gnncal": __version__,
+            "method": None if calibrator is None else name_of(calibrator),
+            "params": None if calibrator is None else calibrator.get_params(deep=False),
+            "n_nodes": len(self.probs),
+            "n_calibrator_nodes": n_fitted,
+            "n_threshold_nodes": self.nodes.size,
+            "n_others": int(outside(bundle).sum()) or len(self.probs),
+            "class_names": bundle.class_names,
+            "notes": self.notes,
+            **said,
+            "files": [*files, name, "summary.json"],
+        }
+        (staging / "summary.json").write_text(to_json(summary) + "\n")
+        return summary
+
+
+@contextmanager
+def fitting(
+    verb: str,
+    source: Path,
+    folder: Path,
+    probabilities: Path | None,
+    calibrator: Calibrator | None,
+    gates: Sequence[Gate] = (),
+    *,
+    certify: str = "split",
+    held_out: float,
+    seed: int,
+    overwrite: bool,
+) -> Iterator[Fitted]:
+    """Fit for a verb inside the folder of its results; warnings of the block become notes."""
+
+    inputs = [source, *([] if probabilities is None else [probabilities])]
+    with (
+        result_folder(folder, verb, inputs=inputs, overwrite=overwrite) as staging,
+        err.status(f"{verb}: fitting"),
+    ):
+        bundle = read_bundle(source)
+        check_measurable(gates, bundle, others=OWN_GATES)
+        fitted = Fitted(staging, bundle, calibrator, source.is_dir())
+        with collected_notes() as fitted.notes:
+            fitted.fit(probabilities, certify, held_out, seed)
+        yield fitted
 
 
 def decide(
@@ -101,13 +207,41 @@ def decide(
     held_out: HeldOut = 0.5,
     seed: Seed = 0,
     probabilities: Probabilities = None,
-    positive: Positive = None,
-    act: Act = None,
-    clear: Clear = None,
-    recall: Recall = None,
-    false_positive_rate: FalsePositiveRate = None,
-    costs: CostsOption = None,
-    budget: Budget = None,
+    positive: Annotated[
+        str | None,
+        _of_one_class(
+            "Decide about this class, by its name or number; the calibrator is then free.",
+            metavar="CLASS",
+        ),
+    ] = None,
+    act: Annotated[
+        float | None,
+        _of_one_class("Precision: share of the nodes acted on that must have the class."),
+    ] = None,
+    clear: Annotated[
+        float | None, _of_one_class("Share of the cleared nodes that must not have the class.")
+    ] = None,
+    recall: Annotated[
+        float | None, _of_one_class("Share of the nodes with the class that must not be cleared.")
+    ] = None,
+    false_positive_rate: Annotated[
+        float | None, _of_one_class("Share of the nodes without the class that may be acted on.")
+    ] = None,
+    costs: Annotated[
+        str | None,
+        _of_one_class(
+            "What mistakes cost, such as missed=500,false_alarm=20,review=3; in place of a number "
+            "the name of a column of INPUT, such as missed=amount.",
+            "--costs",
+            metavar="NAME=NUMBER,...",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        _of_one_class(
+            "How many of the nodes to decide are reviewed, or which share of them (below 1)."
+        ),
+    ] = None,
     region: Annotated[
         float | None,
         typer.Option(help="Region of `gnncal label`, from which the validation nodes were drawn."),
@@ -130,71 +264,151 @@ def decide(
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
     nodes to review) beside metrics.
     """
-    from gnncal.files.bundle import read_bundle, write_decisions
-
     check_split(held_out, seed)
     choice("split", "cross-fit").check("--certify", certify)
-    wishes = {
-        "accuracy": accuracy,
-        "act": act,
-        "clear": clear,
-        "recall": recall,
-        "false_positive_rate": false_positive_rate,
-    }
-    if positive is not None and accuracy is not None:
-        raise InputError("--accuracy is about all classes; with --positive say --act or --clear.")
-    asked = any(each is not None for each in (*wishes.values(), costs, budget, positive))
-    if not asked:
+    wishes = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
+    wishes["false_positive_rate"] = false_positive_rate
+    if positive is None and all(each is None for each in (*wishes.values(), costs, budget)):
         wishes["accuracy"] = DEFAULT_ACCURACY
     policy = asked_policy(source, wishes, positive, costs, budget, confidence_level)
     gates = read_gates(fail_if, others=OWN_GATES)
-    calibrator = fitted_calibrator(
+    calibrator = asked_calibrator(
         probabilities, method, keep_predictions, param, one_class=positive is not None
     )
-    advice, given = None, {}
-    with (
-        result_folder(
-            folder,
-            "decide",
-            inputs=[source, *([] if probabilities is None else [probabilities])],
-            overwrite=overwrite,
-        ) as staging,
-        err.status("deciding"),
-    ):
-        bundle = read_bundle(source)
-        check_measurable(gates, bundle, others=OWN_GATES)
+    split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed}
+    with fitting(
+        *("decide", source, folder, probabilities, calibrator, gates), **split, overwrite=overwrite
+    ) as fitted:
+        bundle, probs = fitted.bundle, fitted.probs
+        others = outside(bundle)
+        others |= not others.any()
         with collected_notes() as notes:
-            nodes = bundle.nodes
-            if calibrator is None:
-                assert probabilities is not None
-                probs = read_probabilities(probabilities, bundle)
-            elif certify == "split":
-                probs, nodes, advice = held_out_probabilities(calibrator, bundle, held_out, seed)
-            else:
-                probs, cross_fitted, advice = cross_fitted_probabilities(calibrator, bundle, seed)
-                given["cross_fitted"] = cross_fitted
-            fit_policy(policy, bundle, probs, nodes, calibrator=calibrator, region=region, **given)
-        notes += [FOREIGN] if calibrator is None else []
-        notes += [] if advice is None else [advice]
+            policy.fit(
+                *(probs, bundle.labels),
+                nodes=fitted.nodes,
+                class_names=bundle.class_names,
+                decision_nodes=others,
+                predictions=bundle.logits.argmax(axis=1),
+                ids=bundle.node_ids,  # so that `apply --refresh` finds these nodes again
+                calibrator=calibrator,
+                cross_fitted=fitted.cross_fitted,
+                region=region,
+            )
+        fitted.notes += notes_of(fitted, notes)
         verdict = verdict_of(policy, bundle, probs)
-        failures = failures_of(gates, gate_values(gates, bundle, policy, probs, verdict))
-        written = write_decisions(staging, bundle, probs, verdict, None, as_parquet=source.is_dir())
-        files = [written.name]
-        if calibrator is not None:
-            calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
-            files.append("calibrator.safetensors")
-        policy.save(staging / "policy.safetensors", class_names=bundle.class_names)
-        summary = {
-            **fit_summary(bundle, calibrator, probs, nodes.size, notes),
-            **policy_summary(policy, bundle, probs),
-            "files": [*files, "policy.safetensors", "summary.json"],
-        }
-        (staging / "summary.json").write_text(to_json(summary) + "\n")
-    said = summary["policy"]["sentence"]
-    print_summary(folder, summary, [*policy_lines(summary), node_line(summary)], said, json=json)
+        values = gate_values(gates, bundle, policy, probs)
+        values["review"] = float((verdict["action"][others] == "review").mean())
+        failures = failures_of(gates, values)
+        said = policy_summary(policy, bundle, probs)
+        summary = fitted.write(policy, "policy.safetensors", verdict, None, **said)
+    print_summary(folder, summary, policy_lines(summary), summary["policy"]["sentence"], json=json)
     if policy.report_.certifies_nothing:
         raise typer.Exit(NOTHING_CERTIFIED)
     end_if_failed(failures)
+
+
+def sets(
+    source: Input,
+    folder: OutFolder = Path("sets"),
+    coverage: Annotated[
+        float, typer.Option(help="Share of the sets that must have the true class.")
+    ] = 0.9,
+    score: Annotated[
+        str, typer.Option(help="How sets are made: lac, aps, raps, daps, snaps.")
+    ] = "aps",
+    by_class: Annotated[
+        bool, typer.Option("--by-class", help="Guarantee that share for the nodes of each class.")
+    ] = False,
+    keep_predictions: KeepPredictions = None,
+    method: Method = None,
+    param: Parameters = None,
+    held_out: HeldOut = 0.5,
+    seed: Seed = 0,
+    probabilities: Probabilities = None,
+    overwrite: Overwrite = False,
+    json: SummaryAsJson = False,
+) -> None:
+    """Give each node of INPUT a set of classes that contains the true one as often as asked.
+
+    The calibrator is fitted on one part of the validation nodes and the sets on the rest. The
+    folder gets decisions.npz (or .parquet when INPUT is a folder) with the sets,
+    calibrator.safetensors, conformal.safetensors (for gnncal.load) and summary.json.
+    """
+
+    check_split(held_out, seed)
+    number(above=0, below=1).check("--coverage", coverage)
+    choice(*SCORES).check("--score", score)
+    calibrator = asked_calibrator(probabilities, method, keep_predictions, param)
+    split: dict[str, Any] = {"held_out": held_out, "seed": seed, "overwrite": overwrite}
+    with fitting("sets", source, folder, probabilities, calibrator, **split) as fitted:
+        bundle, probs, names = fitted.bundle, fitted.probs, fitted.bundle.class_names
+        conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
+        ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
+        arrays = probs, bundle.labels, bundle.graph
+        known: dict[str, Any] = {"ids": ids, "class_names": names, "calibrator": calibrator}
+        with collected_notes() as notes:
+            conformal.fit(*arrays, nodes=fitted.nodes, **known)
+            members = conformal.predict_set(probs, bundle.graph, ids=ids)
+        fitted.notes += notes_of(fitted, notes)
+        report, others = conformal.report_, outside(bundle)
+        size = float(members[others if others.any() else ~others].sum(axis=1).mean())
+        said = {"score": score, **asdict(report), "sentence": report.sentence}
+        said |= {"assumption": report.assumption, "mean_size": size}
+        lines = [f"{report.sentence} They have {size:.2f} classes on average.", report.assumption]
+        test = bundle.test_nodes
+        if test.size:
+            outcome = judge_sets(bundle.labels[test], members[test], class_names=names)
+            said["test"] = {**asdict(outcome), "sentence": outcome.sentence}
+            lines.append(outcome.sentence)
+        summary = fitted.write(conformal, "conformal.safetensors", {}, members, sets=said)
+    print_summary(folder, summary, lines, report.sentence, json=json)
+
+
+def label(
+    source: Input,
+    positive: Annotated[str, typer.Option(metavar="CLASS", help="The class to act on.")],
+    act: Annotated[float, typer.Option(help="Precision that is to be certified.")],
+    n: Annotated[int, typer.Option("-n", help="How many nodes to label.")],
+    calibrator: Annotated[
+        Path | None, typer.Option(help="File written by calibrate; it makes the probabilities.")
+    ] = None,
+    probabilities: Annotated[
+        Path | None, typer.Option(help="Probabilities of `gnncal calibrate`, or made elsewhere.")
+    ] = None,
+    seed: Seed = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Draw nodes of INPUT to label, at random from the region in which a threshold must lie.
+
+    Prints the ids of the nodes. Label them, make them the validation nodes of INPUT, and certify
+    with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
+    --region ....
+    """
+
+    if (calibrator is None) == (probabilities is None):
+        raise InputError("pass --calibrator or --probabilities, one of the two.")
+    bundle = read_bundle(source, labels_required=False)
+    if probabilities is not None:
+        probs = read_probabilities(probabilities, bundle)
+    else:
+        assert calibrator is not None
+        probs = load(calibrator).predict_proba(Nodes(bundle.logits, bundle.graph))
+    plan = nodes_to_label(
+        *(probs, positive),
+        act=act,
+        n=n,
+        among=outside(bundle),
+        class_names=bundle.class_names,
+        random_state=seed,
+    )
+    ids = plan.nodes if bundle.node_ids is None else bundle.node_ids[plan.nodes]
+    document = {"nodes": ids.tolist(), "region": plan.region, "n_region": plan.n_region}
+    print_result("\n".join(map(str, ids.tolist())), document, as_json=json)
+    if not json:
+        note(
+            f"{n:,} of the {plan.n_region:,} nodes with a probability of at least "
+            f"{plan.region:.6g}; certify with --region {plan.region:.9g}."
+        )
 
 
 def check_split(held_out: float, seed: int) -> None:
@@ -203,7 +417,7 @@ def check_split(held_out: float, seed: int) -> None:
     whole_number(at_least=0).check("--seed", seed)
 
 
-def fitted_calibrator(
+def asked_calibrator(
     probabilities: Path | None,
     method: str | None,
     keep_predictions: bool | None,
@@ -222,19 +436,79 @@ def fitted_calibrator(
     return None
 
 
-def gate_values(
-    gates: Sequence[Gate], bundle: Bundle, policy: Policy, probs: FloatArray, verdict: Any
-) -> dict[str, float | None]:
-    """Return what gates may ask for: metrics of the test nodes, and what is said of decisions."""
-    from gnncal.metrics.outcomes import Outcomes
-    from gnncal.metrics.table import METRICS
+def asked_policy(
+    source: Path,
+    wishes: dict[str, float | None],
+    positive: str | None,
+    costs: str | None,
+    budget: float | None,
+    confidence_level: float,
+) -> Policy:
+    """Return the policy that the options ask for."""
 
-    test, others = bundle.test_nodes, to_decide(bundle)
-    own: dict[str, float | None] = {
-        "uncertified": policy.report_.n_uncertified,
-        "review": float((verdict["action"][others] == "review").mean()),
-    }
-    names = {gate.name for gate in gates} - set(own)
+    if positive is not None and wishes["accuracy"] is not None:
+        raise InputError("--accuracy is about all classes; with --positive say --act or --clear.")
+    of_one_class = {**wishes, "accuracy": None, "costs": costs, "budget": budget}
+    given = [name for name, value in of_one_class.items() if value is not None]
+    if positive is None and given:
+        option = given[0].replace("_", "-")
+        raise InputError(f"--{option} is about one class; name it with --positive CLASS.")
+    if positive is not None and not given:
+        raise InputError(
+            "--positive names a class but not what to decide about it; add --act 0.95, "
+            "--clear 0.995, --recall 0.9, --costs missed=500,false_alarm=20,review=3 or --budget "
+            "200."
+        )
+    if budget is not None and budget >= 1:
+        if budget != int(budget):
+            raise InputError(f"--budget is {budget:g}; expected a whole number, or a share.")
+        budget = int(budget)
+    policy = Policy(
+        **wishes,  # type: ignore[arg-type]
+        positive=positive,
+        costs=None if costs is None else read_costs(costs, source),
+        budget=budget,
+        confidence_level=confidence_level,
+    )
+    policy._check_params()
+    return policy
+
+
+def read_costs(text: str, source: Path) -> Costs:
+    """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
+
+    expected = "expected missed=500,false_alarm=20 and perhaps review=3"
+    parts: dict[str, Any] = {}
+    for entry in text.split(","):
+        name, _, value = (part.strip() for part in entry.partition("="))
+        name = name.replace("-", "_")
+        if name not in COSTS or name in parts or not value:
+            raise InputError(f"--costs has {entry.strip()!r}; {expected}, each once.")
+        try:
+            parts[name] = float(value)
+        except ValueError:
+            parts[name] = read_column(source, value)
+    if not {"missed", "false_alarm"} <= set(parts):
+        raise InputError(f"--costs is {text!r}; {expected}.")
+    costs = Costs(**parts)
+    if costs._is_same_for_all:
+        costs._checked(0)
+    return costs
+
+
+def notes_of(fitted: Fitted, notes: list[str]) -> list[str]:
+    """Return the notes of a decision, and what its probabilities call for."""
+    said = FOREIGN if fitted.calibrator is None else fitted.advice
+    return notes if said is None else [*notes, said]
+
+
+def gate_values(
+    gates: Sequence[Gate], bundle: Bundle, policy: Policy, probs: FloatArray
+) -> dict[str, float | None]:
+    """Return what gates may ask for: metrics of the test nodes, and how much is not certified."""
+
+    test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
+    own: dict[str, float | None] = {"uncertified": policy.report_.n_uncertified}
     if not names:
         return own
     degree, positive = bundle.graph.in_degree[test], policy.positive_
@@ -242,48 +516,21 @@ def gate_values(
     return own | {name: METRICS[name].of(outcomes) for name in names}
 
 
-def fit_summary(
-    bundle: Bundle, calibrator: Calibrator | None, probs: FloatArray, n: int, notes: list[str]
-) -> dict[str, Any]:
-    """Return on which nodes what was fitted, as plain data."""
-    from gnncal import __version__
-    from gnncal.calibrators.registry import name_of
-
-    n_fitted = 0 if calibrator is None else sum(calibrator.fit_report_.nodes_per_class)
-    return {
-        "gnncal": __version__,
-        "method": None if calibrator is None else name_of(calibrator),
-        "params": None if calibrator is None else calibrator.get_params(deep=False),
-        "n_nodes": len(probs),
-        "n_calibrator_nodes": n_fitted,
-        "n_threshold_nodes": n,
-        "n_others": int(to_decide(bundle).sum()),
-        "class_names": bundle.class_names,
-        "notes": notes,
-    }
-
-
-def node_line(summary: dict[str, Any]) -> str:
-    """Say on which nodes what was fitted."""
-    n = f"{summary['n_threshold_nodes']:,} validation nodes"
-    if summary["method"] is None:
-        return f"Certified on {n}."
-    return (
-        f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
-        f"validation nodes, and certified on {n}."
-    )
-
-
 def print_summary(
     folder: Path, summary: dict[str, Any], lines: list[str], said: str, *, json: bool
 ) -> None:
-    """Print the notes to stderr, and the result in plain words or as JSON to stdout."""
-    for message in summary["notes"]:
-        if message not in said:
-            note(message)
-    if json:
-        print_json(summary)
-        return
-    out.print("\n\n".join(lines), soft_wrap=True)
-    out.print()
-    print_written(folder, summary["files"])
+    """Print the notes that the result does not say itself, the result, and where the files are."""
+    n = f"{summary['n_threshold_nodes']:,} validation nodes"
+    fitted = f"Certified on {n}."
+    if summary["method"] is not None:
+        fitted = (
+            f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
+            f"validation nodes, and certified on {n}."
+        )
+    print_result(
+        "\n\n".join([*lines, fitted]),
+        summary,
+        as_json=json,
+        notes=[message for message in summary["notes"] if message not in said],
+        written=f"{folder}: {', '.join(summary['files'])}",
+    )

@@ -7,23 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from gnncal.cli.params import (
-    KeepPredictions,
-    Overwrite,
-    Positive,
-    SummaryAsJson,
-    chosen_calibrator,
-)
-from gnncal.cli.terminal import err, note, out, print_json, print_written
-
-if TYPE_CHECKING:
-    from gnncal.scale import ScaleSummary
-    from gnncal.scale.engines import Engine
-    from gnncal.scale.progress import Progress
+from gnncal.cli.gates import NOTHING_CERTIFIED
+from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJson
+from gnncal.cli.terminal import err, print_result
+from gnncal.data.errors import InputError
+from gnncal.files.saved_calibrators import FOREIGN
+from gnncal.scale import ScaleSummary, calibrate
+from gnncal.scale.engines import Engine
+from gnncal.scale.run import Progress
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -46,8 +41,8 @@ def scale(
     method: Annotated[
         str | None,
         typer.Option(
-            help="ts, hts, entropy-only, hots, structural, structural-free (predictions may "
-            "change; the default with --positive), structural-temperature or structural-vector.",
+            help="A method that needs no more than a node and its neighbours, such as structural, "
+            "structural-free (the default with --positive), hots, ts, hts or svs.",
             show_default="structural",
         ),
     ] = None,
@@ -55,6 +50,14 @@ def scale(
     calibrator: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Apply this saved calibrator instead of fitting one."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="policy.safetensors of decide: also say what to do with each node; needs "
+            "--calibrator.",
+        ),
     ] = None,
     engine: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
     master: Annotated[
@@ -67,7 +70,7 @@ def scale(
             metavar="SIZE", help="Memory to use, such as 4GiB; what does not fit goes to disk."
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of DuckDB.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also write the probability of every class.")
     ] = False,
@@ -81,28 +84,26 @@ def scale(
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
     --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
-    probabilities/, calibrator.safetensors and metrics.json.
+    probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if a policy
+    guarantees nothing here.
     """
-    from gnncal.calibrators.registry import name_of
-    from gnncal.data.errors import InputError
-    from gnncal.scale import calibrate
 
     if method is not None and calibrator is not None:
         raise InputError("--method fits and --calibrator only applies; pass one of the two.")
-    if keep_predictions is not None:
-        if calibrator is not None:
-            raise InputError(
-                "--keep-predictions and --free are about a fit and --calibrator only applies; "
-                "pass one of the two."
-            )
-        method = name_of(chosen_calibrator(method, keep_predictions, None))
+    if keep_predictions is not None and calibrator is not None:
+        raise InputError(
+            "--keep-predictions and --free are about a fit and --calibrator only applies; pass one "
+            "of the two."
+        )
     summary = calibrate(
         nodes,
         edges,
         folder,
         method=method,
+        keep_predictions=keep_predictions,
         positive=positive,
         calibrator=calibrator,
+        policy=policy,
         engine=engine,
         master=master,
         memory_limit=memory_limit,
@@ -113,28 +114,27 @@ def scale(
         progress=_listener(),
     )
     _print(folder, summary, as_json=json)
+    if FOREIGN in summary.notes:
+        raise typer.Exit(NOTHING_CERTIFIED)
 
 
 def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
-    for skipped in summary.skipped:
-        examples = ", ".join(skipped["examples"])
-        note(
-            f"left out {skipped['count']:,} rows of the {skipped['table']}: {skipped['reason']} "
-            f"({examples})"
-        )
-    for message in summary.notes:
-        note(message)
-    if as_json:
-        print_json(summary)
-        return
-    out.print(summary, soft_wrap=True)
-    out.print()
-    print_written(folder, ["probabilities/", "calibrator.safetensors", "metrics.json"])
+    skipped = (
+        f"left out {each['count']:,} rows of the {each['table']}: {each['reason']} "
+        f"({', '.join(each['examples'])})"
+        for each in summary.skipped
+    )
+    print_result(
+        summary,
+        summary,
+        as_json=as_json,
+        notes=[*skipped, *summary.notes],
+        written=f"{folder}: probabilities/, calibrator.safetensors, metrics.json",
+    )
 
 
 def _listener() -> Progress:
     """Return a listener that shows each stage on stderr: as a bar, or as a line with its time."""
-    from gnncal.scale.progress import Progress
 
     class Shown(Progress):
         @contextmanager
@@ -149,18 +149,18 @@ def _listener() -> Progress:
 
 @contextmanager
 def _bar(name: str, engine: Engine) -> Iterator[None]:
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns: tuple[Any, ...] = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-    with Bar(*columns, TimeElapsedColumn(), console=err, transient=True) as bar:
+    columns: tuple[Any, ...] = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
         task, ended = bar.add_task(name, total=None), threading.Event()
 
         def look() -> None:
             while not ended.wait(SECONDS_BETWEEN_LOOKS):
-                percent = engine.progress()
-                if percent is not None:
-                    bar.update(task, total=100.0, completed=percent)
+                share = engine.progress()
+                if share is not None:
+                    bar.update(task, total=1.0, completed=share)
 
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()

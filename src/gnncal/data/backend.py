@@ -1,8 +1,8 @@
-"""The few operations that formulas are written with, for arrays, tensors and table columns.
+"""The few operations that formulas are written with, for arrays and tensors.
 
 A formula asks :func:`backend_of` for the operations that suit its argument, so it is written once.
 Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
-the classes. NumPy and torch have all of these functions, Ibis those that tables need:
+the classes. NumPy and torch have all of these functions:
 
 - of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``ceil``, ``rounded`` (to so
   many digits), ``softplus`` (ln(1 + e^x)), ``maximum``, ``minimum``, ``where``, ``nan_to_zero``;
@@ -32,14 +32,14 @@ from gnncal.data import numpy_backend
 
 
 def backend_of(value: Any) -> Any:
-    """Return the operations for a value: an array, a tensor or columns.
+    """Return the operations for a value: an array or a tensor.
 
     A formula of a :class:`~gnncal.calibrators.Formula` is written with them where NumPy and torch
     spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
 
     Parameters
     ----------
-    value : ndarray, Tensor or columns
+    value : ndarray or Tensor
         What the formula is applied to.
 
     Returns
@@ -58,10 +58,6 @@ def backend_of(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray | float | int | np.generic):
         return numpy_backend.OPERATIONS
-    if type(value).__module__.partition(".")[0] == "torch":
-        from gnncal.data import torch_backend
+    from gnncal.data import torch_backend
 
-        return torch_backend.OPERATIONS
-    from gnncal.data import ibis_backend
-
-    return ibis_backend
+    return torch_backend.OPERATIONS

@@ -26,7 +26,7 @@ from gnncal.data.predictions import log_losses
 from gnncal.data.probability import normalised_entropy
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, as_graph, train_mask_of
-from gnncal.graph.neighbours import GraphNeighbours
+from gnncal.graph.neighbours import GraphNeighbours, Neighbours
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -129,6 +129,7 @@ class Nodes:
         self.train_nodes: IntArray = NONE
         self.train_labels: IntArray = NONE
         self.has_neighbourhoods = self.graph is not None
+        self._neighbours: Neighbours | None = None  # where others than a graph know them
         self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:
@@ -257,6 +258,7 @@ class Nodes:
         record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
         record.logits = read_only(self.calibration_logits)
         record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
+        record._neighbours = None
         record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
@@ -285,6 +287,25 @@ class Nodes:
         """
         record = copy(self)
         record._results = {**self._results, (function, *arguments): value}
+        record.has_neighbourhoods = True
+        return record
+
+    def with_neighbours(self, neighbours: Neighbours) -> Self:
+        """Return the record with neighbours that were looked at elsewhere, in place of a graph.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            What formulas ask about the neighbours of these nodes.
+
+        Returns
+        -------
+        Nodes
+            Another record of the same nodes. A graph method can be fitted to it without a graph.
+
+        """
+        record = copy(self)
+        record._neighbours, record._results = neighbours, {}
         record.has_neighbourhoods = True
         return record
 
@@ -341,8 +362,10 @@ class Nodes:
         return self.graph
 
     @property
-    def neighbours(self) -> GraphNeighbours:
+    def neighbours(self) -> Neighbours:
         """The neighbours of every node, as formulas ask about them."""
+        if self._neighbours is not None:
+            return self._neighbours
         return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
 
     @property

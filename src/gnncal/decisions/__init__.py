@@ -1,6 +1,7 @@
 """Decisions: which nodes may be decided automatically, and which classes a node may have."""
 
 from gnncal.decisions.costs import Costs
+from gnncal.decisions.groups import ByGroup
 from gnncal.decisions.guarantees import Guarantee
 from gnncal.decisions.labelled import cross_fit, hold_out, nodes_to_label
 from gnncal.decisions.policy import Policy
@@ -13,6 +14,7 @@ __all__ = [
     "LAC",
     "RAPS",
     "SNAPS",
+    "ByGroup",
     "ConformalClassifier",
     "ConformalScore",
     "Costs",

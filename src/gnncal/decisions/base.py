@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import (
     check_class_names,
     check_labels,
@@ -33,10 +35,11 @@ from gnncal.data.constraints import (
 from gnncal.data.errors import InputError, shown, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import check_graph
-from gnncal.decisions.node_numbers import Keys, node_keys
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
 from gnncal.graph.graph import Graph
 
+Keys = npt.NDArray[np.uint64]
+TEXT_KEY = b"gnncal node id"  # texts and whole numbers are different nodes
 POOL = (
     "This holds for nodes of the same pool as the calibration nodes, if those were drawn from it "
     "at random. It does not hold for nodes that join the graph later, if the graph or the rates of "
@@ -66,26 +69,36 @@ class CalibrationNodes:
 
     def facts(self) -> dict[str, Any]:
         """Return what a saved file has of them."""
-        return {
-            "calibration_keys": self.keys,
-            "calibration_labels": self.labels,
-            "n_rows": self.n_rows,
-            "has_ids": self.has_ids,
-        }
+        return dict(
+            zip(CALIBRATION_FACTS, (self.keys, self.labels, self.n_rows, self.has_ids), strict=True)
+        )
 
     @classmethod
     def restored(cls, facts: dict[str, Any]) -> Self:
         """Return the nodes of a file."""
-        keys, labels, n_rows = (
-            facts[name] for name in ("calibration_keys", "calibration_labels", "n_rows")
-        )
+        keys, labels, n_rows, has_ids = (facts[name] for name in CALIBRATION_FACTS)
         if np.unique(keys).size != keys.size or keys.dtype != np.uint64 or n_rows < keys.size:
             raise InputError(f"calibration_keys are not those of {labels.size} of {n_rows} nodes.")
-        return cls(keys, labels.astype(np.int64), n_rows, facts["has_ids"])
+        return cls(keys, labels.astype(np.int64), n_rows, has_ids)
 
     def found(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, CalibrationNodes]:
         """Find these nodes among those of today."""
-        self._check_names(n_nodes, ids)
+        if ids is None and self.has_ids:
+            raise InputError(
+                "ids is missing: fit was given ids, which say where its nodes are today; pass "
+                "refresh(probs, graph, ids=...)."
+            )
+        if ids is None and n_nodes < self.n_rows:
+            raise InputError(
+                f"probs has {n_nodes:,} rows but fit had {self.n_rows:,}; without ids the rows of "
+                "today begin with those of fit. Where nodes leave the graph, fit with ids=... and "
+                "refresh with ids=... too."
+            )
+        if ids is not None and not self.has_ids:
+            raise InputError(
+                "fit was given no ids, so nobody knows which ids its calibration nodes have; fit "
+                "with ids=..., or refresh without ids and with the rows of fit first."
+            )
         today = node_keys(ids, n_nodes)
         order = np.argsort(today)
         places = np.searchsorted(today, self.keys, sorter=order)
@@ -107,39 +120,12 @@ class CalibrationNodes:
         kept = CalibrationNodes(today[rows], self.labels[there], n_nodes, ids is not None)
         return today, rows, kept
 
-    def _check_names(self, n_nodes: int, ids: Any) -> None:
-        if ids is None and self.has_ids:
-            raise InputError(
-                "ids is missing: fit was given ids, which say where its nodes are today; pass "
-                "refresh(probs, graph, ids=...)."
-            )
-        if ids is None and n_nodes < self.n_rows:
-            raise InputError(
-                f"probs has {n_nodes:,} rows but fit had {self.n_rows:,}; without ids the rows of "
-                "today begin with those of fit. Where nodes leave the graph, fit with ids=... and "
-                "refresh with ids=... too."
-            )
-        if ids is not None and not self.has_ids:
-            raise InputError(
-                "fit was given no ids, so nobody knows which ids its calibration nodes have; fit "
-                "with ids=..., or refresh without ids and with the rows of fit first."
-            )
-
 
 class Decision(Estimator, ABC):
-    """Base of what decides by calibration nodes: parameters with constraints, and a saved fit.
+    """Base of what decides by calibration nodes: parameters with constraints, and a saved fit."""
 
-    Attributes
-    ----------
-    constraints : dict
-        What each parameter of the constructor may be.
-    saved_facts : dict
-        What each number of a fit may be.
-
-    """
-
-    constraints: ClassVar[dict[str, Constraint]]
-    saved_facts: ClassVar[LearnedTable]
+    constraints: ClassVar[dict[str, Constraint]]  # what each parameter may be
+    saved_facts: ClassVar[LearnedTable]  # what each number of a fit may be
 
     n_classes_: int
     class_names_: list[str]
@@ -152,7 +138,7 @@ class Decision(Estimator, ABC):
 
         When nodes join, the probabilities of the calibration nodes change with their neighbours.
         The guarantee holds again for all nodes of today, if it is a matter of chance which of them
-        became calibration nodes (NodeEx).
+        became calibration nodes (NodeEx: Zargarbashi, Bojchevski, ICLR 2024).
 
         Parameters
         ----------
@@ -174,10 +160,6 @@ class Decision(Estimator, ABC):
         ------
         InputError
             If the calibration nodes cannot be found.
-
-        References
-        ----------
-        Zargarbashi, Bojchevski, "Conformal inductive graph neural networks" (ICLR 2024).
 
         """
         check_is_fitted(self, "report_")
@@ -206,10 +188,16 @@ class Decision(Estimator, ABC):
         """
         check_is_fitted(self, "n_classes_")
         names = getattr(self, "class_names_", None) if class_names is None else class_names
+        kind = next((name for name, kind in _kinds().items() if type(self) is kind), None)
+        if kind is None:
+            raise InputError(
+                f"{type(self).__name__} is not one of gnncal's own classes for decisions, so a "
+                "file cannot name it."
+            )
         tensors: Tensors = {}
         facts = {**self._facts(), **self._calibration.facts(), "calibrator": self.calibrator_}
         header = {
-            "decision": _name_of(self),
+            "decision": kind,
             "n_classes": self.n_classes_,
             "class_names": check_class_names(names, self.n_classes_),
             "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
@@ -217,15 +205,8 @@ class Decision(Estimator, ABC):
         }
         write_saved(path, header, tensors)
 
-    def check_params(self) -> None:
-        """Check the parameters of the constructor, which ``fit`` does first.
-
-        Raises
-        ------
-        InputError
-            If a parameter cannot be used; the message names the first one.
-
-        """
+    def _check_params(self) -> None:
+        """Check the parameters of the constructor, which ``fit`` does first."""
         for name, constraint in self.constraints.items():
             constraint.check(name, getattr(self, name))
 
@@ -236,16 +217,25 @@ class Decision(Estimator, ABC):
         self, probs: Any, labels: Any, nodes: Any, ids: Any, class_names: Any, calibrator: Any
     ) -> tuple[FloatArray, Keys, IntArray]:
         """Check what a fit is given and set what it rests on; return probs, keys and rows."""
-        self.check_params()
-        checked, rows, used = check_calibration(probs, labels, nodes)
-        names = check_class_names(class_names, checked.shape[1])
-        keys = node_keys(ids, len(checked))
+        self._check_params()
+        checked = check_probs(probs)
+        n_nodes, n_classes = checked.shape
+        rows = check_nodes(nodes, n_nodes)
+        if rows.size == 0:
+            raise InputError(
+                "there is no calibration node; pass nodes with known labels that the model and its "
+                "calibrator have not seen."
+            )
+        known = check_labels(labels, n_nodes)
+        used = check_used_labels(known, rows, n_classes, "labels of nodes")
+        names = check_class_names(class_names, n_classes)
+        keys = node_keys(ids, n_nodes)
         self.__dict__.pop("class_names_", None)
         if names is not None:
             self.class_names_ = names
-        self.n_classes_ = checked.shape[1]
-        self.calibrator_ = None if calibrator is None else _checksum(calibrator, len(checked), rows)
-        self._calibration = CalibrationNodes(keys[rows], used, len(checked), ids is not None)
+        self.n_classes_ = n_classes
+        self.calibrator_ = None if calibrator is None else _checksum(calibrator, n_nodes, rows)
+        self._calibration = CalibrationNodes(keys[rows], used, n_nodes, ids is not None)
         return checked, keys, rows
 
     def _checked_probs(self, probs: Any) -> FloatArray:
@@ -278,23 +268,46 @@ class Decision(Estimator, ABC):
         """Set what ``fit`` sets; each of the facts fits ``saved_facts``, not yet the others."""
 
 
-def check_calibration(probs: Any, labels: Any, nodes: Any) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return checked probabilities, the calibration nodes (sorted) and their labels only."""
-    checked = check_probs(probs)
-    n_nodes, n_classes = checked.shape
-    chosen = check_nodes(nodes, n_nodes)
-    if chosen.size == 0:
-        raise InputError(
-            "there is no calibration node; pass nodes with known labels that the model and its "
-            "calibrator have not seen."
-        )
-    known = check_labels(labels, n_nodes)
-    return checked, chosen, check_used_labels(known, chosen, n_classes, "labels of nodes")
-
-
 def check_truth(labels: Any, n_nodes: int, n_classes: int) -> IntArray:
     """Return the classes of nodes, all of them known."""
     return check_used_labels(check_labels(labels, n_nodes), np.arange(n_nodes), n_classes, "labels")
+
+
+def node_keys(ids: Any, n_nodes: int) -> Keys:
+    """Return one 64-bit key for each id, (n_nodes,); without ids those of the rows 0..n_nodes-1."""
+    if ids is None:
+        return np.arange(n_nodes, dtype=np.uint64)
+    if isinstance(ids, str | bytes | dict | set):
+        raise InputError(f"ids is {shown(ids)}; pass a list or an array, one id for each row.")
+    array = as_numpy(ids)
+    if array.dtype.kind in "OT" and array.ndim == 1:
+        values = array.tolist()
+        if {type(value) for value in values} == {str}:
+            array = array.astype(str)
+        elif all(type(value) is int and -(2**63) <= value < 2**64 for value in values):
+            array = np.array([value % 2**64 for value in values], dtype=np.uint64)
+    if array.dtype.kind not in "iuUS" and array.size:
+        raise InputError(
+            f"ids has dtype {array.dtype}; expected whole numbers or texts, one for each row."
+        )
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"ids has shape {array.shape} but probs has {n_nodes} rows; pass one id for each row."
+        )
+    values, counts = np.unique(array, return_counts=True)
+    if values.size != n_nodes:
+        raise InputError(
+            f"ids has {shown(values[counts > 1][0])} more than once; pass each node once, because "
+            "nodes with one id would share one random number."
+        )
+    if array.dtype.kind in "iu":
+        return array.astype(np.uint64)  # negative ones wrap around, which keeps them different
+    return np.array([_text_key(text) for text in array.tolist()], dtype=np.uint64)
+
+
+def _text_key(text: str | bytes) -> int:
+    data = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8, key=TEXT_KEY).digest(), "little")
 
 
 def _checksum(calibrator: Any, n_nodes: int, rows: IntArray) -> str:
@@ -302,21 +315,22 @@ def _checksum(calibrator: Any, n_nodes: int, rows: IntArray) -> str:
     from gnncal.files.saved_calibrators import checksum
 
     fitted = getattr(calibrator, "calibration_rows_", None)
+    n_seen = 0
     if fitted is not None and fitted[0] == n_nodes:
         n_seen = int(np.isin(rows, fitted[1]).sum())
-        if n_seen:
-            raise InputError(
-                f"{n_seen:,} of {rows.size:,} calibration nodes were used to fit the calibrator, "
-                "which looks better on them than elsewhere, so they certify nothing; split the "
-                "labelled nodes with gnncal.decisions.hold_out first."
-            )
+    if n_seen:
+        raise InputError(
+            f"{n_seen:,} of {rows.size:,} calibration nodes were used to fit the calibrator, "
+            "which looks better on them than elsewhere, so they certify nothing; split the "
+            "labelled nodes with gnncal.decisions.hold_out first."
+        )
     return checksum(calibrator)
 
 
 def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     """Return the object of a header; every value is checked before it is used."""
     name, n_classes = header["decision"], header["n_classes"]
-    if not isinstance(name, str) or name not in kinds():
+    if not isinstance(name, str) or name not in _kinds():
         raise InputError(
             f"it holds a {shown(name)} for decisions, which this gnncal does not know; upgrade "
             "gnncal to read it."
@@ -324,12 +338,12 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     params = unpack(header["params"], tensor, _unpack_part)
     facts = unpack(header["fit"], tensor, _unpack_part)
     whole_number(at_least=2).check("n_classes", n_classes)
-    decision = kinds()[name]()
+    decision = _kinds()[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))
     if unknown:
         raise InputError(f"it has other parameters than a {name} has, such as {unknown[0]!r}.")
     decision.set_params(**params)
-    decision.check_params()
+    decision._check_params()
     calibrator = facts.pop("calibrator")
     if calibrator is not None and not isinstance(calibrator, str):
         raise InputError(f"the calibrator's checksum is {shown(calibrator)}; expected a text.")
@@ -343,22 +357,12 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     return decision
 
 
-def kinds() -> dict[str, type[Decision]]:
+def _kinds() -> dict[str, type[Decision]]:
     """Return the classes that a file can name."""
     from gnncal.decisions.policy import Policy  # made of what this file has
     from gnncal.decisions.sets import ConformalClassifier
 
     return {"conformal": ConformalClassifier, "policy": Policy}
-
-
-def _name_of(decision: Decision) -> str:
-    for name, kind in kinds().items():
-        if type(decision) is kind:
-            return name
-    raise InputError(
-        f"{type(decision).__name__} is not one of gnncal's own classes for decisions, so a file "
-        "cannot name it."
-    )
 
 
 def _parts() -> dict[str, type[Any]]:
@@ -372,12 +376,10 @@ def _parts() -> dict[str, type[Any]]:
 
 def _pack_part(value: Any) -> tuple[str, Any] | None:
     """Return costs, a guarantee or a score as its fields."""
-    from gnncal.decisions.scores import ConformalScore
-
     for name, kind in _parts().items():
         if type(value) is kind:
             return name, {field.name: getattr(value, field.name) for field in fields(kind)}
-    if isinstance(value, ConformalScore):
+    if hasattr(value, "scores"):
         raise InputError(
             f"{type(value).__name__} is not one of gnncal's scores, so a file cannot name it; keep "
             "the code that makes it, and fit again."

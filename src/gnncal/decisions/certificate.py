@@ -2,7 +2,7 @@ r"""The threshold beyond which a share of right decisions is certified, by fixed
 
 Write :math:`\tau` for the target and :math:`\delta` for one minus the confidence level. The
 calibration nodes are sorted by a score. The first r of them, with E mistakes, pass if
-:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. Every r from a start s on is tested in turn;
+:math:`P(\mathrm{Bin}(r, 1 - \tau) \le E) \le \delta`. Every r from a start on is tested in turn;
 the first that fails ends the sequence, and all that passed before are certified at once. Equal
 scores end together.
 
@@ -17,16 +17,17 @@ is reached without passing it. The argument holds at the r-th score and just bef
 thresholds are put between the two. It does not cover ties; tests compute the chance of a violation
 exactly for two or three scores.
 
-**The start** depends on no label. Some hundred worlds are drawn in which the probabilities of the
-nodes are wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\,
-p + b \zeta`. The value of a start is the mean number of nodes that the sequence decides.
+**The start** is the first r that allows c mistakes: a later one that allows no more is no better.
+c depends on no label. Some hundred worlds are drawn in which the probabilities of the nodes are
+wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\, p + b
+\zeta`; c is chosen by the mean number of nodes that are decided in them.
 
-**Nested.** Whoever asks for less must not get less. Targets are divided into ranges with one start
-each, :math:`\max(s, m(\tau))` with the fewest nodes m that can pass. Within a range the sequence of
-a lower target passes wherever that of a higher one does: it allows more mistakes, and a start at
-:math:`m(\tau)` allows none. Across ranges it is demanded: a target counts as certified only where
-the upper end of every lower range is. Each range is as wide as its start is nearly the best, and
-neighbouring starts are nearly the best at the target between them, so this costs little.
+**Nested.** Whoever asks for less must not get less. With one c a lower target passes wherever a
+higher one does: it starts earlier, where no more mistakes can have been made, and allows more. But
+low targets want a larger c than high ones. Where c changes, at a target b, the sequence of b goes
+on below b beside the one with the larger c, and what either certifies is certified. It costs the
+largest chance with which one of its tests passes at a share of :math:`\tau`, which falls quickly
+with the target; the other sequence has the rest of :math:`\delta`.
 
 References: Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test" (2021); Geifman, El-Yaniv,
 "Selective classification for deep neural networks" (NeurIPS 2017).
@@ -44,176 +45,187 @@ from scipy import special
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 
 SLOPE, SHIFT = 0.5, 0.8  # how wrong the probabilities of a world are: a and b above
-N_WORLDS = 200
-GIVE = 0.01  # a start is nearly the best if it decides at most this share less
-TARGETS = 1.0 - np.append(
-    np.append(0.999, np.arange(0.95, 0.52, -0.05)), 0.5 / 1.15 ** np.arange(50)
-)  # (n_targets,) rising; those at which starts are compared
+N_WORLDS = 100
+FIRST_MISTAKES = np.array([0, 2, 6, 18, 54, 162, 486])  # among which c is chosen
+CHANGE = 0.02  # what another c must gain, in shares of what the best decides, over all targets
+TARGETS = 1.0 - np.append([0.999, 0.9, 0.8, 0.7, 0.6], 0.5 / 1.25 ** np.arange(32))
+# (n_targets,) rising; those at which c is compared
 SURE = 1e-9  # probabilities are kept so far from 0 and 1
-EVERY_RANK = 2_000  # up to here each rank is tested, beyond every 0.05 %
-EVERY_START = 60  # and up to here each rank may be a start, beyond every 2 %
+EVERY_RANK, FINE = 2_000, 0.0005  # up to here each rank is tested, beyond in steps of a ratio
+EVERY_START, COARSE = 60, 0.02  # and in simulations
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 STEP = 1e-3  # of targets that are advised
 GOOD_CHANCE = 0.8  # with which the advised number of labels certifies
 HOPELESS = 0.02  # chance of a certificate below which a guarantee gives its share of delta away
 MOST_LABELS = 10_000_000  # advice beyond this would help nobody
 
-Starts = tuple[tuple[float, int], ...]  # (targets below this, start), from high targets to low
+Plan = tuple[tuple[float, int], ...]  # (targets from here up, c), from high targets to low
 
 
 @dataclass(frozen=True)
 class RankedNodes:
-    """Calibration nodes from the highest score to the lowest."""
+    """Calibration nodes from the highest score to the lowest, at the ranks that are tested."""
 
-    score: FloatArray  # (n,) falling
-    mistakes: IntArray  # (n,) wrong ones among the first 1, 2, ..., n nodes
-    end: IntArray  # (n,) how many nodes have at least this score
+    ends: IntArray  # (m,) rising numbers of nodes, never inside a tie
+    mistakes: IntArray  # (m,) wrong ones among so many nodes
 
     @classmethod
     def of(cls, score: FloatArray, right: BoolArray) -> RankedNodes:
-        """Sort nodes by score; those of equal score end together."""
+        """Sort nodes by score."""
         order = np.argsort(-score, kind="stable")
         ranked = score[order]
         end = np.searchsorted(-ranked, -ranked, side="right")
-        return cls(ranked, np.cumsum(~right[order]), end)
-
-    def ends(self) -> IntArray:
-        """Return the numbers of nodes that are tested, rising, never inside a tie."""
-        return np.unique(self.end[_ranks(self.end.size, EVERY_RANK, 0.0005) - 1])
+        ends = np.unique(end[ranks_up_to(end.size, EVERY_RANK, FINE) - 1])
+        mistakes: IntArray = np.cumsum(~right[order], dtype=np.int64)
+        return cls(ends, mistakes[ends - 1])
 
 
 def certified_ranks(
-    ranked: RankedNodes, starts: Starts, target: float, delta: float
+    ranked: RankedNodes, plan: Plan, target: float, delta: float
 ) -> tuple[int, int]:
     """Return the first and the last number of nodes that are certified; (0, 0) if none is."""
-    ends, last = ranked.ends(), ranked.end.size
-    for above, start in reversed(starts):  # from low targets to high
-        asked = min(target, above)
-        first, passed = _sequence(ranked, ends, start, asked, delta)
-        last = min(last, passed)
-        if last < first:
-            return 0, 0
-        if target < above:
-            return first, last
-    return 0, 0  # no range reaches the target: by the probabilities it is hopeless
+    found = reached(ranked.ends, ranked.mistakes[None], plan, target, delta)
+    return (int(found[0, 0]), int(found[1, 0])) if found[1, 0] else (0, 0)
 
 
-def _sequence(
-    ranked: RankedNodes, ends: IntArray, start: int, target: float, delta: float
-) -> tuple[int, int]:
-    """Return the first test from the start on, and the last that passes before one fails."""
-    ends = ends[ends >= max(start, fewest_nodes(target, delta))]
-    failed = ranked.mistakes[ends - 1] > allowed_mistakes(ends, target, delta)
-    n_passed = int(np.argmax(np.append(failed, True)))
-    return (int(ends[0]), int(ends[n_passed - 1])) if n_passed else (1, 0)
+def reached(
+    ends: IntArray, mistakes: IntArray, plan: Plan, target: float, delta: float
+) -> IntArray:
+    """Return the first and last certified number, (2, n_worlds), of mistakes (n_worlds, m)."""
+    found = np.zeros((2, len(mistakes)), dtype=np.int64)
+    for start, allowed in sequences(ends, plan, target, delta):
+        failed = mistakes[:, start:] > allowed[start:]
+        n_passed = np.where(failed.any(axis=1), failed.argmax(axis=1), failed.shape[1])
+        last = np.where(n_passed > 0, ends[start + n_passed - 1], 0)
+        found = np.where(last > found[1], [np.full_like(last, ends[start]), last], found)
+    return found
 
 
-def plan_starts(
-    chance: FloatArray, n: int, delta: float, *, most: tuple[float, float] | None = None
-) -> Starts:
-    """Return the start of every target, chosen by probabilities alone."""
-    return _planned(chance.astype(np.float64).tobytes(), n, delta, most)
+def sequences(
+    ends: IntArray, plan: Plan, target: float, delta: float
+) -> list[tuple[int, IntArray]]:
+    """Return the sequences of tests: where each starts, and how many mistakes it allows."""
+    found: list[tuple[int, IntArray]] = []
+    for lowest, c in plan:
+        at = max(target, lowest)
+        spent = sum(
+            float(special.bdtr(allowed[start:].astype(float), ends[start:], 1 - at).max())
+            for start, allowed in found
+        )
+        if spent < delta:
+            allowed = allowed_mistakes(ends, at, delta - spent)
+            start = int(np.searchsorted(allowed, c))
+            if start < ends.size:
+                allowed[start] = c  # ties may allow more, but lower targets must pass here too
+                found.append((start, allowed))
+        if target >= lowest:
+            break
+    return found
+
+
+def make_plan(
+    chance: FloatArray, ends: IntArray, delta: float, *, most: tuple[float, float] | None = None
+) -> Plan:
+    """Choose c for every target by probabilities alone; ``most`` limits all mistakes together."""
+    return _planned(chance.astype(np.float64).tobytes(), ends.tobytes(), delta, most)
 
 
 @lru_cache(maxsize=64)  # the same for every target that is asked for
-def _planned(chance: bytes, n: int, delta: float, most: tuple[float, float] | None) -> Starts:
-    ranks, mistakes = simulated_mistakes(np.frombuffer(chance), n, SLOPE, SHIFT)
-    limit = np.full(len(mistakes), n)
+def _planned(
+    chance: bytes, all_ends: bytes, delta: float, most: tuple[float, float] | None
+) -> Plan:
+    every = np.frombuffer(all_ends, dtype=np.int64)
+    ends = every[ranks_up_to(every.size, EVERY_START, COARSE) - 1]
+    mistakes = simulated_mistakes(np.frombuffer(chance), ends, SLOPE, SHIFT)
+    limit = np.full(len(mistakes), ends[-1])
     if most is not None:
-        allowed = np.array([allowed_misses(k, *most) for k in mistakes[:, -1]])
-        within = mistakes <= allowed[:, None]
-        limit = np.where(within.any(axis=1), ranks[within.sum(axis=1) - 1], 0)
-    values = np.array([_values(ranks, mistakes, limit, t, delta) for t in TARGETS.tolist()])
-    best = values.max(axis=1)
-    near = (values >= (1 - GIVE) * best[:, None]) & (best[:, None] > 0)
-    hopeful = np.flatnonzero(best > 0)
-    starts: list[tuple[float, int]] = []
-    at, above = int(hopeful[-1]) if hopeful.size else -1, np.inf
-    while at >= 0:
-        stays = np.logical_and.accumulate(near[at::-1], axis=0).sum(axis=0)
-        longest = int(stays.max())
-        starts.append((above, int(ranks[np.flatnonzero(stays == longest)[-1]])))
-        lowest = at - longest + 1
-        if lowest == 0:
-            break
-        at = lowest if lowest < at else at - 1
-        above = float(TARGETS[at])
-    return tuple(starts)
+        may = np.array([allowed_misses(k, *most) for k in mistakes[:, -1]])
+        limit = ends[np.maximum((mistakes <= may[:, None]).sum(axis=1) - 1, 0)]
+    gains = np.array([_gains(ends, mistakes, limit, target, delta) for target in TARGETS])
+    # c never rises with the target; the best path changes it where that pays.
+    later = np.triu(np.full((FIRST_MISTAKES.size,) * 2, CHANGE), 1)
+    later[np.tril_indices(FIRST_MISTAKES.size, -1)] = np.inf
+    total, came = gains[0], []
+    for gain in gains[1:]:
+        options = total - later
+        came.append(options.argmax(axis=1))
+        total = gain + options.max(axis=1)
+    path = [int(total.argmax())]
+    for step in reversed(came):
+        path.append(int(step[path[-1]]))
+    lowest = [
+        (float(TARGETS[-1 - i]), int(FIRST_MISTAKES[c]))
+        for i, c in enumerate(path[:-1])
+        if path[i + 1] != c
+    ]
+    return (*lowest, (0.0, int(FIRST_MISTAKES[path[-1]])))
 
 
-def _values(
-    ranks: IntArray, mistakes: IntArray, limit: IntArray, target: float, delta: float
+def _gains(
+    ends: IntArray, mistakes: IntArray, limit: IntArray, target: float, delta: float
 ) -> FloatArray:
-    """Return the mean number of decided nodes for each start, (n_ranks,)."""
-    earliest = int(np.searchsorted(ranks, fewest_nodes(target, delta)))
-    if earliest == ranks.size:
-        return np.zeros(ranks.size)
-    passes = (mistakes <= allowed_mistakes(ranks, target, delta)) & (ranks <= limit[:, None])
-    index = np.arange(ranks.size)
-    fails = np.where(passes, ranks.size, index)
+    """Return what each c decides as a share of what the best does, (n_first_mistakes,)."""
+    allowed = allowed_mistakes(ends, target, delta)
+    passes = (mistakes <= allowed) & (ends <= limit[:, None])
+    fails = np.where(passes, ends.size, np.arange(ends.size))
     first_failure = np.minimum.accumulate(fails[:, ::-1], axis=1)[:, ::-1]
-    decided = np.where(passes, ranks[first_failure - 1], 0).mean(axis=0)
-    values: FloatArray = decided[np.maximum(index, earliest)]
-    return values
+    start = np.minimum(np.searchsorted(allowed, FIRST_MISTAKES), ends.size - 1)
+    passes = passes[:, start] & (mistakes[:, start] <= FIRST_MISTAKES)
+    decided = np.where(passes, ends[first_failure[:, start] - 1], 0).mean(axis=0)
+    decided[allowed[-1] < FIRST_MISTAKES] = 0.0
+    gains: FloatArray = decided / max(decided.max(), SURE)
+    return gains
 
 
-def simulated_mistakes(
-    chance: FloatArray, n: int, slope: float, shift: float, *, coarse: int = 1
-) -> tuple[IntArray, IntArray]:
-    """Return ranks (m,) and the mistakes up to each of them in drawn worlds, (n_worlds, m)."""
+def simulated_mistakes(chance: FloatArray, ends: IntArray, slope: float, shift: float) -> IntArray:
+    """Return the mistakes up to each rank in drawn worlds, (n_worlds, m)."""
     generator = np.random.default_rng(0)
-    ranks, n_worlds = _ranks(n, EVERY_START // coarse, 0.02 * coarse), N_WORLDS // coarse
-    place = ranks * (chance.size / n)
+    place = ends * (chance.size / ends[-1])
     upto = np.interp(place, np.arange(chance.size + 1), np.append(0.0, np.cumsum(chance)))
     mean = np.diff(upto, prepend=0.0) / np.diff(place, prepend=0.0)
     odds = special.logit(np.clip(mean, SURE, 1 - SURE))
-    stretch = np.exp(slope * generator.standard_normal((n_worlds, 1)))
-    q = special.expit(stretch * odds + shift * generator.standard_normal((n_worlds, 1)))
-    return ranks, np.cumsum(generator.binomial(np.diff(ranks, prepend=0), 1 - q), axis=1)
+    stretch = np.exp(slope * generator.standard_normal((N_WORLDS, 1)))
+    q = special.expit(stretch * odds + shift * generator.standard_normal((N_WORLDS, 1)))
+    return np.cumsum(generator.binomial(np.diff(ends, prepend=0), 1 - q), axis=1)
 
 
 def chance_to_certify(
-    chance: FloatArray, n: int, target: float, delta: float, *, slope: float, shift: float
+    chance: FloatArray, n: int, target: float, delta: float, slope: float, shift: float
 ) -> float:
-    """Return in which share of the worlds the best start certifies the target."""
-    ranks, mistakes = simulated_mistakes(chance, n, slope, shift, coarse=2)
-    values = _values(ranks, mistakes, np.full(len(mistakes), n), target, delta)
-    if values.max() == 0:
-        return 0.0
-    start = np.flatnonzero(values >= (1 - GIVE) * values.max())[-1]
-    start = max(start, int(np.searchsorted(ranks, fewest_nodes(target, delta))))
-    passed = mistakes[:, start] <= allowed_mistakes(ranks[start], target, delta)
-    return float(passed.mean())
+    """Return in which share of the worlds n nodes certify the target."""
+    ends = ranks_up_to(n, EVERY_START, COARSE)
+    mistakes = simulated_mistakes(chance, ends, slope, shift)
+    found = reached(ends, mistakes, make_plan(chance, ends, delta), target, delta)
+    return float((found[1] > 0).mean())
 
 
-def best_target(ranked: RankedNodes, starts: Starts, below: float, delta: float) -> float:
+def best_target(ranked: RankedNodes, plan: Plan, below: float, delta: float) -> float:
     """Return the highest certified target below this one, in whole steps; 0 if none is."""
     low, high = 0, ceil(below / STEP - ROUNDING)
     while high - low > 1:  # nested: what is certified at low is certified below it
         middle = (low + high) // 2
-        is_certified = certified_ranks(ranked, starts, middle * STEP, delta)[1] > 0
+        is_certified = certified_ranks(ranked, plan, middle * STEP, delta)[1] > 0
         low, high = (middle, high) if is_certified else (low, middle)
     return round(low * STEP, 3)
 
 
 def labels_for_precision(chance: FloatArray, n: int, target: float, delta: float) -> int | None:
-    """Return how many labels certify the target with a good chance, if the probabilities are
-    right."""
+    """Return how many labels certify the target with a good chance if the probabilities hold."""
     if (np.cumsum(chance) / np.arange(1, chance.size + 1)).max() <= target:
         return None
+
+    def is_enough(n: int) -> bool:
+        return chance_to_certify(chance, n, target, delta, 0.0, 0.0) >= GOOD_CHANCE
+
     low, high = n, 2 * n
-    while not _is_enough(chance, high, target, delta):
+    while not is_enough(high):
         low, high = high, 2 * high
         if low > MOST_LABELS:
             return None
     while high - low > max(1, 0.05 * low):
         middle = round((low * high) ** 0.5)
-        low, high = (low, middle) if _is_enough(chance, middle, target, delta) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return two_digits(high)
-
-
-def _is_enough(chance: FloatArray, n: int, target: float, delta: float) -> bool:
-    return chance_to_certify(chance, n, target, delta, slope=0.0, shift=0.0) >= GOOD_CHANCE
 
 
 def labels_for_share(rate: float, target: float, delta: float) -> int:
@@ -232,18 +244,6 @@ def allowed_misses(n: int, target: float, delta: float) -> int:
 
 def allowed_mistakes(ranks: IntArray, target: float, delta: float) -> IntArray:
     """Return max{c : P(Bin(r, 1 - target) <= c) <= delta} for each r; -1 where there is none."""
-    ranks = np.atleast_1d(ranks)
-    if ranks.size > 1 and ranks.size == ranks[-1]:
-        return _allowed_up_to(ranks.size, target, delta)
-    return _allowed(ranks, target, delta)
-
-
-@lru_cache(maxsize=4096)  # a policy asks for the same targets again and again
-def _allowed_up_to(n: int, target: float, delta: float) -> IntArray:
-    return _allowed(np.arange(1, n + 1), target, delta)
-
-
-def _allowed(ranks: IntArray, target: float, delta: float) -> IntArray:
     wrong, z = 1.0 - target, special.ndtri(delta)
     guess = ranks * wrong + z * np.sqrt(ranks * wrong * target) + (z * z - 1) * (target - 0.5) / 3
     c = np.floor(np.clip(guess - 0.5, -1, ranks - 1)).astype(np.int64)
@@ -270,7 +270,7 @@ def two_digits(value: float) -> int:
     return ceil(value / unit - ROUNDING) * unit
 
 
-def _ranks(n: int, every: int, ratio: float) -> IntArray:
+def ranks_up_to(n: int, every: int, ratio: float) -> IntArray:
     """Return 1, 2, ..., every, and then steps of a ratio up to n."""
     if n <= every:
         return np.arange(1, n + 1)

@@ -6,9 +6,9 @@ given a probability p of it is taken to be
 .. math:: \mathrm{logit}\, q = \mathrm{logit}\, p + f(\mathrm{logit}\, p)
 
 with a smooth function f, which is 0 where the probabilities are right. The prior of f is a Gaussian
-process around 0: a constant, a slow and a quick part. A few sizes of f are weighed by how well each
-foretells the labels of the calibration nodes; for each the posterior is normal around its mode
-(Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
+process around 0: a constant, a slope, a slow and a quick part. A few sizes of f are weighed by how
+well each foretells the labels of the calibration nodes; for each the posterior is normal around its
+mode (Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
 Expected numbers of hits and costs are averages over all of this and over the luck of the draw.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+from scipy.special import chdtrc, expit, logit, softmax
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.errors import InputError, shown
@@ -29,6 +29,7 @@ MOST_COST = 1e15  # sums of larger ones lose the small
 EDGE = 9.0  # log-odds; f stays as it is beyond, where probabilities are surer than 1 in 8,000
 KNOTS = np.linspace(-EDGE, EDGE, 19)  # f is linear between them
 PARTS = ((1.0, np.inf), (1.0, 3.0), (0.6, 1.0))  # size and length, in log-odds, of each part of f
+SLOPE = 1.0  # of a line in f, which is what probabilities that are too sure or too timid need
 SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
 JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
 EXPECTED_WRONG = 0.25  # of nodes with probability 1, as far as no label says more; of those with
@@ -57,38 +58,14 @@ class Costs:
 
     Examples
     --------
-    >>> from gnncal.decisions import Costs
-    >>> costs = Costs(missed=500, false_alarm=20, review=3)
-    >>> costs.cheapest([0.001, 0.1, 0.9])
-    array(['clear', 'review', 'act'], dtype='<U6')
+    >>> from gnncal.decisions import Costs, Policy
+    >>> policy = Policy(positive="fraud", costs=Costs(missed=500, false_alarm=20, review=3))
 
     """
 
     missed: Any
     false_alarm: Any
     review: Any = None
-
-    def cheapest(self, p: Any) -> Any:
-        """Return the action with the lowest expected cost for each node.
-
-        Parameters
-        ----------
-        p : array_like of shape (n_nodes,)
-            Probability of the positive class.
-
-        Returns
-        -------
-        ndarray of str of shape (n_nodes,)
-            ``"act"``, ``"clear"`` or ``"review"``.
-
-        Raises
-        ------
-        InputError
-            If a cost is no number of at least 0, or has another length than ``p``.
-
-        """
-        chance = as_numpy(p).astype(np.float64)
-        return ACTIONS[cheapest_actions(self._checked(chance.size), chance)]
 
     def _checked(self, n_nodes: int) -> Costs:
         """Return the costs as float64, each a number or an array of this length."""
@@ -303,7 +280,8 @@ def _laplace(
 def _prior_covariance() -> FloatArray:
     apart = KNOTS[:, None] - KNOTS
     parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
-    return np.add.reduce([*parts, JITTER * np.eye(KNOTS.size)])
+    line = SLOPE**2 * np.outer(KNOTS, KNOTS)
+    return np.add.reduce([*parts, line, JITTER * np.eye(KNOTS.size)])
 
 
 @dataclass(frozen=True)
@@ -341,3 +319,12 @@ def _between_knots(odds: FloatArray) -> FloatArray:
     """Return how much each knot counts at these log-odds, (n, n_knots)."""
     place = (np.clip(odds, -EDGE, EDGE) + EDGE) / (KNOTS[1] - KNOTS[0])
     return np.maximum(1.0 - np.abs(place[:, None] - np.arange(KNOTS.size)), 0.0)
+
+
+def misfit(p: FloatArray, is_positive: BoolArray) -> float:
+    """Return the p-value of labels as unlikely as these if the probabilities were right."""
+    inside = np.clip(p, 1e-6, 1 - 1e-6)
+    design = np.column_stack([np.ones_like(inside), logit(inside)])
+    gradient = design.T @ (is_positive - inside)
+    information = (design.T * (inside * (1 - inside))) @ design
+    return float(chdtrc(2, gradient @ np.linalg.pinv(information) @ gradient))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,16 +24,18 @@ from gnncal.decisions.certificate import (
     fewest_nodes,
     labels_for_precision,
     labels_for_share,
-    plan_starts,
+    make_plan,
     two_digits,
 )
 
 Action = Literal["decide", "act", "clear"]
-Of = Literal["action", "class"]
 SHARE = number(above=0, below=1)
 MOST_CELLS = 1_000  # in which the probabilities of the pool are kept
 DONE = {"decide": "decided", "act": "acted on", "clear": "cleared"}
 DOING = {"decide": "deciding", "act": "acting", "clear": "clearing"}
+# Goal and claim of guarantees about the nodes of classes; {} is the target, or what it leaves.
+RECALL = ("a recall of {}", "at least {} of the positives are not cleared")
+FALSE_POSITIVES = ("a false-positive rate of {}", "at most {} of the negatives are acted on")
 
 
 @dataclass(frozen=True)
@@ -73,105 +76,40 @@ class Guarantee:
     target: float
     action: Action
     classes: tuple[Any, ...]
-    of: Of = "action"
+    of: Literal["action", "class"] = "action"
 
-    def check(self) -> None:
-        """Check the fields, which ``Policy.fit`` does first.
-
-        Raises
-        ------
-        InputError
-            If a field cannot be used; the message names the first one.
-
-        """
+    def _check(self) -> None:
         SHARE.check(f"target of {self.name}", self.target)
         choice("act", "clear", "decide").check(f"action of {self.name}", self.action)
         choice("action", "class").check(f"of of {self.name}", self.of)
 
-    def numbered(self, n_classes: int, class_names: Any) -> Guarantee:
-        """Return the same guarantee with the numbers of its classes.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes.
-        class_names : list of str or None
-            A name for each class.
-
-        Returns
-        -------
-        Guarantee
-            With sorted class numbers.
-
-        Raises
-        ------
-        InputError
-            If a class is unknown, or all of them are named.
-
-        """
+    def _numbered(self, n_classes: int, class_names: Any) -> Guarantee:
+        """Return the same guarantee with the sorted numbers of its classes."""
         numbers = {check_positive(c, n_classes, class_names) for c in self.classes}
         if len(numbers) == n_classes:
             raise InputError(f"the guarantee {self.name} names every class; leave one out.")
-        found = tuple(sorted(numbers))
-        return Guarantee(self.name, float(self.target), self.action, found, self.of)
+        return replace(self, target=float(self.target), classes=tuple(sorted(numbers)))
 
-    def holds_for(self, labels: IntArray, predicted: IntArray) -> BoolArray:
-        """Return which nodes have one of the classes; for deciding, the predicted one.
+    def _holds_for(self, labels: IntArray, predicted: IntArray) -> BoolArray:
+        """Return which nodes have one of the classes; for deciding, the predicted one."""
+        return labels == predicted if self.action == "decide" else np.isin(labels, self.classes)
 
-        Parameters
-        ----------
-        labels : ndarray of shape (n_nodes,)
-            Class numbers.
-        predicted : ndarray of shape (n_nodes,)
-            Predicted class numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Booleans.
-
-        """
-        if self.action == "decide":
-            return labels == predicted
-        return np.isin(labels, self.classes)
-
-    def chance(self, probs: FloatArray) -> FloatArray:
-        """Return the probability of :meth:`holds_for`.
-
-        Parameters
-        ----------
-        probs : ndarray of shape (n_nodes, n_classes)
-            Probabilities.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            A probability for each node.
-
-        """
-        if self.action == "decide":
-            return probs.max(axis=1).astype(np.float64)
-        return probs[:, list(self.classes)].sum(axis=1, dtype=np.float64)
-
-    def counted(self, has_action: BoolArray, holds: BoolArray) -> tuple[int, int]:
-        """Return how many nodes count, and how many of them are right.
-
-        Parameters
-        ----------
-        has_action : ndarray of shape (n_nodes,)
-            Which nodes get the action.
-        holds : ndarray of shape (n_nodes,)
-            What :meth:`holds_for` returned.
-
-        Returns
-        -------
-        tuple of int
-            Nodes that count, nodes that are right.
-
-        """
+    def _counted(self, has_action: BoolArray, holds: BoolArray) -> tuple[int, int]:
+        """Return how many nodes count, and how many of them are right."""
         if self.of == "class":
             return int(holds.sum()), int((holds & ~has_action).sum())
         return int(has_action.sum()), int((holds & has_action).sum())
+
+    def _pool(self, probs: FloatArray, score: FloatArray) -> FloatArray:
+        """Return the chances that nodes hold, in order of the score, as means of cells."""
+        if self.action == "decide":
+            chance = probs.max(axis=1).astype(np.float64)
+        else:
+            chance = probs[:, list(self.classes)].sum(axis=1, dtype=np.float64)
+        order = np.argsort(score if self.action == "clear" else -score, kind="stable")
+        ends = np.linspace(0, score.size, min(score.size, MOST_CELLS) + 1).astype(np.int64)
+        means: FloatArray = np.add.reduceat(chance[order], ends[:-1]) / np.diff(ends)
+        return means
 
 
 def accuracy(target: float) -> Guarantee:
@@ -180,22 +118,17 @@ def accuracy(target: float) -> Guarantee:
 
 
 def of_one_class(
-    positive: int, n_classes: int, targets: dict[str, float | None]
+    positive: int, n_classes: int, targets: Mapping[str, float | None]
 ) -> list[Guarantee]:
     """Return act, clear, recall and false-positive rate as guarantees about one class."""
-    others = tuple(c for c in range(n_classes) if c != positive)
-    rate = targets.get("false_positive_rate")
-    known = {
-        "act": ("act", (positive,), "action", targets.get("act")),
-        "clear": ("clear", others, "action", targets.get("clear")),
-        "recall": ("clear", (positive,), "class", targets.get("recall")),
-        "false_positive_rate": ("act", others, "class", None if rate is None else 1.0 - rate),
-    }
-    return [
-        Guarantee(name, float(target), action, classes, of)  # type: ignore[arg-type]
-        for name, (action, classes, of, target) in known.items()
-        if target is not None
+    others, rate = tuple(c for c in range(n_classes) if c != positive), "false_positive_rate"
+    known = [
+        Guarantee("act", targets.get("act") or 0.0, "act", (positive,)),
+        Guarantee("clear", targets.get("clear") or 0.0, "clear", others),
+        Guarantee("recall", targets.get("recall") or 0.0, "clear", (positive,), "class"),
+        Guarantee(rate, 1.0 - float(targets.get(rate) or 0.0), "act", others, "class"),
     ]
+    return [each for each in known if targets.get(each.name) is not None]
 
 
 @dataclass(frozen=True)
@@ -205,7 +138,7 @@ class Certified:
     name: str
     target: float
     action: Action
-    of: Of
+    of: str
     confidence_level: float
     is_certified: bool
     threshold: float
@@ -216,37 +149,29 @@ class Certified:
 
     def sentence(self, of_what: str) -> str:
         """Return the guarantee in plain words."""
+        goal, claim = self._words()
         if not self.is_certified:
-            return f"No threshold is certified for {self._goal}.{self._advice}"
+            return f"No threshold is certified for {goal}.{self._advice()}"
         if not np.isfinite(self.threshold):
-            return f"{self._goal.capitalize()} is certified, but other guarantees leave no node."
+            return f"{goal.capitalize()} is certified, but other guarantees leave no node."
         side = "at most" if self.action == "clear" else "at least"
         verb = "Act on" if self.action == "act" else self.action.capitalize()
-        return f"{verb} {of_what} of {side} {self.threshold:.4g}: {self._claim}."
+        return f"{verb} {of_what} of {side} {self.threshold:.4g}: {claim}."
 
-    @property
-    def _goal(self) -> str:
-        if self.name == "recall":
-            return f"a recall of {percent(self.target)}"
-        if self.name == "false_positive_rate":
-            return f"a false-positive rate of {percent(1 - self.target)}"
-        what = "right" if self.name in ("accuracy", "act", "clear") else f"{self.name}"
+    def _words(self) -> tuple[str, str]:
+        """Return what is asked for, and what is certified."""
+        share, done = percent(self.target), DONE[self.action]
+        if self.name in ("recall", "false_positive_rate"):
+            is_recall = self.name == "recall"
+            goal, claim = RECALL if is_recall else FALSE_POSITIVES
+            shown = share if is_recall else percent(1 - self.target)
+            return goal.format(shown), claim.format(shown)
         if self.of == "class":
-            return f"{what}: {percent(self.target)} not {DONE[self.action]}"
-        return f"{DOING[self.action]} with {percent(self.target)} {what}"
-
-    @property
-    def _claim(self) -> str:
-        if self.name == "recall":
-            return f"at least {percent(self.target)} of the positives are not cleared"
-        if self.name == "false_positive_rate":
-            return f"at most {percent(1 - self.target)} of the negatives are acted on"
-        if self.of == "class":
-            return f"at least {percent(self.target)} of {self.name} are not {DONE[self.action]}"
+            claim = f"at least {share} of {self.name} are not {done}"
+            return f"{self.name}: {share} not {done}", claim
         right = "right" if self.name in ("accuracy", "act", "clear") else self.name
-        return f"at least {percent(self.target)} are {right}"
+        return f"{DOING[self.action]} with {share} {right}", f"at least {share} are {right}"
 
-    @property
     def _advice(self) -> str:
         if np.isnan(self.best_target):
             return ""
@@ -261,88 +186,132 @@ class Certified:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A guarantee with what it is certified by."""
+
+    guarantee: Guarantee
+    holds: BoolArray  # (n,) of the calibration nodes
+    pool: FloatArray  # (n_cells,) chances of all nodes to decide
+    delta: float  # its share
+
+    def ranked(self, score: FloatArray) -> RankedNodes:
+        """Return the nodes in order of a score; mistakes are those that a test counts."""
+        is_share = self.guarantee.of == "class"
+        return RankedNodes.of(score, ~self.holds if is_share else self.holds)
+
+    def most_nodes(self, score: FloatArray) -> int:
+        """Return how many nodes may get the action so that few of the classes do."""
+        misses = allowed_misses(int(self.holds.sum()), self.guarantee.target, self.delta)
+        ranked = self.ranked(score)
+        return int(ranked.ends[ranked.mistakes <= misses].max(initial=0))
+
+    def advice(self, score: FloatArray, labels_for_one: float) -> tuple[float, int | None]:
+        """Return the highest target that is certified, and how many labels the asked one takes."""
+        n, target, delta = score.size, self.guarantee.target, self.delta
+        if self.guarantee.of == "action":
+            ranked = self.ranked(score)
+            plan = make_plan(self.pool, ranked.ends, delta)
+            best = best_target(ranked, plan, target, delta)
+            labels = labels_for_precision(self.pool, n, target, delta)
+        else:
+            m = int(self.holds.sum())
+            best = float(np.floor(1000 * delta ** (1 / m)) / 1000) if m else 0.0
+            labels = labels_for_share(max(float(self.pool.mean()), 1 / (n + 1)), target, delta)
+        return best, None if labels is None else two_digits(labels * labels_for_one)
+
+
 def certify_all(
-    guarantees: list[Guarantee],
-    scores: dict[Action, FloatArray],
-    holds: dict[str, BoolArray],
-    pools: dict[str, FloatArray],
+    guarantees: Sequence[Guarantee],
+    score: FloatArray,
+    holds: Sequence[BoolArray],
+    pools: Sequence[FloatArray],
     delta: float,
     *,
     labels_for_one: float = 1.0,
-    bounds: dict[Action, float] | None = None,
+    lowest: float = 0.0,
     is_advised: bool = True,
 ) -> dict[str, Certified]:
     """Certify every guarantee on the calibration nodes, all of them together."""
-    n = len(next(iter(scores.values())))
-    shares = _shares_of_delta(guarantees, pools, n, delta)
+    shares = _shares_of_delta(guarantees, pools, score.size, delta)
+    asked = [_Asked(*each) for each in zip(guarantees, holds, pools, shares, strict=True)]
     found: dict[str, Certified] = {}
-    room = n  # nodes that no other action has
+    room = score.size  # nodes that no other action has
     for action in ("decide", "act", "clear"):
-        here = [g for g in guarantees if g.action == action]
+        here = [each for each in asked if each.guarantee.action == action]
         if not here:
             continue
-        score = scores[action]
-        most, first, passed = room, 1, {}
-        capping = {g.name: g for g in here if g.of == "class"}
-        for g in capping.values():
-            most = min(most, _most_nodes(g, score, holds[g.name], shares[g.name]))
-            passed[g.name] = fewest_nodes(g.target, shares[g.name]) <= holds[g.name].sum()
-        cap = next(((g.target, shares[g.name]) for g in capping.values() if passed[g.name]), None)
-        for g in here:
+        sign = -1.0 if action == "clear" else 1.0
+        first, most, passed, cap = 1, room, {}, None
+        for each in sorted(here, key=lambda each: each.guarantee.of == "action"):
+            g, values = each.guarantee, sign * score
             if g.of == "class":
+                most = min(most, each.most_nodes(values))
+                passed[g.name] = fewest_nodes(g.target, each.delta) <= each.holds.sum()
+                cap = (g.target, each.delta) if cap is None and passed[g.name] else cap
                 continue
-            ranked = RankedNodes.of(score, holds[g.name])
-            starts = plan_starts(pools[g.name], n, shares[g.name], most=cap)
-            low, high = certified_ranks(ranked, starts, g.target, shares[g.name])
+            ranked = each.ranked(values)
+            plan = make_plan(each.pool, ranked.ends, each.delta, most=cap)
+            low, high = certified_ranks(ranked, plan, g.target, each.delta)
             passed[g.name] = high > 0
             first, most = max(first, low), min(most, high)
-        ends = RankedNodes.of(score, np.ones(n, np.bool_)).end
-        ends = np.unique(ends)
+        ends = here[0].ranked(values).ends
         ends = ends[(ends >= first) & (ends <= most)]
-        last = int(ends[-1]) if ends.size and all(passed.values()) else 0
-        lowest = (bounds or {}).get(action, 0.0 if action != "clear" else -1.0)
-        cut = _between(score, last, lowest)
+        last = int(ends.max(initial=0)) if all(passed.values()) else 0
+        cut = _between(values, last, -1.0 if action == "clear" else lowest)
         room -= last
-        for g in here:
-            of_g = score, holds[g.name], pools[g.name]
-            share, fair = shares[g.name], delta / len(guarantees)
-            advice: tuple[float, int | None] = (np.nan, None)
-            if is_advised and not passed[g.name]:  # without hope it had given its share away
-                advice = _advice(g, *of_g, max(share, fair), labels_for_one)
-            found[g.name] = _concluded(g, passed[g.name], cut, score, holds[g.name], share, advice)
+        for each in here:
+            g = each.guarantee
+            advice: tuple[float, int | None] = g.target, None
+            if not passed[g.name]:  # without hope it had given its share away
+                fair = replace(each, delta=max(each.delta, delta / len(guarantees)))
+                advice = fair.advice(values, labels_for_one) if is_advised else (np.nan, None)
+            n_counted, n_right = g._counted(values >= cut, each.holds)
+            found[g.name] = Certified(
+                *(g.name, g.target, g.action, g.of, 1.0 - each.delta, bool(passed[g.name])),
+                *(sign * cut, n_counted, n_right, *advice),
+            )
     return {g.name: found[g.name] for g in guarantees}
 
 
+def certify_targets(
+    guarantees: Sequence[Guarantee],
+    pool_probs: FloatArray,
+    pool_score: FloatArray,
+    score: FloatArray,
+    labels: IntArray,
+    predicted: IntArray,
+    delta: float,
+) -> list[Certified]:
+    """Certify one guarantee at several targets, each by itself, as a slider needs them."""
+    first = guarantees[0]
+    pool, holds = first._pool(pool_probs, pool_score), first._holds_for(labels, predicted)
+    return [
+        certify_all([g], score, [holds], [pool], delta, is_advised=False)[g.name]
+        for g in guarantees
+    ]
+
+
 def _shares_of_delta(
-    guarantees: list[Guarantee], pools: dict[str, FloatArray], n: int, delta: float
-) -> dict[str, float]:
+    guarantees: Sequence[Guarantee], pools: Sequence[FloatArray], n: int, delta: float
+) -> list[float]:
     """Divide delta evenly; a guarantee without hope at its share gives it to the others."""
-    hopeful = list(guarantees)
+    hopeful = list(range(len(guarantees)))
     while len(hopeful) > 1:
         share = delta / len(hopeful)
-        kept = [g for g in hopeful if _hope(g, pools[g.name], n, share) >= HOPELESS]
+        kept = [i for i in hopeful if _hope(guarantees[i], pools[i], n, share) >= HOPELESS]
         if len(kept) in (0, len(hopeful)):
             break
         hopeful = kept
-    named = {g.name for g in hopeful}
     none = np.finfo(np.float64).tiny  # nothing is certified with it
-    return {g.name: delta / len(hopeful) if g.name in named else none for g in guarantees}
+    return [delta / len(hopeful) if i in hopeful else none for i in range(len(guarantees))]
 
 
 def _hope(guarantee: Guarantee, pool: FloatArray, n: int, delta: float) -> float:
     if guarantee.of == "action":
-        return chance_to_certify(pool, n, guarantee.target, delta, slope=SLOPE, shift=SHIFT)
+        return chance_to_certify(pool, n, guarantee.target, delta, SLOPE, SHIFT)
     fewest = fewest_nodes(guarantee.target, delta)
     return float(n * pool.mean() >= 0.2 * fewest)  # five times as many may be there after all
-
-
-def _most_nodes(guarantee: Guarantee, score: FloatArray, holds: BoolArray, delta: float) -> int:
-    """Return how many nodes may get the action so that few of the classes do."""
-    misses = allowed_misses(int(holds.sum()), guarantee.target, delta)
-    ranked = RankedNodes.of(score, ~holds)
-    ends = np.unique(ranked.end)
-    within = ends[ranked.mistakes[ends - 1] <= misses]
-    return int(within[-1]) if within.size else 0
 
 
 def _between(score: FloatArray, n_decided: int, lowest: float) -> float:
@@ -354,87 +323,6 @@ def _between(score: FloatArray, n_decided: int, lowest: float) -> float:
     return float((ranked[n_decided - 1] + max(following, lowest)) / 2)
 
 
-def _advice(
-    guarantee: Guarantee,
-    score: FloatArray,
-    holds: BoolArray,
-    pool: FloatArray,
-    delta: float,
-    labels_for_one: float,
-) -> tuple[float, int | None]:
-    """Return the highest target that is certified, and how many labels the asked one takes."""
-    n, target = score.size, guarantee.target
-    if guarantee.of == "action":
-        starts = plan_starts(pool, n, delta)
-        best = best_target(RankedNodes.of(score, holds), starts, target, delta)
-        labels = labels_for_precision(pool, n, target, delta)
-    else:
-        m = int(holds.sum())
-        best = float(np.floor(1000 * delta ** (1 / m)) / 1000) if m else 0.0
-        labels = labels_for_share(max(float(pool.mean()), 1 / (n + 1)), target, delta)
-    return best, None if labels is None else two_digits(labels * labels_for_one)
-
-
-def _concluded(
-    guarantee: Guarantee,
-    is_certified: bool,
-    cut: float,
-    score: FloatArray,
-    holds: BoolArray,
-    delta: float,
-    advice: tuple[float, int | None],
-) -> Certified:
-    n_counted, n_right = guarantee.counted(score >= cut, holds)
-    best, labels = (guarantee.target, None) if is_certified else advice
-    return Certified(
-        name=guarantee.name,
-        target=guarantee.target,
-        action=guarantee.action,
-        of=guarantee.of,
-        confidence_level=1.0 - delta,
-        is_certified=is_certified,
-        threshold=-cut if guarantee.action == "clear" else cut,
-        n_counted=n_counted,
-        n_right=n_right,
-        best_target=best,
-        labels_needed=labels,
-    )
-
-
-def pool_of(guarantee: Guarantee, probs: FloatArray, score: FloatArray) -> FloatArray:
-    """Return the chance that decisions about nodes are right, in order of the score, by cells."""
-    order = np.argsort(score if guarantee.action == "clear" else -score, kind="stable")
-    return in_cells(guarantee.chance(probs)[order])
-
-
-def in_cells(values: FloatArray) -> FloatArray:
-    """Return the means of at most so many cells of neighbouring values."""
-    ends = np.linspace(0, values.size, min(values.size, MOST_CELLS) + 1).astype(np.int64)
-    means: FloatArray = np.add.reduceat(values, ends[:-1]) / np.diff(ends)
-    return means
-
-
 def percent(share: float) -> str:
     """Return a share as text, such as ``99.5 %``."""
     return f"{100 * share:g} %"
-
-
-def certify_targets(
-    guarantees: list[Guarantee],
-    pool_probs: FloatArray,
-    pool_score: FloatArray,
-    score: FloatArray,
-    labels: IntArray,
-    predicted: IntArray,
-    delta: float,
-) -> list[Certified]:
-    """Certify one guarantee at several targets, each by itself, as a slider needs them."""
-    first = guarantees[0]
-    pool, holds = pool_of(first, pool_probs, pool_score), first.holds_for(labels, predicted)
-    ranked = -score if first.action == "clear" else score
-    return [
-        certify_all(
-            *([g], {g.action: ranked}, {g.name: holds}, {g.name: pool}, delta), is_advised=False
-        )[g.name]
-        for g in guarantees
-    ]

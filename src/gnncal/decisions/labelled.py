@@ -11,7 +11,8 @@ from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
 from gnncal.data.constraints import SEED, number, whole_number
 from gnncal.data.errors import InputError
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.estimator import clone
+from gnncal.data.nodes import as_nodes, as_nodes_of_a_fit
 
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
@@ -125,13 +126,10 @@ def cross_fit(
     >>> import gnncal
     >>> from gnncal.decisions import Policy, cross_fit
     >>> task = gnncal.example()
-    >>> probs, cross_fitted = cross_fit(
-    ...     gnncal.calibrators.TemperatureScaling(),
-    ...     task.logits, task.labels, task.graph, nodes=task.nodes,
-    ... )
-    >>> policy = Policy(accuracy=0.98).fit(
-    ...     probs, task.labels, nodes=task.nodes, cross_fitted=cross_fitted
-    ... )
+    >>> ts = gnncal.calibrators.TemperatureScaling()
+    >>> probs, seen = cross_fit(ts, task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> policy = Policy(accuracy=0.98)
+    >>> policy = policy.fit(probs, task.labels, nodes=task.nodes, cross_fitted=seen)
     >>> policy.report_.is_proven
     False
 
@@ -139,53 +137,27 @@ def cross_fit(
     whole_number(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
     record = as_nodes_of_a_fit(every, labels, nodes=nodes, train_nodes=train_nodes)
-    known = check_labels(labels, every.n_nodes)
-    return cross_fit_nodes(calibrator, every, known, record, n_folds, random_state)
-
-
-def cross_fit_nodes(
-    calibrator: Any,
-    every: Nodes,
-    labels: IntArray,
-    record: Nodes,
-    n_folds: int = 5,
-    random_state: int = 0,
-) -> tuple[FloatArray, FloatArray]:
-    """:func:`cross_fit` of checked nodes; ``record`` has the labels of all calibration nodes."""
-    from gnncal.data.estimator import clone
-
-    rows = record.calibration_nodes
+    known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
     if rows.size < n_folds:
         raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")
     probs = calibrator.fit(record).predict_proba(every)
     cross_fitted = np.array(probs)
-    order = _spread(rows, labels, random_state)
+    order = _spread(rows, known, random_state)
     for fold in range(n_folds):
         part = order[fold::n_folds]
         rest = np.sort(np.setdiff1d(rows, part))
-        labelled = every.with_labels(labels, nodes=rest, train_nodes=record.train_nodes)
+        labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
         cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
     return probs, cross_fitted
 
 
 @dataclass(frozen=True, eq=False)
 class ToLabel:
-    """Nodes to label, drawn at random from the region in which a threshold must lie.
+    """Nodes to label, drawn at random from the region in which a threshold must lie."""
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (n,)
-        Node numbers, sorted.
-    region : float
-        Lowest probability of the region, for ``Policy.fit(region=...)``.
-    n_region : int
-        Number of nodes in the region.
-
-    """
-
-    nodes: IntArray
-    region: float
-    n_region: int
+    nodes: IntArray  # (n,) sorted
+    region: float  # its lowest probability, for Policy.fit(region=...)
+    n_region: int  # nodes in it
 
 
 def nodes_to_label(
@@ -233,15 +205,10 @@ def nodes_to_label(
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.decisions import Policy, nodes_to_label
-    >>> generator = np.random.default_rng(0)
-    >>> p = generator.beta(0.2, 1, size=5000)
-    >>> labels = (generator.random(5000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> plan = nodes_to_label(probs, 1, act=0.8, n=200)
-    >>> policy = Policy(positive=1, act=0.8)
-    >>> policy = policy.fit(probs, labels, nodes=plan.nodes, region=plan.region)
-    >>> policy.guarantees_["act"].is_certified
+    >>> from gnncal.decisions import nodes_to_label
+    >>> p = np.random.default_rng(0).beta(0.2, 1, size=5000)
+    >>> plan = nodes_to_label(np.column_stack([1 - p, p]), 1, act=0.8, n=200)
+    >>> bool((p[plan.nodes] >= plan.region - 1e-6).all())
     True
 
     """

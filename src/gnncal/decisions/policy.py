@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.data.checks import check_labels, check_nodes, check_positive, class_label
@@ -22,7 +21,7 @@ from gnncal.data.constraints import (
 )
 from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
-from gnncal.decisions.base import CalibrationNodes, Decision, check_truth
+from gnncal.decisions.base import CalibrationNodes, Decision, Keys, check_truth
 from gnncal.decisions.costs import (
     ACT,
     ACTIONS,
@@ -38,19 +37,16 @@ from gnncal.decisions.costs import (
     cost_thresholds,
     expect_budget,
     expect_costs,
+    misfit,
 )
 from gnncal.decisions.guarantees import (
     SHARE,
-    Action,
     Certified,
     Guarantee,
     accuracy,
     certify_all,
-    in_cells,
     of_one_class,
-    pool_of,
 )
-from gnncal.decisions.node_numbers import Keys
 from gnncal.decisions.reports import Kept, Outlook, PolicyOutcome, PolicyReport
 from gnncal.graph.graph import Graph
 from gnncal.metrics.outcomes import clopper_pearson
@@ -172,7 +168,7 @@ class Policy(Decision):
         "positive": whole_number(at_least=0) | NONE,
         "score": Array("calibration", low=0.0, high=1.01),
         "predicted": Array("calibration", low=0, high="K-1", whole=True),
-        "pools": Array("guarantees cells", low=0.0, high=1.01),
+        "pools": Array("guarantees cells", low=0.0, high=1.01, may_be_empty=True),
         "labelled_share": number(at_least=0, at_most=1),
         "labels_for_one": number(at_least=1),
         "is_proven": FLAG,
@@ -280,35 +276,31 @@ class Policy(Decision):
                 "pass as nodes those whose labels are final, such as those labelled longer ago "
                 "than a label takes, and no sample_weight."
             )
-        given = None if cross_fitted is not None else calibrator
-        checked, _, rows = self._begin(probs, labels, nodes, ids, class_names, given)
+        is_proven = cross_fitted is None
+        checked, _, rows = self._begin(
+            probs, labels, nodes, ids, class_names, calibrator if is_proven else None
+        )
         n_nodes, n_classes = checked.shape
-        positive = None
-        if self.positive is not None:
-            names = getattr(self, "class_names_", None)
-            positive = check_positive(self.positive, n_classes, names)
+        names = getattr(self, "class_names_", None)
+        is_named = self.positive is not None
+        self.positive_ = check_positive(self.positive, n_classes, names) if is_named else None
         others = _others(decision_nodes, rows, n_nodes)
-        predicted = check_labels(predictions, n_nodes) if predictions is not None else None
-        n_fitted, is_proven = 0, cross_fitted is None
+        predicted = None if predictions is None else check_labels(predictions, n_nodes)[others]
+        n_fitted = 0
         if calibrator is not None and is_proven:
             n_fitted = sum(calibrator.fit_report_.nodes_per_class)
         elif calibrator is not None:
             from gnncal.files.saved_calibrators import checksum
 
             self.calibrator_ = checksum(calibrator)
-        self.positive_ = positive
         self._is_proven, self._labels_for_one = is_proven, 1.0 + n_fitted / rows.size
         self._lowest = self._check_region(region, checked, rows)
-        seen = checked if cross_fitted is None else self._checked_probs(cross_fitted)
-        self._take(checked, seen, rows, others)
+        self._review_threshold, self._review_share = None, 0.0
+        seen = checked if is_proven else self._checked_probs(cross_fitted)
         prices = self._prices(None, n_nodes)
         here = None if prices is None else prices._of(others)
-        self._fit_budget(checked[others], here)
-        self._conclude()
-        self.outlook_ = self._outlook(
-            checked[others], here, None if predicted is None else predicted[others]
-        )
-        self._warn()
+        self._certify(checked, seen, rows, others, here)
+        self.outlook_ = self._outlook(checked[others], here, predicted)
         return self
 
     def decide(self, probs: Any, *, costs: Costs | None = None) -> npt.NDArray[np.str_]:
@@ -326,12 +318,6 @@ class Policy(Decision):
         ndarray of str of shape (n_nodes,)
             ``"act"``, ``"clear"``, ``"review"``, or ``"decide"``.
 
-        Raises
-        ------
-        InputError
-            If the probabilities have another number of classes than in ``fit``, or costs do not
-            fit them.
-
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
@@ -340,9 +326,9 @@ class Policy(Decision):
     def select(self, probs: Any) -> BoolArray:
         """Choose nodes of one batch to act on, so that ``act`` of them are right on average.
 
-        This is a softer guarantee (conformal selection): the expected share of right ones, over
-        draws of calibration nodes and batch, is at least ``act``. A third to a half of single
-        batches miss it. It acts on more nodes than :meth:`decide`.
+        This is a softer guarantee (conformal selection: Jin, Candes, JMLR 2023): the expected share
+        of right ones, over draws of calibration nodes and batch, is at least ``act``. A third to a
+        half of single batches miss it. It acts on more nodes than :meth:`decide`.
 
         Parameters
         ----------
@@ -359,10 +345,6 @@ class Policy(Decision):
         InputError
             If the policy has no ``act``.
 
-        References
-        ----------
-        Jin, Candes, "Selection by prediction with conformal p-values" (JMLR 2023).
-
         """
         check_is_fitted(self, "report_")
         if self.act is None or self._lowest > 0:
@@ -374,42 +356,10 @@ class Policy(Decision):
         negatives = np.sort(self._score[self._calibration.labels != self.positive_])
         n_above = negatives.size - np.searchsorted(negatives, p, side="left")
         values = (1 + n_above) / (self._score.size + 1)
-        order = np.argsort(values, kind="stable")
-        small = values[order] <= (1 - self.act) * np.arange(1, p.size + 1) / p.size
-        chosen = np.zeros(p.size, dtype=np.bool_)
-        if small.any():
-            chosen = values <= values[order][np.flatnonzero(small)[-1]]
+        ranked = np.sort(values)
+        small = ranked <= (1 - self.act) * np.arange(1, p.size + 1) / p.size
+        chosen: BoolArray = values <= ranked[small].max(initial=0.0)
         return chosen
-
-    def outlook(
-        self, probs: Any, *, costs: Costs | None = None, predictions: Any = None
-    ) -> Outlook:
-        """Say what the policy does with some nodes, and what to expect of it.
-
-        Parameters
-        ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
-        costs : Costs, optional
-            Costs of these nodes, if they differ from node to node.
-        predictions : array_like of shape (n_nodes,), optional
-            Classes that the model as it was predicts, to compare costs with.
-
-        Returns
-        -------
-        Outlook
-            Numbers of nodes, and what reviews are expected to find, or what it will cost.
-
-        Raises
-        ------
-        InputError
-            If an array cannot be used.
-
-        """
-        check_is_fitted(self, "report_")
-        checked = self._checked_probs(probs)
-        predicted = None if predictions is None else check_labels(predictions, len(checked))
-        return self._outlook(checked, self._prices(costs, len(checked)), predicted)
 
     def judge(
         self, labels: Any, probs: Any, *, costs: Costs | None = None, predictions: Any = None
@@ -420,10 +370,8 @@ class Policy(Decision):
         ----------
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1.
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
-        costs : Costs, optional
-            Costs of these nodes, if the policy decides by costs that differ from node to node.
+        probs, costs : array_like and Costs
+            As for :meth:`decide`.
         predictions : array_like of shape (n_nodes,), optional
             Classes that the model as it was predicts.
 
@@ -432,61 +380,43 @@ class Policy(Decision):
         PolicyOutcome
             Guaranteed beside found.
 
-        Raises
-        ------
-        InputError
-            If the arrays do not fit together.
-
         """
-        outlook = self.outlook(probs, costs=costs, predictions=predictions)
+        check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
+        outlook = self._outlook_of(checked, costs, predictions)
         truth = check_truth(labels, len(checked), self.n_classes_)
         prices = self._prices(costs, len(checked))
         codes, predicted = self._codes(checked, prices), checked.argmax(axis=1)
         marked = truth == (predicted if self.positive_ is None else self.positive_)
         kept = []
         for guarantee in self._guarantees():
-            certified = self.guarantees_[guarantee.name]
-            if certified.is_certified:
-                code = int(np.flatnonzero(guarantee.action == ACTIONS)[0])
-                n, right = guarantee.counted(codes == code, guarantee.holds_for(truth, predicted))
-                found = right / n if n else float("nan")
+            target = guarantee.target
+            if self.guarantees_[guarantee.name].is_certified:
+                holds = guarantee._holds_for(truth, predicted)
+                n, right = guarantee._counted(ACTIONS[codes] == guarantee.action, holds)
                 ends = map(float, clopper_pearson(right, n))
-                target = certified.target
+                found = right / n if n else np.nan
                 kept.append(Kept(guarantee.name, target, target, 1.0, found, *ends))
-        for name, expected in outlook.amounts.items():
-            seen = self._found(name, codes, marked, prices)
-            if seen is not None:
-                kept.append(Kept(name, expected.expected, expected.low, expected.high, seen))
-        hits = np.bincount(codes[marked], minlength=len(ACTIONS)).tolist()
-        positives = {name: hits[list(ACTIONS).index(name)] for name in outlook.counts}
+        seen = {
+            "cost": np.nan if prices is None else cost_of(prices, codes, marked * 1).sum(),
+            "precision": _mean(marked[codes == REVIEW]),
+            "recall": _mean(codes[marked] != CLEAR),
+        }
+        kept += [
+            Kept(name, each.expected, each.low, each.high, float(seen[name]))
+            for name, each in outlook.amounts.items()
+            if name in seen
+        ]
+        hits = dict(zip(ACTIONS.tolist(), np.bincount(codes[marked], minlength=4), strict=True))
+        positives = {name: int(hits[name]) for name in outlook.counts}
         return PolicyOutcome(len(checked), outlook.counts, positives, tuple(kept))
 
-    def in_words(self, outlook: Outlook | None = None) -> str:
-        """Say what the policy guarantees and, given an outlook, what it does with those nodes.
-
-        Parameters
-        ----------
-        outlook : Outlook, optional
-            Of the nodes to speak of.
-
-        Returns
-        -------
-        str
-            A few sentences. ``print(policy)`` says the same of the nodes of ``fit``.
-
-        """
-        check_is_fitted(self, "report_")
-        done = "" if outlook is None else f" {outlook.sentence}"
-        return f"{self.report_.sentence}{done}"
-
-    def check_params(self) -> None:
-        """Check the parameters of the constructor, and that they go together."""
-        super().check_params()
+    def _check_params(self) -> None:
+        super()._check_params()
         asked = [name for name in TARGETS if getattr(self, name) is not None]
         asked += [each.name for each in self.also]
         for each in self.also:
-            each.check()
+            each._check()
         if len(set(asked)) < len(asked):
             raise InputError(f"two guarantees have one name: {', '.join(asked)}.")
         wishes = [*asked, *(w for w in ("costs", "budget") if getattr(self, w) is not None)]
@@ -514,19 +444,21 @@ class Policy(Decision):
             )
 
     def __str__(self) -> str:
-        if not hasattr(self, "report_"):
-            return repr(self)
-        return self.in_words(getattr(self, "outlook_", None))
+        return self._in_words(getattr(self, "outlook_", None))
+
+    def _in_words(self, outlook: Outlook | None) -> str:
+        """Say what is guaranteed and, given an outlook, what is done with those nodes."""
+        said = super().__str__()
+        return said if outlook is None else f"{said} {outlook.sentence}"
 
     def _guarantees(self) -> list[Guarantee]:
         """Return what is asked for, with the numbers of the classes."""
         if self.accuracy is not None:
             return [accuracy(float(self.accuracy))]
-        if self.positive_ is None:
-            return []
+        assert self.positive_ is not None
         names = getattr(self, "class_names_", None)
         targets = {name: getattr(self, name) for name in TARGETS}
-        own = [each.numbered(self.n_classes_, names) for each in self.also]
+        own = [each._numbered(self.n_classes_, names) for each in self.also]
         return [*of_one_class(self.positive_, self.n_classes_, targets), *own]
 
     def _score_of(self, probs: FloatArray) -> FloatArray:
@@ -534,40 +466,62 @@ class Policy(Decision):
         values = row_maxima(probs) if self.positive_ is None else probs[:, self.positive_]
         return values.astype(np.float32).astype(np.float64)
 
-    def _take(self, probs: FloatArray, seen: FloatArray, rows: IntArray, others: IntArray) -> None:
-        """Set what the certificate looks at; ``seen`` has the probabilities of the rows."""
+    def _certify(
+        self,
+        probs: FloatArray,
+        seen: FloatArray,
+        rows: IntArray,
+        others: IntArray,
+        prices: Costs | None,
+    ) -> None:
+        """Fit to checked arrays; ``seen`` has the probabilities of the rows, prices the others'."""
         self._score, self._predicted = self._score_of(seen[rows]), seen[rows].argmax(axis=1)
         pool = np.union1d(rows, others)
         self._labelled_share = rows.size / pool.size if pool.size > rows.size else 0.0
-        chosen = probs[pool]
-        score = self._score_of(chosen)
-        chosen, score = chosen[score >= self._lowest], score[score >= self._lowest]
-        pools = [pool_of(guarantee, chosen, score) for guarantee in self._guarantees()]
-        self._pools: FloatArray = np.array([in_cells(np.sort(score)), *pools])
+        pool = pool[self._score_of(probs[pool]) >= self._lowest]
+        score = self._score_of(probs[pool])
+        pools = [each._pool(probs[pool], score) for each in self._guarantees()]
+        self._pools: FloatArray = np.array(pools) if pools else np.empty((0, 0))
+        self._conclude()
+        if self.budget is not None and (prices is not None or self.costs is None):
+            self._fit_budget(probs[others], prices)
+            self._conclude()
+        if self.report_.n_uncertified:
+            warn(self.report_.sentence)
+        if self.costs is None and self.budget is None:
+            return
+        value = misfit(self._score, self._calibration.labels == self.positive_)
+        if value < MISFIT:
+            warn(
+                f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
+                f"{value:.1g}), so costs are not the lowest, and intervals cover somewhat less "
+                "than they say; calibrate first, with keep_predictions=False."
+            )
 
     def _conclude(self) -> None:
-        """Set what a fit leaves, from what the certificate looks at."""
+        """Set what a fit leaves, from the numbers that a file keeps."""
         labels, score = self._calibration.labels, self._score
         guarantees = self._guarantees()
-        is_positive = labels == self.positive_
         self.guarantees_ = {}
         if guarantees:
-            scores: dict[Action, FloatArray] = {"decide": score, "act": score, "clear": -score}
             self.guarantees_ = certify_all(
-                guarantees,
-                {action: scores[action] for action in {g.action for g in guarantees}},
-                {g.name: g.holds_for(labels, self._predicted) for g in guarantees},
-                {g.name: self._pools[i + 1] for i, g in enumerate(guarantees)},
-                1.0 - self.confidence_level,
+                *(guarantees, score, [g._holds_for(labels, self._predicted) for g in guarantees]),
+                *(list(self._pools), 1.0 - self.confidence_level),
                 labels_for_one=self._labels_for_one,
-                bounds={"act": self._lowest} if self._lowest else {},
+                lowest=self._lowest,
             )
+        is_positive, of_what = labels == self.positive_, "confidence"
         if self.positive_ is not None:
             self._recalibration = Recalibration.of(score, is_positive)
-        self.act_threshold_, self.clear_threshold_ = self._thresholds()
-        of_what = "confidence"
-        if self.positive_ is not None:
             of_what = f"P({class_label(self.positive_, getattr(self, 'class_names_', None))})"
+        found = {each.action: each.threshold for each in self.guarantees_.values()}
+        act, clear = found.get("decide", found.get("act", np.inf)), found.get("clear", -np.inf)
+        if self.budget is not None:
+            clear = np.nan
+        if self.costs is not None:
+            is_simple = self.budget is None and self.costs._is_same_for_all
+            act, clear = cost_thresholds(self.costs._checked(0)) if is_simple else (np.nan, np.nan)
+        self.act_threshold_, self.clear_threshold_ = act, clear
         self.report_ = PolicyReport(
             of_what=of_what,
             confidence_level=float(self.confidence_level),
@@ -575,45 +529,32 @@ class Policy(Decision):
             n_positive=None if self.positive_ is None else int(is_positive.sum()),
             labelled_share=self._labelled_share,
             is_proven=self._is_proven,
-            act_threshold=self.act_threshold_,
-            clear_threshold=self.clear_threshold_,
+            act_threshold=act,
+            clear_threshold=clear,
             review_threshold=self._review_threshold,
             guarantees=self.guarantees_,
         )
 
-    def _thresholds(self) -> tuple[float, float]:
-        if self.costs is not None:
-            if self.budget is not None or not self.costs._is_same_for_all:
-                return np.nan, np.nan
-            return cost_thresholds(self.costs._checked(0))
-        found = {each.action: each.threshold for each in self.guarantees_.values()}
-        act = found.get("decide", found.get("act", np.inf))
-        return act, np.nan if self.budget is not None else found.get("clear", -np.inf)
-
     def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
         """Find from which score up nodes are reviewed; equal ones are drawn at the limit."""
-        self._review_threshold, self._review_share = None, 0.0
-        if self.budget is None:
-            return
-        self._conclude()  # act comes first
+        assert self.budget is not None
         score, acted = self._review_score(probs, prices)
-        k = self.budget if self.budget >= 1 else round(self.budget * len(probs))
-        k = min(int(k), int((~acted).sum()))
         rest = np.sort(score[~acted])[::-1]
+        k = self.budget if self.budget >= 1 else round(self.budget * len(probs))
+        k = min(int(k), rest.size)
+        self._review_threshold, self._review_share = np.inf, 0.0
         if k == 0:
-            self._review_threshold = np.inf
             return
         limit = float(rest[k - 1])
         n_above, n_tied = int((rest > limit).sum()), int((rest == limit).sum())
-        self._review_share = (k - n_above) / n_tied
-        self._review_threshold = limit
+        self._review_share, self._review_threshold = (k - n_above) / n_tied, limit
         if n_above + n_tied == k:  # nobody is left out among equals: stand between two values
             self._review_threshold = (limit + float(rest[k] if k < rest.size else limit)) / 2
 
     def _review_score(
         self, probs: FloatArray, prices: Costs | None
     ) -> tuple[FloatArray, BoolArray]:
-        """Return what reviews are chosen by, and which nodes are acted on by guarantee."""
+        """Return what reviews are chosen by, and which nodes are decided without."""
         p = self._score_of(probs)
         if prices is None:
             return p, p >= self.act_threshold_
@@ -622,54 +563,44 @@ class Policy(Decision):
 
     def _codes(self, probs: FloatArray, prices: Costs | None) -> IntArray:
         """Return the code of each node's action."""
-        p = self._score_of(probs)
+        p, act = self._score_of(probs), self.act_threshold_
         if self.accuracy is not None:
-            return np.where(p >= self.act_threshold_, DECIDE, REVIEW)
-        if self._review_threshold is not None:
-            score, acted = self._review_score(probs, prices)
-            codes = np.where(acted, ACT, CLEAR)
-            if prices is not None:
-                codes = cheapest_automatic(prices, p)[0]
-            codes[~acted & (score > self._review_threshold)] = REVIEW
-            tied = np.flatnonzero(~acted & (score == self._review_threshold))
-            order = np.random.default_rng(0).permutation(tied)
-            codes[order[: round(self._review_share * tied.size)]] = REVIEW
-            return codes
-        if prices is not None:
+            return np.where(p >= act, DECIDE, REVIEW)
+        if self._review_threshold is None and prices is not None:
             return cheapest_actions(prices, p)
-        act, clear = self.act_threshold_, self.clear_threshold_
-        return np.where(p >= act, ACT, np.where(p <= clear, CLEAR, REVIEW))
+        if self._review_threshold is None:
+            return np.where(p >= act, ACT, np.where(p <= self.clear_threshold_, CLEAR, REVIEW))
+        score, acted = self._review_score(probs, prices)
+        codes = np.where(acted, ACT, CLEAR)
+        if prices is not None:
+            codes = cheapest_automatic(prices, p)[0]
+        codes[~acted & (score > self._review_threshold)] = REVIEW
+        tied = np.flatnonzero(~acted & (score == self._review_threshold))
+        order = np.random.default_rng(0).permutation(tied)
+        codes[order[: round(self._review_share * tied.size)]] = REVIEW
+        return codes
+
+    def _outlook_of(self, probs: FloatArray, costs: Costs | None, predictions: Any) -> Outlook:
+        """Return what the policy does with checked nodes that have costs of their own."""
+        predicted = None if predictions is None else check_labels(predictions, len(probs))
+        return self._outlook(probs, self._prices(costs, len(probs)), predicted)
 
     def _outlook(
         self, probs: FloatArray, prices: Costs | None, predicted: IntArray | None
     ) -> Outlook:
         codes, level = self._codes(probs, prices), float(self.confidence_level)
         counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
-        named = ("decide", "review") if self.accuracy is not None else ("act", "clear", "review")
+        used = (DECIDE, REVIEW) if self.accuracy is not None else (ACT, CLEAR, REVIEW)
         amounts: dict[str, Amount] = {}
-        if self.accuracy is None:
-            p, known = self._score_of(probs), self._recalibration
-            if self.budget is not None:
-                amounts |= expect_budget(p, codes == REVIEW, codes == ACT, known, level)
-            if prices is not None:
-                model = probs.argmax(axis=1) if predicted is None else predicted
-                positive = model == self.positive_
-                amounts |= expect_costs(prices, p, codes, positive, known, level)
-        by_name = {name: counts[list(ACTIONS).index(name)] for name in named}
-        return Outlook(len(probs), by_name, level, amounts)
-
-    def _found(
-        self, name: str, codes: IntArray, positive: BoolArray, prices: Costs | None
-    ) -> float | None:
-        """Return what labels show of something that was expected; None for comparisons."""
-        if name == "cost" and prices is not None:
-            return float(cost_of(prices, codes, positive.astype(np.int64)).sum())
-        if name == "precision":
-            reviewed = codes == REVIEW
-            return float(positive[reviewed].mean()) if reviewed.any() else float("nan")
-        if name == "recall":
-            return float((codes[positive] != CLEAR).mean()) if positive.any() else float("nan")
-        return None
+        if self.budget is not None:
+            chosen = codes == REVIEW, codes == ACT
+            amounts |= expect_budget(self._score_of(probs), *chosen, self._recalibration, level)
+        if prices is not None:
+            model = probs.argmax(axis=1) if predicted is None else predicted
+            actions = codes, model == self.positive_
+            p = self._score_of(probs)
+            amounts |= expect_costs(prices, p, *actions, self._recalibration, level)
+        return Outlook(len(probs), {str(ACTIONS[c]): counts[c] for c in used}, level, amounts)
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""
@@ -688,8 +619,7 @@ class Policy(Decision):
         if region is None:
             return 0.0
         SHARE.check("region", region)
-        asked = {each.name for each in self._guarantees()}
-        if asked != {"act"} or self.budget is not None:
+        if {each.name for each in self._guarantees()} != {"act"} or self.budget is not None:
             raise InputError("a region certifies act alone; leave the rest out, or the region.")
         outside = int((self._score_of(probs[rows]) < region).sum())
         if outside:
@@ -698,20 +628,6 @@ class Policy(Decision):
                 "pass as nodes those that were drawn from it."
             )
         return float(region)
-
-    def _warn(self) -> None:
-        """Say what is not certified, and whether the probabilities do not fit these labels."""
-        if self.report_.n_uncertified:
-            warn(self.report_.sentence)
-        if self.costs is None and self.budget is None:
-            return
-        value = misfit(self._score, self._calibration.labels == self.positive_)
-        if value < MISFIT:
-            warn(
-                f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
-                f"{value:.1g}), so the intervals are too narrow and costs are not the lowest; "
-                "calibrate first, with keep_predictions=False."
-            )
 
     def _refresh(
         self,
@@ -726,22 +642,18 @@ class Policy(Decision):
                 "a policy that was certified with cross-fitting cannot be refreshed, because its "
                 "calibrators of other nodes are gone; certify it again."
             )
-        if hasattr(self, "outlook_"):
-            del self.outlook_  # of the nodes of the fit
-        self._calibration = calibration
-        others = _others(None, rows, len(probs))
-        self._take(probs, probs, rows, others)
-        if self.costs is None or self.costs._is_same_for_all:
-            self._fit_budget(probs[others], self._prices(None, others.size))
-        self._conclude()
-        self._warn()
+        self.__dict__.pop("outlook_", None)  # of the nodes of the fit
+        self._calibration, others = calibration, _others(None, rows, len(probs))
+        is_same = self.costs is None or self.costs._is_same_for_all
+        prices = self._prices(None, others.size) if is_same else None
+        self._certify(probs, probs, rows, others, prices)
 
     def _facts(self) -> dict[str, Any]:
         names = [*self.saved_facts.keys() - {"positive"}]
         return {"positive": self.positive_, **{name: getattr(self, f"_{name}") for name in names}}
 
     def _restore(self, facts: dict[str, Any]) -> None:
-        positive = facts.pop("positive")
+        positive = facts["positive"]
         if positive is not None and positive >= self.n_classes_:
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
         if (positive is None) != (self.positive is None):
@@ -749,30 +661,22 @@ class Policy(Decision):
         self.positive_ = positive
         for name in self.saved_facts.keys() - {"positive"}:
             setattr(self, f"_{name}", facts[name])
-        n, n_pools = self._calibration.labels.size, 1 + len(self._guarantees())
+        n, n_pools = self._calibration.labels.size, len(self._guarantees())
         if self._score.size != n or self._predicted.size != n or len(self._pools) != n_pools:
             raise InputError(f"its numbers are not those of {n} calibration nodes.")
         self._score = self._score.astype(np.float64)
         self._conclude()
 
 
-def misfit(p: FloatArray, is_positive: BoolArray) -> float:
-    """Return the p-value of labels as unlikely as these if the probabilities were right."""
-    inside = np.clip(p, 1e-6, 1 - 1e-6)
-    odds = np.log(inside / (1 - inside))
-    design = np.column_stack([np.ones_like(odds), odds])
-    gradient = design.T @ (is_positive - inside)
-    information = (design.T * (inside * (1 - inside))) @ design
-    value = gradient @ np.linalg.pinv(information) @ gradient
-    return float(chdtrc(2, value))
+def _mean(values: BoolArray) -> float:
+    return float(values.mean()) if values.size else float("nan")
 
 
 def _others(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:
     """Return the nodes to decide."""
     if given is None:
-        others = np.ones(n_nodes, dtype=np.bool_)
-        others[calibration] = False
-        return np.flatnonzero(others) if others.any() else np.arange(n_nodes)
+        others = np.setdiff1d(np.arange(n_nodes), calibration)
+        return others if others.size else np.arange(n_nodes)
     nodes = check_nodes(given, n_nodes, name="decision_nodes")
     if nodes.size == 0:
         raise InputError("decision_nodes is empty; pass the nodes that are to be decided.")

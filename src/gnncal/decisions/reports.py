@@ -22,38 +22,12 @@ ALL_CLASSES = (
 
 @dataclass(frozen=True, repr=False)
 class Outlook(Tabular):
-    """What a policy does with some nodes, and what is expected to come of it.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of nodes.
-    counts : dict of str to int
-        How many of them get each action.
-    confidence_level : float
-        Level of the intervals.
-    amounts : dict of str to Amount
-        What is expected: precision and recall of a budget, costs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Policy
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = Policy(positive=1, budget=100).fit(probs, labels, nodes=range(500))
-    >>> policy.outlook_.counts
-    {'act': 0, 'clear': 1400, 'review': 100}
-
-    """
+    """What a policy does with some nodes, and what is expected to come of it."""
 
     n_nodes: int
-    counts: Mapping[str, int]
-    confidence_level: float
-    amounts: Mapping[str, Amount]
+    counts: Mapping[str, int]  # how many nodes get each action
+    confidence_level: float  # of the intervals
+    amounts: Mapping[str, Amount]  # precision and recall of a budget, costs
 
     @property
     def sentence(self) -> str:
@@ -216,39 +190,12 @@ class Kept:
 
 @dataclass(frozen=True, repr=False)
 class PolicyOutcome(Tabular):
-    """What a policy did to labelled nodes, and whether it kept its guarantees.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of labelled nodes.
-    counts : dict of str to int
-        How many nodes got each action.
-    positives : dict of str to int
-        How many of them are positive; for a policy about all classes, predicted right.
-    kept : tuple of Kept
-        What was guaranteed or expected, beside what was found.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import Policy
-    >>> p = np.random.default_rng(0).beta(0.3, 2, size=2000)
-    >>> labels = (np.random.default_rng(1).random(2000) < p).astype(int)
-    >>> probs = np.column_stack([1 - p, p])
-    >>> policy = Policy(positive=1, budget=100).fit(probs, labels, nodes=range(1000))
-    >>> outcome = policy.judge(labels[1000:], probs[1000:])
-    >>> outcome.counts["review"], [kept.what for kept in outcome.kept]
-    (100, ['precision', 'recall'])
-
-    """
+    """What a policy did to labelled nodes, and whether it kept its guarantees."""
 
     n_nodes: int
-    counts: Mapping[str, int]
-    positives: Mapping[str, int]
-    kept: tuple[Kept, ...]
+    counts: Mapping[str, int]  # how many nodes got each action
+    positives: Mapping[str, int]  # how many of them are positive; about all classes, right
+    kept: tuple[Kept, ...]  # what was guaranteed or expected, beside what was found
 
     @property
     def sentence(self) -> str:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
 
-from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.arrays import FloatArray, as_numpy
 from gnncal.data.constraints import FLAG, Constraint, number, whole_number
 from gnncal.data.errors import InputError
-from gnncal.data.nodes import check_graph
-from gnncal.decisions.base import check_calibration
-from gnncal.decisions.node_numbers import node_keys, numbers_by_key
 from gnncal.graph.compiled import in_parallel
 from gnncal.graph.graph import Features, Graph
 
 ROWS_AT_ONCE = 1 << 12
 ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
-STEPS = 20  # of the grid of weights of SNAPS, 0.05 each
 ENTRIES_PER_BLOCK = 1 << 23  # similarities that are held at once
 MOST_KEPT = 200  # weights for each node that are kept for the next call; ties may make it more
 TIED = 1e-5  # similarities that differ by less are equal; rounding differs by less
@@ -39,19 +35,9 @@ class ConformalScore(ABC):
     probabilities, its own random number and the graph only, never on a label: then calibration
     nodes and other nodes are treated alike.
 
-    Attributes
-    ----------
-    needs_graph : bool
-        Whether the score looks at the graph.
-    constraints : dict
-        What each field may be.
-
     Examples
     --------
-    A score that is one minus the probability:
-
     >>> from dataclasses import dataclass
-    >>> import numpy as np
     >>> from gnncal.decisions import ConformalClassifier, ConformalScore
     >>> @dataclass(frozen=True)
     ... class Improbability(ConformalScore):
@@ -59,24 +45,16 @@ class ConformalScore(ABC):
     ...         return 1 - probs
     >>> conformal = ConformalClassifier(score=Improbability(), coverage=0.5)
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
-    >>> conformal = conformal.fit(probs, [0, 0, 0], nodes=range(3))
-    >>> conformal.threshold_.round(2)
+    >>> conformal.fit(probs, [0, 0, 0], nodes=range(3)).threshold_.round(2)
     array([0.2])
 
     """
 
-    needs_graph: ClassVar[bool] = False
-    constraints: ClassVar[dict[str, Constraint]] = {}
+    needs_graph: ClassVar[bool] = False  # whether the score looks at the graph
+    constraints: ClassVar[dict[str, Constraint]] = {}  # what each field may be
 
-    def check(self) -> None:
-        """Check the fields, which ``ConformalClassifier.fit`` does first.
-
-        Raises
-        ------
-        InputError
-            If a field cannot be used; the message names the first one.
-
-        """
+    def _check(self) -> None:
+        """Check the fields, which ``ConformalClassifier.fit`` does first."""
         for name, constraint in self.constraints.items():
             constraint.check(f"{name} of {type(self).__name__}", getattr(self, name))
 
@@ -97,11 +75,6 @@ class ConformalScore(ABC):
         -------
         ndarray of shape (n_nodes, n_classes)
             Scores.
-
-        Raises
-        ------
-        InputError
-            If the score needs a graph and there is none.
 
         """
 
@@ -137,8 +110,7 @@ class LAC(ConformalScore):
 
     References
     ----------
-    Sadinle, Lei, Wasserman, "Least ambiguous set-valued classifiers with bounded error levels"
-    (Journal of the American Statistical Association, 2019).
+    Sadinle, Lei, Wasserman, "Least ambiguous set-valued classifiers" (JASA, 2019).
 
     Examples
     --------
@@ -185,13 +157,7 @@ class APS(ConformalScore):
 
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the score of every class, (n_nodes, n_classes)."""
-        return by_rows(self._of_rows, probs, uniform)
-
-    def _of_rows(self, probs: FloatArray, uniform: FloatArray) -> FloatArray:
-        order, ordered, mass = ranked_mass(probs)
-        if self.randomised:
-            mass -= uniform[:, None] * ordered
-        return by_class(order, mass)
+        return ranked_scores(probs, uniform if self.randomised else None)
 
 
 @dataclass(frozen=True)
@@ -214,8 +180,7 @@ class RAPS(ConformalScore):
 
     References
     ----------
-    Angelopoulos, Bates, Malik, Jordan, "Uncertainty sets for image classifiers using conformal
-    prediction" (ICLR 2021).
+    Angelopoulos et al., "Uncertainty sets for image classifiers" (ICLR 2021).
 
     Examples
     --------
@@ -237,12 +202,9 @@ class RAPS(ConformalScore):
 
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the score of every class, (n_nodes, n_classes)."""
-        order, ordered, mass = ranked_mass(probs)
-        if self.randomised:
-            mass -= uniform[:, None] * ordered
         rank = np.arange(1, probs.shape[1] + 1)
-        mass += self.lambda_reg * np.maximum(rank - self.k_reg, 0)
-        return by_class(order, mass)
+        penalty = self.lambda_reg * np.maximum(rank - self.k_reg, 0)
+        return ranked_scores(probs, uniform if self.randomised else None, penalty)
 
 
 NEEDS_NO_GRAPH = Constraint(
@@ -275,8 +237,7 @@ class DAPS(ConformalScore):
 
     References
     ----------
-    Zargarbashi, Antonelli, Bojchevski, "Conformal prediction sets for graph neural networks"
-    (ICML 2023).
+    Zargarbashi et al., "Conformal prediction sets for graph neural networks" (ICML 2023).
 
     Examples
     --------
@@ -299,10 +260,9 @@ class DAPS(ConformalScore):
         "base": NEEDS_NO_GRAPH,
     }
 
-    def check(self) -> None:
-        """Check the fields, and those of the score that is averaged."""
-        super().check()
-        self.base.check()
+    def _check(self) -> None:
+        super()._check()
+        self.base._check()
 
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the score of every class, (n_nodes, n_classes)."""
@@ -346,21 +306,12 @@ class SNAPS(ConformalScore):
 
     References
     ----------
-    Song, Huang, Jiang, Zhang, Li, Wang, "Similarity-navigated conformal prediction for graph neural
-    networks" (NeurIPS 2024).
+    Song et al., "Similarity-navigated conformal prediction for graph neural networks" (2024).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gnncal import Graph
-    >>> from gnncal.decisions import APS, SNAPS
-    >>> probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    >>> graph = Graph([[0, 1], [1, 0]], features=[[1, 0], [0, 1], [1, 0]])
-    >>> snaps = SNAPS(similar=0.5, neighbours=0.25, k=1, base=APS(randomised=False))
-    >>> snaps.scores(probs, np.zeros(3), graph).round(3)
-    array([[0.875, 0.9  ],
-           [0.675, 1.   ],
-           [0.95 , 0.9  ]])
+    >>> from gnncal.decisions import LAC, SNAPS, ConformalClassifier
+    >>> sets = ConformalClassifier(0.9, score=SNAPS(similar=0.5, neighbours=0.25, base=LAC()))
 
     """
 
@@ -377,10 +328,9 @@ class SNAPS(ConformalScore):
         "base": NEEDS_NO_GRAPH,
     }
 
-    def check(self) -> None:
-        """Check the fields, and those of the score that is averaged."""
-        super().check()
-        self.base.check()
+    def _check(self) -> None:
+        super()._check()
+        self.base._check()
         if self.similar + self.neighbours > 1 + 1e-12:
             raise InputError(
                 f"similar and neighbours of SNAPS sum to {self.similar + self.neighbours:g}; "
@@ -389,91 +339,6 @@ class SNAPS(ConformalScore):
 
     def scores(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the score of every class, (n_nodes, n_classes)."""
-        own, similar, near = self._parts(probs, uniform, graph)
-        return self._mixed(own, similar, near)
-
-    def tuned(
-        self,
-        probs: Any,
-        labels: Any,
-        graph: Any,
-        *,
-        nodes: Any,
-        coverage: float = 0.9,
-        random_state: int = 0,
-    ) -> Self:
-        """Choose both weights from a grid of 0.05, so that the sets of some nodes are smallest.
-
-        The nodes must not be calibration nodes of the sets: weights that were chosen on them
-        break the guarantee. Split them with :func:`gnncal.decisions.hold_out`.
-
-        Parameters
-        ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1. Labels outside ``nodes`` are never looked at.
-        graph : Graph or torch_geometric.data.Data
-            The graph of these nodes, with features.
-        nodes : array_like
-            Nodes to choose the weights on, mask or indices.
-        coverage : float, default=0.9
-            Share of nodes whose set must have the true class.
-        random_state : int, default=0
-            Seed of one random number for each node.
-
-        Returns
-        -------
-        SNAPS
-            The same score with the weights of the smallest sets. Ties go to the smaller weights.
-
-        Raises
-        ------
-        InputError
-            If an array cannot be used.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gnncal import Graph
-        >>> from gnncal.decisions import SNAPS
-        >>> generator = np.random.default_rng(0)
-        >>> labels = generator.integers(3, size=300)
-        >>> features = np.eye(3)[labels] + 0.3 * generator.normal(size=(300, 3))
-        >>> logits = np.eye(3)[labels] + generator.normal(size=(300, 3))  # features say more
-        >>> probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        >>> graph = Graph(generator.integers(300, size=(2, 600)), 300, features)  # edges nothing
-        >>> tuned = SNAPS().tuned(probs, labels, graph, nodes=range(100))
-        >>> tuned.similar, tuned.neighbours
-        (0.9, 0.0)
-
-        """
-        self.check()
-        number(above=0, below=1).check("coverage", coverage)
-        whole_number(at_least=0).check("random_state", random_state)
-        checked, chosen, used = check_calibration(probs, labels, nodes)
-        uniform = numbers_by_key(node_keys(None, len(checked)), random_state)
-        grid = self._grid()
-        parts = grid[-1]._parts(checked, uniform, check_graph(graph, len(checked)))
-        best, smallest = self, np.inf
-        for candidate in grid:
-            scores = candidate._mixed(*(part[chosen] for part in parts))
-            threshold = conformal_quantile(scores[np.arange(chosen.size), used], coverage)
-            size = float((scores <= threshold).sum(axis=1).mean())
-            if size < smallest:
-                best, smallest = candidate, size
-        return best
-
-    def _grid(self) -> list[Self]:
-        """The same score with other weights, from none to similar nodes alone."""
-        weights = [(s, n) for s in range(STEPS + 1) for n in range(STEPS + 1 - s)]
-        by_total = sorted(weights, key=lambda pair: (sum(pair), pair))
-        return [replace(self, similar=s / STEPS, neighbours=n / STEPS) for s, n in by_total]
-
-    def _parts(
-        self, probs: FloatArray, uniform: FloatArray, graph: Graph | None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Own scores, their means over similar nodes and over neighbours, (n_nodes, n_classes)."""
         if graph is None:
             raise InputError("SNAPS needs a graph; pass the gnncal.Graph of these nodes.")
         if graph.features is None:
@@ -483,10 +348,10 @@ class SNAPS(ConformalScore):
         own = self.base.scores(probs, uniform, graph)
         similar = own if self.similar == 0 else similar_mean(graph, own, self.k)
         near = graph.neighbour_mean(own, side=graph.all_sides)
-        return own, np.where(np.isnan(similar), own, similar), np.where(np.isnan(near), own, near)
-
-    def _mixed(self, own: FloatArray, similar: FloatArray, near: FloatArray) -> FloatArray:
-        return own + self.similar * (similar - own) + self.neighbours * (near - own)
+        mixed = own.copy()
+        for weight, mean in ((self.similar, similar), (self.neighbours, near)):
+            mixed += weight * np.where(np.isnan(mean), 0.0, mean - own)  # NaN: there is none
+        return mixed
 
 
 SCORES: dict[str, type[ConformalScore]] = {
@@ -511,33 +376,23 @@ def conformal_quantile(scores: FloatArray, coverage: float) -> float:
     return float(np.partition(scores, rank - 1)[rank - 1])
 
 
-def by_rows(
-    function: Callable[[FloatArray, FloatArray], FloatArray], probs: FloatArray, uniform: FloatArray
+def ranked_scores(
+    probs: FloatArray, uniform: FloatArray | None, penalty: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Return scores that look at each row alone, computed for some rows after the other."""
+    """Return the mass of each class and of more probable ones, earlier columns first of equals."""
     scores = np.empty(probs.shape)
-    starts = range(0, len(probs), ROWS_AT_ONCE)
 
     def work(start: int) -> None:
-        rows = slice(start, start + ROWS_AT_ONCE)
-        scores[rows] = function(probs[rows], uniform[rows])
+        here = slice(start, start + ROWS_AT_ONCE)
+        order = np.argsort(-probs[here], axis=1, kind="stable")
+        ordered = np.take_along_axis(probs[here], order, axis=1).astype(np.float64)
+        mass = np.cumsum(ordered, axis=1)
+        if uniform is not None:
+            mass -= uniform[here, None] * ordered
+        np.put_along_axis(scores[here], order, mass + penalty, axis=1)
 
-    in_parallel(work, starts)
+    in_parallel(work, range(0, len(probs), ROWS_AT_ONCE))
     return scores
-
-
-def ranked_mass(probs: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Order classes from the most to the least probable, earlier columns first among equals."""
-    order = np.argsort(-probs, axis=1, kind="stable")
-    ordered = np.take_along_axis(probs, order, axis=1).astype(np.float64)
-    return order, ordered, np.cumsum(ordered, axis=1)
-
-
-def by_class(order: IntArray, ranked: FloatArray) -> FloatArray:
-    """Values by rank as values by class, both (n_nodes, n_classes)."""
-    values = np.empty_like(ranked)
-    np.put_along_axis(values, order, ranked, axis=1)
-    return values
 
 
 def similar_mean(graph: Graph, values: FloatArray, k: int) -> FloatArray:

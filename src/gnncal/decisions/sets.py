@@ -25,15 +25,8 @@ from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.data.tables import DECIMALS, Table, Tabular, count, quantities, text
 from gnncal.data.tables import number as shown_number
-from gnncal.decisions.base import POOL, CalibrationNodes, Decision, check_truth
+from gnncal.decisions.base import POOL, CalibrationNodes, Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
-from gnncal.decisions.node_numbers import (
-    Keys,
-    new_numbers,
-    node_keys,
-    numbers_by_key,
-    numbers_of_calibration_rows,
-)
 from gnncal.decisions.scores import (
     SCORES,
     ConformalScore,
@@ -46,6 +39,7 @@ from gnncal.metrics.outcomes import clopper_pearson
 
 INTERVAL_LEVEL = 0.95
 MOST_NAMED = 10  # classes that a sentence names
+BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other
 IS_SCORE = Constraint(
     "a score such as gnncal.decisions.RAPS(k_reg=2)",
     lambda value: isinstance(value, ConformalScore),
@@ -109,9 +103,7 @@ class ConformalClassifier(Decision):
 
     References
     ----------
-    Romano et al. (NeurIPS 2020) for APS, Angelopoulos et al. (ICLR 2021) for RAPS, Zargarbashi et
-    al. (ICML 2023) for DAPS, Song et al. (NeurIPS 2024) for SNAPS, Sadinle et al. (JASA 2019) for
-    LAC; Huang et al. (NeurIPS 2023) for why it is valid on graphs.
+    Huang et al. (NeurIPS 2023) for why it is valid on graphs; the scores name their own.
 
     Examples
     --------
@@ -241,12 +233,6 @@ class ConformalClassifier(Decision):
         ndarray of bool of shape (n_nodes, n_classes)
             Whether the set of this node has this class.
 
-        Raises
-        ------
-        InputError
-            If the probabilities have another number of classes, a graph is needed and missing, or
-            ``fit`` was given ids and these are the nodes of its graph without ids.
-
         """
         check_is_fitted(self, "threshold_")
         checked = self._checked_probs(probs)
@@ -261,12 +247,8 @@ class ConformalClassifier(Decision):
         ----------
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1.
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made like those of ``fit``.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes, for scores that need one.
-        ids : array_like of shape (n_nodes,), optional
-            The name of each node, as for :meth:`predict_set`.
+        probs, graph, ids : array_like
+            As for :meth:`predict_set`.
 
         Returns
         -------
@@ -277,10 +259,9 @@ class ConformalClassifier(Decision):
         sets = self.predict_set(probs, graph, ids=ids)
         return judge_sets(labels, sets, class_names=getattr(self, "class_names_", None))
 
-    def check_params(self) -> None:
-        """Check the parameters of the constructor, and those of the score."""
-        super().check_params()
-        self._score().check()
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._score()._check()
 
     def _draw_seed(self) -> None:
         drawn = int(np.random.default_rng().integers(1 << 62))
@@ -312,10 +293,8 @@ class ConformalClassifier(Decision):
         calibration: CalibrationNodes,
     ) -> FloatArray:
         """Find the thresholds on the calibration nodes; return the scores of every node."""
-        if calibration.has_ids or calibration.has_others:  # rows are nodes, to be asked for later
-            uniform = numbers_by_key(keys, self.seed_)
-        else:
-            uniform = numbers_of_calibration_rows(len(probs), self.seed_)
+        are_nodes = calibration.has_ids or calibration.has_others  # to be asked for later
+        uniform = numbers_by_key(keys, self.seed_, BY_ID if are_nodes else BY_CALIBRATION_ROW)
         every = self._scored(probs, uniform, graph)
         labels = calibration.labels
         scores = every[rows, labels]
@@ -374,7 +353,7 @@ class ConformalClassifier(Decision):
         if ids is not None:
             return numbers_by_key(node_keys(ids, n_nodes), self.seed_)
         if n_nodes != known.n_rows or not known.has_others:
-            return new_numbers(n_nodes)
+            return np.random.default_rng().random(n_nodes)
         if known.has_ids:
             raise InputError(
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
@@ -445,43 +424,20 @@ class SetReport(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class SetOutcome(Tabular):
-    """How often sets have the true class of labelled nodes, and how large they are.
-
-    Attributes
-    ----------
-    n_nodes : int
-        Number of labelled nodes.
-    n_covered : int
-        Nodes whose set has the true class.
-    coverage : float
-        Share of such nodes.
-    coverage_low, coverage_high : float
-        Ends of its 95% Clopper-Pearson interval.
-    mean_size : float
-        Mean number of classes in a set.
-    single, empty : float
-        Share of sets with exactly one class, and with none.
-    class_names : tuple of str
-        A name for each class.
-    nodes_by_class, covered_by_class : tuple of int
-        Nodes of each true class, and those of them that are covered.
-    coverage_by_class : tuple of float
-        Their share; NaN for a class without a node.
-
-    """
+    """How often sets have the true class of labelled nodes, and how large they are."""
 
     n_nodes: int
-    n_covered: int
-    coverage: float
+    n_covered: int  # nodes whose set has the true class
+    coverage: float  # their share, with the ends of its 95 % Clopper-Pearson interval
     coverage_low: float
     coverage_high: float
-    mean_size: float
-    single: float
-    empty: float
+    mean_size: float  # number of classes in a set
+    single: float  # share of sets with one class
+    empty: float  # and with none
     class_names: tuple[str, ...]
-    nodes_by_class: tuple[int, ...]
+    nodes_by_class: tuple[int, ...]  # of each true class
     covered_by_class: tuple[int, ...]
-    coverage_by_class: tuple[float, ...]
+    coverage_by_class: tuple[float, ...]  # NaN for a class without a node
 
     @property
     def sentence(self) -> str:
@@ -515,6 +471,21 @@ class SetOutcome(Tabular):
         by_class = Table("", ("true class", "nodes", "share with it"), rows)
         title = f"{self.n_nodes:,} labelled nodes"
         return [quantities(self, title, names, {"mean_size": 3}), by_class]
+
+
+def numbers_by_key(keys: Keys, random_state: int, stream: int = BY_ID) -> FloatArray:
+    """Return a number in [0, 1) for each node, which depends on its key and the seed alone."""
+    # A generator would give the first row of every call the same number. SplitMix64 permutes the
+    # 64-bit words so that each bit depends on all; the upper 53 bits are the number.
+    first, second = np.random.SeedSequence([random_state, stream]).generate_state(2, np.uint64)
+
+    def mix(keys: Keys) -> Keys:
+        keys = keys + np.uint64(0x9E3779B97F4A7C15)
+        keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return keys ^ (keys >> np.uint64(31))
+
+    return (mix(mix(keys + first) ^ second) >> np.uint64(11)) * 2.0**-53
 
 
 def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome:

@@ -17,7 +17,15 @@ from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plai
 from gnncal.calibrators.registry import find, get_calibrator, name_of
 from gnncal.calibrators.updates import history_of
 from gnncal.data.checks import check_class_names
-from gnncal.data.constraints import Array, Constraint, check_learned, number, sizes_of, whole_number
+from gnncal.data.constraints import (
+    NONE,
+    Array,
+    Constraint,
+    check_learned,
+    number,
+    sizes_of,
+    whole_number,
+)
 from gnncal.data.errors import InputError, shown
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import (
@@ -30,6 +38,9 @@ from gnncal.files.format import (
     write_saved,
 )
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
+from gnncal.math.posterior import Memory
+
+SQUARE = ("covariance", "information")  # of what a memory holds
 
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
@@ -64,6 +75,12 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str]
         "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
         "fitted_on": _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors),
         "posterior": _pack(dict(calibrator.posterior_), "posterior", tensors),
+        "standard_error": calibrator.standard_error_,
+        "memories": _pack(
+            {part: vars(memory) for part, memory in calibrator.memories_.items()},
+            "memories",
+            tensors,
+        ),
         "class_histograms": _pack(
             histograms and histograms.to_plain(), "class_histograms", tensors
         ),
@@ -71,6 +88,19 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str]
         "history": _pack(tuple(map(asdict, calibrator.history_)), "history", tensors),
     }
     write_saved(path, header, tensors)
+
+
+FOREIGN = (
+    "The policy was certified on the probabilities of another calibrator, so it guarantees nothing "
+    "on those of this one. Certify it again: gnncal decide INPUT --probabilities "
+    "FOLDER/probabilities.npz (or .parquet), with validation nodes that this calibrator has not "
+    "seen."
+)
+
+
+def is_of_another(certified: str | None, fitted: Calibrator) -> bool:
+    """Whether something was certified with a calibrator of another checksum."""
+    return certified is not None and certified != checksum(fitted)
 
 
 def checksum(calibrator: Calibrator) -> str:
@@ -116,6 +146,13 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     square = {str(part): Array(f"{part} {part}") for part in posterior}
     check_learned(square, posterior, {}, where="posterior")
     calibrator.posterior_ = posterior
+    (number(at_least=0) | NONE).check("standard_error", header["standard_error"])
+    calibrator.standard_error_ = header["standard_error"]
+    memories = _unpack(header["memories"], tensor)
+    for part, memory in memories.items():
+        table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}
+        check_learned(table, memory, {}, where=f"memories of {shown(part)}")
+    calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
     for name in calibrator.learned:

@@ -138,6 +138,30 @@ def row_means(  # type: ignore[no-untyped-def]
 
 
 @Kernel
+def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-untyped-def]
+    """Add to the rows first..last of ``sums`` the rows of ``values`` of their neighbours."""
+    n_columns = values.shape[1]
+    total = np.empty(n_columns, dtype=np.float64)
+    for node in range(first, last):
+        edge, end = indptr[node], indptr[node + 1]
+        if edge == end:
+            continue
+        total[:] = 0
+        while edge + 4 <= end:  # as in row_means
+            a, b, c, d = indices[edge], indices[edge + 1], indices[edge + 2], indices[edge + 3]
+            for k in range(n_columns):
+                total[k] += (values[a, k] + values[b, k]) + (values[c, k] + values[d, k])
+            edge += 4
+        while edge < end:
+            a = indices[edge]
+            for k in range(n_columns):
+                total[k] += values[a, k]
+            edge += 1
+        for k in range(n_columns):
+            sums[node, k] += total[k]
+
+
+@Kernel
 def class_sums(  # type: ignore[no-untyped-def]
     indptr, indices, columns, first_class, classes, order, first, last, sums
 ):

@@ -39,12 +39,17 @@ class GroupedEdges(NamedTuple):
     self_loops: IntArray
 
 
-def group_by_receiver(senders: IntArray, receivers: IntArray, n_nodes: int) -> GroupedEdges:
-    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit."""
+def group_by_receiver(
+    senders: IntArray, receivers: IntArray, n_nodes: int, *, of_edges: int = 0
+) -> GroupedEdges:
+    """Group edges between nodes 0..n_nodes-1; numbers are int32 where all of them fit.
+
+    If they are only a part of a graph, ``of_edges`` is the number of all edges.
+    """
     fits = max(n_nodes, len(senders)) <= np.iinfo(np.int32).max
     index_type = np.dtype(np.int32 if fits else np.int64)
-    kernels = kernels_for(len(senders))
-    if kernels is not None:
+    kernels = kernels_for(max(len(senders), of_edges))
+    if kernels is not None and len(senders):
         return _by_counting(senders, receivers, n_nodes, index_type, kernels)
     ones = np.ones(len(senders), dtype=np.int8)
     ends = (senders.astype(index_type, copy=False), receivers.astype(index_type, copy=False))
@@ -174,7 +179,7 @@ def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
     """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
     sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
     for rows in row_slices(matrix.indptr):
-        sums[rows] = _edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
+        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
     return sums
 
 
@@ -185,7 +190,7 @@ def _neighbour_sums(
     sides = [graph] if side == "in" else [graph.reversed]
     sides += [graph] if side == "both" else []
     for rows in row_slices(sides[0].indptr):
-        parts = [_edge_sums(each.indptr, each.indices, rows, values) for each in sides]
+        parts = [edge_sums(each.indptr, each.indices, rows, values) for each in sides]
         sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         loops = len(sides) * graph.self_loops[rows]
         if loops.any():
@@ -193,7 +198,7 @@ def _neighbour_sums(
         yield rows, sums
 
 
-def _edge_sums(
+def edge_sums(
     indptr: IntArray,
     indices: IntArray,
     rows: slice,

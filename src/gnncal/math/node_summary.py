@@ -111,9 +111,10 @@ def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:
     # The largest logit is 0 once shifted, so the confidence is one over the sum.
     confidence = 1.0 / np.exp(shifted(logits)).sum(axis=1, dtype=np.float64)
     values = {"confidence": confidence, "entropy": normalised_entropy(logits)}
-    if nodes.graph is not None:
-        values["support"] = _support(nodes, rows)
-        values["degree"] = nodes.graph.in_degree[rows]
+    if nodes.has_neighbourhoods:
+        support = _support(nodes, rows)
+        values |= {} if support is None else {"support": support}
+        values["degree"] = nodes.neighbours.in_degree[rows]
     return {name: np.round(v.astype(np.float64), DECIMALS) for name, v in values.items()}
 
 
@@ -128,12 +129,15 @@ def count_in(cuts: FloatArray, values: FloatArray) -> IntArray:
     return np.bincount(places, minlength=cuts.size + 1)
 
 
-def _support(nodes: Nodes, rows: IntArray) -> FloatArray:
+def _support(nodes: Nodes, rows: IntArray) -> FloatArray | None:
     """Mean probability that the senders of some nodes give to the class predicted for the node."""
+    if nodes.graph is None:  # then others have looked at the neighbours, perhaps at this too
+        known = getattr(nodes.neighbours, "support", None)
+        return None if known is None else known[rows]
     classes = np.full(nodes.n_nodes, -1)
     classes[rows] = nodes.logits[rows].argmax(axis=1)
     probs = softmax(nodes.logits)
-    return neighbour_class_share(nodes.neighbours.graph, classes, probs, side="in")[rows]
+    return neighbour_class_share(nodes.graph, classes, probs, side="in")[rows]
 
 
 N_BINS = 10  # of P(class 1), where there are two classes
@@ -165,8 +169,8 @@ class ClassHistograms:
         for g in np.unique(group):
             cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
         degree_cut = None
-        if nodes.graph is not None:
-            degree_cut = float(np.median(nodes.graph.in_degree[rows]))
+        if nodes.has_neighbourhoods:
+            degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
         bins = empty._bins(group, value, nodes, rows)

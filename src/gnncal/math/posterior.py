@@ -7,7 +7,7 @@ information: the curvature that is expected, which is never negative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -199,6 +199,8 @@ LONGEST_STEP = 2.0
 SMALLEST_PRECISION = 0.1  # of a posterior in any direction: parameters are known to about ±3
 LARGEST_PRECISION = 1e8
 EVERY = slice(None)
+SMALL_STEP = 1e-3  # in standard errors, of a difference
+MOST_PARAMETERS = 100  # of a method whose standard error is worth its time
 
 
 @dataclass(frozen=True)
@@ -232,9 +234,72 @@ class UpdatedBlock:
     tau: float  # the mean under the posterior
 
 
-def update_block(part: ParameterBlock) -> UpdatedBlock:
-    """Learn from the new labels."""
-    return average_over_scales(candidates_of(part), TYPICAL_TAU, SPREAD_OF_TAU)
+@dataclass(frozen=True)
+class Memory:
+    """What updates since the fit start from: the posterior of the fit, and all labels since.
+
+    The log likelihood of those labels is kept as a quadratic around where it was largest.
+    """
+
+    origin: FloatArray  # (p,) parameters of the fit
+    covariance: FloatArray  # (p, p) theirs
+    centre: FloatArray  # (p,)
+    information: FloatArray  # (p, p)
+    last: FloatArray  # (p,) parameters after the last update
+
+    def shifted(self, theta: FloatArray) -> Memory:
+        """Follow parameters that were moved since, as new rates of the classes do."""
+        by = theta - self.last
+        return replace(self, origin=self.origin + by, centre=self.centre + by, last=theta)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """New labels together with the quadratic of those that came before."""
+
+    labelled: LabelledLoss
+    memory: Memory
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each new row, (n,)."""
+        return self.labelled.losses(theta, rows)
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
+        """Return the summed loss of all labels since the fit and its derivatives."""
+        loss, gradient, information = self.labelled.slopes(theta, rows)
+        away = theta - self.memory.centre
+        pull = self.memory.information @ away
+        total = information + self.memory.information
+        return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
+
+
+def update_block(
+    block: ParameterBlock, memory: Memory | None = None
+) -> tuple[UpdatedBlock, Memory]:
+    """Learn from the new labels and those since the fit, and remember all of them."""
+    if memory is None:
+        nothing = np.zeros_like(block.covariance)
+        memory = Memory(block.theta, block.covariance, block.theta, nothing, block.theta)
+    known = memory.shifted(block.theta)
+    every = Remembered(block.labelled, known)
+    start = replace(block, theta=known.origin, covariance=known.covariance, labelled=every)
+    moved = average_over_scales(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
+    _, gradient, information = every.slopes(moved.theta, EVERY)
+    centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
+    kept = replace(known, centre=centre, information=information, last=moved.theta)
+    return moved, kept
+
+
+def standard_error(block: ParameterBlock) -> float | None:
+    """Return the root mean square, over labelled nodes, of the error of the label's probability."""
+    if block.theta.size > MOST_PARAMETERS:
+        return None
+    values, vectors = np.linalg.eigh(block.covariance)
+    at, variance = np.exp(-block.labelled.losses(block.theta, EVERY)), 0.0
+    for direction in (vectors * np.sqrt(np.maximum(values, 0.0))).T:
+        moved = np.exp(-block.labelled.losses(block.theta + SMALL_STEP * direction, EVERY))
+        variance += float(np.mean(((moved - at) / SMALL_STEP) ** 2))
+    return float(np.sqrt(variance))
 
 
 def average_over_scales(candidates: list[Candidate], typical: float, spread: float) -> UpdatedBlock:

@@ -34,12 +34,8 @@ class Cells(Tabular):
 
     Attributes
     ----------
-    count : ndarray of shape (n_cells,)
-        Number of nodes in each cell.
-    confidence : ndarray of shape (n_cells,)
-        Mean confidence, NaN where a cell is empty.
-    accuracy : ndarray of shape (n_cells,)
-        Share of correct nodes, NaN where a cell is empty.
+    count, confidence, accuracy : ndarray of shape (n_cells,)
+        Number of nodes, their mean confidence, and the share of correct ones; NaN in empty cells.
 
     Examples
     --------
@@ -125,12 +121,8 @@ class ReliabilityBins(Cells):
 
     Attributes
     ----------
-    count : ndarray of shape (n_bins,)
-        Number of nodes in each bin.
-    confidence : ndarray of shape (n_bins,)
-        Mean confidence, NaN where a bin is empty.
-    accuracy : ndarray of shape (n_bins,)
-        Share of correct nodes, NaN where a bin is empty.
+    count, confidence, accuracy : ndarray of shape (n_bins,)
+        Number of nodes, their mean confidence, and the share of correct ones; NaN in empty bins.
     lower, upper : ndarray of shape (n_bins,)
         Ends of each bin, which is (lower, upper].
 
@@ -171,22 +163,10 @@ def bin_index(values: FloatArray, edges: FloatArray) -> IntArray:
 
 def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int) -> Cells:
     """Average confidence and correctness by cell."""
-    return cells_of_sums(sums_by_cell(confidence, correct, cell, n_cells))
-
-
-def sums_by_cell(
-    confidence: FloatArray, correct: FloatArray, cell: IntArray, n_cells: int
-) -> FloatArray:
-    """Return the number of nodes, of confidence and of hits in each cell: (3, n_cells)."""
-    weights = (None, confidence, correct)
-    return np.stack([np.bincount(cell, each, n_cells) for each in weights]).astype(np.float64)
-
-
-def cells_of_sums(sums: FloatArray) -> Cells:
-    """Return the cells of :func:`sums_by_cell`, which may be added up over batches of nodes."""
-    nodes = sums[0]
-    means = np.divide(sums[1:], nodes, out=np.full(sums[1:].shape, np.nan), where=nodes > 0)
-    return Cells(nodes.astype(np.int64), *means)
+    nodes = np.bincount(cell, minlength=n_cells)
+    sums = np.stack([np.bincount(cell, each, n_cells) for each in (confidence, correct)])
+    means = np.divide(sums, nodes, out=np.full(sums.shape, np.nan), where=nodes > 0)
+    return Cells(nodes.astype(np.int64, copy=False), *means)
 
 
 def error_of(cells: Cells, norm: Norm = "l1") -> float:
@@ -233,6 +213,13 @@ def bins_of(
 ) -> ReliabilityBins:
     """Sort outcomes into bins of confidence."""
     return reliability_of(outcomes.confidence, outcomes.correct, n_bins, strategy)
+
+
+def positive_bins_of(
+    outcomes: Outcomes, n_bins: int = DEFAULT_BINS, strategy: Strategy = "quantile"
+) -> ReliabilityBins:
+    """Return bins of the probability of the class, with the share of nodes that have it."""
+    return reliability_of(outcomes.positive_probability, outcomes.is_positive, n_bins, strategy)
 
 
 def reliability_of(

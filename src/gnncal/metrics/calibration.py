@@ -18,7 +18,6 @@ from gnncal.metrics.binning import (
     Strategy,
     bin_edges,
     bin_index,
-    bins_of,
     error_of,
     fill_cells,
     reliability_bins,
@@ -91,16 +90,6 @@ def expected_calibration_error(
     if debias != "kumar":
         raise InputError(f"debias is {debias!r}; expected None or 'kumar'.")
     return _kumar(bins, norm)
-
-
-def ece_of(outcomes: Outcomes) -> float:
-    """:func:`expected_calibration_error` of checked outcomes."""
-    return error_of(outcomes.once(bins_of), "l1")
-
-
-def mce_of(outcomes: Outcomes) -> float:
-    """MCE (Naeini et al., AAAI 2015): the largest gap of any bin."""
-    return error_of(outcomes.once(bins_of), "max")
 
 
 def classwise_error_of(
@@ -200,18 +189,3 @@ def squared_errors(outcomes: Outcomes) -> FloatArray:
         residual[np.arange(len(residual)), outcomes.labels[block]] -= 1.0
         errors[block] = np.einsum("ik,ik->i", residual, residual)
     return errors
-
-
-def nll_of(outcomes: Outcomes) -> float:
-    """NLL, the mean log loss in nats; a probability below 1e-12 counts as 1e-12."""
-    return float(log_losses(outcomes).mean())
-
-
-def brier_of(outcomes: Outcomes) -> float:
-    """Brier score (1950): the mean squared distance of the probabilities from the true class."""
-    return float(squared_errors(outcomes).mean())
-
-
-def accuracy_of(outcomes: Outcomes) -> float:
-    """Share of nodes whose most probable class is their label."""
-    return float(outcomes.correct.mean())

@@ -19,12 +19,9 @@ from gnncal.data.checks import check_probs
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     N_BINS,
-    ReliabilityBins,
     Strategy,
     bin_edges,
     bin_index,
-    error_of,
-    reliability_of,
 )
 from gnncal.metrics.groups import blocks_of, check_groups
 from gnncal.metrics.outcomes import Outcomes
@@ -105,11 +102,6 @@ def calibration_floor(
     if groups is not None:
         return floor_of_cells(confidence, check_groups(groups, len(confidence))[1])
     return floor_of_bins(confidence, n_bins, strategy)
-
-
-def floor_of(outcomes: Outcomes) -> NoiseFloor:
-    """:func:`calibration_floor` of checked outcomes."""
-    return floor_of_bins(outcomes.confidence, DEFAULT_BINS, "uniform")
 
 
 def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
@@ -204,62 +196,3 @@ def floor_of_hits(cells: Sequence[Hits], n_nodes: float) -> NoiseFloor:
     variance = np.array([hits.variance for hits in cells])
     spread = np.sqrt(np.maximum(variance - deviation**2, 0.0).sum())
     return NoiseFloor(float(deviation.sum() / n_nodes), float(spread / n_nodes))
-
-
-def fine_sums(confidence: FloatArray, n_bins: int) -> FloatArray:
-    """Return the number of nodes and of confidence in fine cells of bins: (2, n_bins,
-    FINE_CELLS)."""
-    confidence = np.minimum(confidence, 1.0)
-    cell = bin_index(confidence, bin_edges(confidence, n_bins, "uniform"))
-    part = (confidence * n_bins - cell) * FINE_CELLS
-    cell = cell * FINE_CELLS + np.clip(part, 0, FINE_CELLS - 1).astype(np.int64)
-    sums = [np.bincount(cell, each, n_bins * FINE_CELLS) for each in (None, confidence)]
-    return np.reshape(sums, (2, n_bins, FINE_CELLS)).astype(np.float64)
-
-
-def floor_of_fine_sums(sums: FloatArray) -> NoiseFloor:
-    """Return the noise floor of the ECE from :func:`fine_sums`, exact to about 1e-4 of itself."""
-    cells = []
-    for count, confidence in zip(*sums, strict=True):
-        filled = count > 0
-        chance = np.minimum(confidence[filled] / count[filled], 1.0)
-        cells.append(Hits.of(chance, count[filled]))
-    return floor_of_hits(cells, float(sums[0].sum()))
-
-
-def positive_bins_of(
-    outcomes: Outcomes, n_bins: int = DEFAULT_BINS, strategy: Strategy = "quantile"
-) -> ReliabilityBins:
-    """Return bins of the probability of the class, with the share of nodes that have it."""
-    hits = outcomes.is_positive
-    return reliability_of(outcomes.positive_probability, hits, n_bins, strategy)
-
-
-def positive_error_of(outcomes: Outcomes) -> float:
-    """Mean gap between the probability of the class and how often nodes have it."""
-    return error_of(positive_bins_of(outcomes))
-
-
-def positive_floor_of(outcomes: Outcomes) -> NoiseFloor:
-    """Return the error that these very probabilities would show if they were calibrated."""
-    return floor_of_bins(outcomes.positive_probability, DEFAULT_BINS, "quantile")
-
-
-def positive_rate_of(outcomes: Outcomes) -> float:
-    """Share of the nodes that have the class."""
-    return float(outcomes.is_positive.mean())
-
-
-def positive_mean_of(outcomes: Outcomes) -> float:
-    """Mean probability of the class."""
-    return float(outcomes.positive_probability.mean())
-
-
-def positive_brier_of(outcomes: Outcomes) -> float:
-    """Mean squared distance of the probability of the class from 0 or 1."""
-    return float(positive_squared_errors(outcomes).mean())
-
-
-def positive_squared_errors(outcomes: Outcomes) -> FloatArray:
-    """Squared distance of P(positive) from 0 or 1 for each node; shape (n_nodes,)."""
-    return (outcomes.positive_probability - outcomes.is_positive) ** 2

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gnncal.data.arrays import IntArray, as_numpy
 from gnncal.data.errors import InputError, shown
 from gnncal.data.tables import Cell
-from gnncal.metrics.binning import N_BINS, Cells, error_of, fill_cells
+from gnncal.metrics.binning import N_BINS, Cells, fill_cells
 from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_BLOCKS = 10  # as in the release of GETS
@@ -23,12 +23,8 @@ class GroupCells(Cells):
 
     Attributes
     ----------
-    count : ndarray of shape (n_groups,)
-        Number of nodes in each group.
-    confidence : ndarray of shape (n_groups,)
-        Mean confidence of the group.
-    accuracy : ndarray of shape (n_groups,)
-        Share of correct nodes of the group.
+    count, confidence, accuracy : ndarray of shape (n_groups,)
+        Number of nodes, their mean confidence, and the share of correct ones.
     group : ndarray of shape (n_groups,)
         Value of each group, sorted.
 
@@ -100,11 +96,6 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
     return rank // -(-degree.size // n_blocks)
-
-
-def degree_ece_of(outcomes: Outcomes) -> float:
-    """Error over blocks of similar in-degree, which the release of GETS reports as ECE."""
-    return error_of(cells_of(outcomes, outcomes.once(blocks_of)))
 
 
 def blocks_of(outcomes: Outcomes) -> IntArray:

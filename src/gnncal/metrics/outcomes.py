@@ -121,12 +121,6 @@ def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
     return check_used_labels(all_labels, np.arange(n_nodes), n_classes, "labels"), checked
 
 
-def confidence_and_correctness(labels: Any, probs: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the largest probability of each node, and 1.0 where its class is the label."""
-    outcomes = Outcomes(labels, probs)
-    return outcomes.confidence, outcomes.correct
-
-
 LEVEL = number(above=0, below=1)
 
 

@@ -6,7 +6,6 @@ average over the orders of tied nodes. Relabelling nodes never changes a result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,16 +77,6 @@ TOP = 100  # nodes that a team looks at, unless told
 PRECISION = 0.9  # at which recall is asked for, unless told
 
 
-def positive_auroc_of(outcomes: Outcomes) -> float | None:
-    """How often a node of the class has a higher probability of it; ties count half."""
-    return outcomes.once(positive_ranking_of).auroc()
-
-
-def average_precision_of(outcomes: Outcomes) -> float | None:
-    """Area under the precision-recall curve, as scikit-learn defines it; None without a hit."""
-    return outcomes.once(positive_ranking_of).average_precision()
-
-
 def precision_among_top_of(outcomes: Outcomes, k: int = TOP) -> float:
     """Share of the class among the k nodes with the highest probability, mean over tied orders."""
     kept = min(k, len(outcomes.labels))
@@ -101,11 +90,6 @@ def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
         return None
     kept = min(k, len(outcomes.labels))
     return float(outcomes.once(positive_ranking_of).hits_among(kept) / n_positive)
-
-
-def recall_at_precision_of(outcomes: Outcomes, precision: float = PRECISION) -> float | None:
-    """Largest share of the class above a threshold with this precision on these very nodes."""
-    return outcomes.once(positive_ranking_of).recall_at(precision)
 
 
 def positive_ranking_of(outcomes: Outcomes) -> Ranking:
@@ -244,23 +228,3 @@ def ranking_of(outcomes: Outcomes) -> Ranking:
 def aurc_of(outcomes: Outcomes) -> float:
     """Area under the risk-coverage curve (Geifman et al., ICLR 2019): the mean risk."""
     return float(_curve(outcomes.once(ranking_of)).risk.mean())
-
-
-def selective_accuracy_of(
-    outcomes: Outcomes, coverages: Sequence[float] | FloatArray
-) -> FloatArray:
-    """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage."""
-    wanted = np.asarray(coverages, dtype=np.float64)
-    risk = _curve(outcomes.once(ranking_of)).risk
-    kept = np.ceil(wanted * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
-    return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]
-
-
-def error_auroc_of(outcomes: Outcomes) -> float | None:
-    """How often a mistake is less confident than a right prediction; ties count half."""
-    return outcomes.once(ranking_of).reversed.auroc()
-
-
-def error_aupr_of(outcomes: Outcomes) -> float | None:
-    """Average precision of a low confidence as a sign of a mistake; None without a mistake."""
-    return outcomes.once(ranking_of).reversed.average_precision()

@@ -12,42 +12,11 @@ from typing import Any, Literal
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError
-from gnncal.metrics.calibration import (
-    accuracy_of,
-    brier_of,
-    classwise_error_of,
-    ece_of,
-    log_losses,
-    mce_of,
-    nll_of,
-    smooth_error_of,
-    squared_errors,
-)
-from gnncal.metrics.floor import (
-    NoiseFloor,
-    degree_floor_of,
-    floor_of,
-    positive_brier_of,
-    positive_error_of,
-    positive_floor_of,
-    positive_mean_of,
-    positive_rate_of,
-    positive_squared_errors,
-)
-from gnncal.metrics.groups import degree_ece_of
+from gnncal.metrics import calibration, ranking
+from gnncal.metrics.binning import DEFAULT_BINS, bins_of, error_of, positive_bins_of
+from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of_bins
+from gnncal.metrics.groups import blocks_of, cells_of
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.ranking import (
-    PRECISION,
-    TOP,
-    aurc_of,
-    average_precision_of,
-    error_aupr_of,
-    error_auroc_of,
-    positive_auroc_of,
-    precision_among_top_of,
-    recall_among_top_of,
-    recall_at_precision_of,
-)
 
 FLOOR_SUFFIX = "_floor"
 
@@ -208,97 +177,102 @@ class Metric:
         return has_degree and (outcomes.positive is not None or not self.needs_positive)
 
 
+def _share(
+    name: str, title: str, function: Callable[[Outcomes], float | None], **more: Any
+) -> Metric:
+    """Return a metric that is shown in percent."""
+    return Metric(name, title, function, decimals=2, unit="%", **more)
+
+
+def _mean(name: str, title: str, per_node: Callable[[Outcomes], FloatArray]) -> Metric:
+    """Return a metric that is the mean of a score of each node, such as the log loss."""
+    return Metric(name, title, lambda o: float(per_node(o).mean()), decimals=4, per_node=per_node)
+
+
+def _mistakes(outcomes: Outcomes) -> ranking.Ranking:
+    """Return the nodes with the least confident one first; hits are the mistakes."""
+    return outcomes.once(ranking.ranking_of).reversed
+
+
+def _positives(outcomes: Outcomes) -> ranking.Ranking:
+    return outcomes.once(ranking.positive_ranking_of)
+
+
+OF_ALL_CLASSES = (
+    _share("accuracy", "accuracy", lambda o: float(o.correct.mean()), better="higher"),
+    _share(
+        "ece",
+        "ECE",
+        lambda o: error_of(o.once(bins_of)),
+        floor=lambda o: floor_of_bins(o.confidence, DEFAULT_BINS, "uniform"),
+    ),
+    # Naeini et al., AAAI 2015: the largest gap of any bin.
+    _share("mce", "maximum calibration error", lambda o: error_of(o.once(bins_of), "max")),
+    _share("classwise_ece", "class-wise ECE", calibration.classwise_error_of),
+    _share("smooth_ece", "smooth ECE", calibration.smooth_error_of),
+    # Over blocks of similar in-degree, which the release of GETS reports as ECE.
+    _share(
+        "degree_ece",
+        "degree-stratified ECE",
+        lambda o: error_of(cells_of(o, o.once(blocks_of))),
+        needs_degree=True,
+        floor=degree_floor_of,
+    ),
+    _mean("nll", "NLL", calibration.log_losses),
+    _mean("brier", "Brier score", calibration.squared_errors),
+    _share("aurc", "AURC", ranking.aurc_of),
+    # How often a mistake is less confident than a right prediction; ties count half.
+    _share("error_auroc", "AUROC of mistakes", lambda o: _mistakes(o).auroc(), better="higher"),
+    _share(
+        "error_aupr",
+        "AUPR of mistakes",
+        lambda o: _mistakes(o).average_precision(),
+        better="higher",
+    ),
+)
+OF_ONE_CLASS = (  # P is the probability of the class in view
+    _share(
+        "positive_mean", "mean P", lambda o: float(o.positive_probability.mean()), better="neither"
+    ),
+    _share("positive_rate", "rate", lambda o: float(o.is_positive.mean()), better="neither"),
+    _share(
+        "positive_ece",
+        "ECE of P",
+        lambda o: error_of(positive_bins_of(o)),
+        floor=lambda o: floor_of_bins(o.positive_probability, DEFAULT_BINS, "quantile"),
+    ),
+    _mean(
+        "positive_brier",
+        "Brier score of P",
+        lambda o: (o.positive_probability - o.is_positive) ** 2,
+    ),
+    _share("positive_auroc", "AUROC", lambda o: _positives(o).auroc(), better="higher"),
+    _share(
+        "average_precision",
+        "average precision",
+        lambda o: _positives(o).average_precision(),
+        better="higher",
+    ),
+    _share(
+        "precision_among_top",
+        f"precision among the top {ranking.TOP}",
+        ranking.precision_among_top_of,
+        better="higher",
+    ),
+    _share(
+        "recall_among_top",
+        f"recall among the top {ranking.TOP}",
+        ranking.recall_among_top_of,
+        better="higher",
+    ),
+    _share(
+        "recall_at_precision",
+        f"recall at {100 * ranking.PRECISION:.0f} % precision",
+        lambda o: _positives(o).recall_at(ranking.PRECISION),
+        better="higher",
+    ),
+)
 METRICS: dict[str, Metric] = {
     metric.name: metric
-    for metric in (
-        Metric("accuracy", "accuracy", accuracy_of, 2, "%", better="higher"),
-        Metric("ece", "ECE", ece_of, 2, "%", floor=floor_of),
-        Metric("mce", "maximum calibration error", mce_of, 2, "%"),
-        Metric("classwise_ece", "class-wise ECE", classwise_error_of, 2, "%"),
-        Metric("smooth_ece", "smooth ECE", smooth_error_of, 2, "%"),
-        Metric(
-            "degree_ece",
-            "degree-stratified ECE",
-            degree_ece_of,
-            2,
-            "%",
-            needs_degree=True,
-            floor=degree_floor_of,
-        ),
-        Metric("nll", "NLL", nll_of, 4, per_node=log_losses),
-        Metric("brier", "Brier score", brier_of, 4, per_node=squared_errors),
-        Metric("aurc", "AURC", aurc_of, 2, "%"),
-        Metric("error_auroc", "AUROC of mistakes", error_auroc_of, 2, "%", better="higher"),
-        Metric("error_aupr", "AUPR of mistakes", error_aupr_of, 2, "%", better="higher"),
-        *(
-            replace(metric, needs_positive=True)
-            for metric in (
-                Metric("positive_mean", "mean P", positive_mean_of, 2, "%", "neither"),
-                Metric("positive_rate", "rate", positive_rate_of, 2, "%", "neither"),
-                Metric(
-                    "positive_ece", "ECE of P", positive_error_of, 2, "%", floor=positive_floor_of
-                ),
-                Metric(
-                    "positive_brier",
-                    "Brier score of P",
-                    positive_brier_of,
-                    4,
-                    per_node=positive_squared_errors,
-                ),
-                Metric("positive_auroc", "AUROC", positive_auroc_of, 2, "%", "higher"),
-                Metric(
-                    "average_precision",
-                    "average precision",
-                    average_precision_of,
-                    2,
-                    "%",
-                    "higher",
-                ),
-                Metric(
-                    "precision_among_top",
-                    f"precision among the top {TOP}",
-                    precision_among_top_of,
-                    2,
-                    "%",
-                    "higher",
-                ),
-                Metric(
-                    "recall_among_top",
-                    f"recall among the top {TOP}",
-                    recall_among_top_of,
-                    2,
-                    "%",
-                    "higher",
-                ),
-                Metric(
-                    "recall_at_precision",
-                    f"recall at {100 * PRECISION:.0f} % precision",
-                    recall_at_precision_of,
-                    2,
-                    "%",
-                    "higher",
-                ),
-            )
-        ),
-    )
+    for metric in (*OF_ALL_CLASSES, *(replace(each, needs_positive=True) for each in OF_ONE_CLASS))
 }
-
-
-def measures_of(outcomes: Outcomes) -> dict[str, float]:
-    """Return every metric and every noise floor by name, as plain numbers."""
-    measured: dict[str, float] = {}
-    for name, metric in METRICS.items():
-        value = metric.of(outcomes)
-        if value is None:
-            continue
-        measured[name] = value
-        floor = metric.floor_of(outcomes)
-        if floor is not None:
-            measured[f"{name}{FLOOR_SUFFIX}"] = floor.mean
-            measured[f"{name}{FLOOR_SUFFIX}_spread"] = floor.spread
-    return measured
-
-
-def metric_of(name: str) -> Metric:
-    """Return the metric that a name in a record belongs to; floors belong to their metric."""
-    return METRICS[name.removesuffix("_spread").removesuffix(FLOOR_SUFFIX)]

@@ -10,9 +10,16 @@ from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import number
 from gnncal.data.errors import InputError, require
 from gnncal.metrics import METRICS, NoiseFloor, calibration_floor, reliability_bins
-from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, ReliabilityBins, Strategy, error_of
+from gnncal.metrics.binning import (
+    DEFAULT_BINS,
+    N_BINS,
+    ReliabilityBins,
+    Strategy,
+    error_of,
+    positive_bins_of,
+)
 from gnncal.metrics.evaluation import check_view, shown_class
-from gnncal.metrics.floor import calibrated_range, floor_of_bins, positive_bins_of
+from gnncal.metrics.floor import calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import (
     BAR,

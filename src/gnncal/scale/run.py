@@ -1,22 +1,64 @@
-"""A run from Parquet to Parquet: check, describe, fit, scale, judge, write."""
+"""A run from Parquet to Parquet: check, join, fit, calibrate, judge, write."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
 
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import learned_values
+from gnncal.calibrators.price import price_of_keeping
+from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
-from gnncal.files.saved_calibrators import load
+from gnncal.decisions import Policy
+from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
+from gnncal.loading import load as load_any
+from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_view
-from gnncal.scale.columns import is_of_edges, is_of_nodes
-from gnncal.scale.engines import TableFiles, open_engine, plain_errors
-from gnncal.scale.methods.catalogue import method_for
-from gnncal.scale.progress import Progress, Silent
+from gnncal.scale.batches import Judge, Reach, Work, nodes_of
+from gnncal.scale.engines import Engine, TableFiles, open_engine, plain_errors
 from gnncal.scale.results import scale_result
-from gnncal.scale.stages import Run
 from gnncal.scale.summary import ScaleSummary
+from gnncal.scale.tables import (
+    NO_ROWS,
+    BadRowCount,
+    Layout,
+    check_edges,
+    check_nodes,
+    is_of_edges,
+    is_of_nodes,
+    layout_of,
+    usual_length,
+)
+
+
+class Progress:
+    """Base of listeners; it measures how long each stage takes, and shows nothing."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str, engine: Engine) -> Iterator[None]:
+        """Time a stage, and show it while it lasts."""
+        start = perf_counter()
+        with self.shown(name, engine):
+            yield
+        self.seconds[name] = perf_counter() - start
+
+    @contextmanager
+    def shown(self, name: str, engine: Engine) -> Iterator[None]:
+        """Show a stage while it lasts; nothing by default."""
+        yield
 
 
 def calibrate(
@@ -25,8 +67,10 @@ def calibrate(
     out: str | Path,
     *,
     method: str | Calibrator | None = None,
+    keep_predictions: bool | None = None,
     positive: int | str | None = None,
     calibrator: str | Path | Calibrator | None = None,
+    policy: str | Path | Policy | None = None,
     engine: str = "duckdb",
     master: str | None = None,
     memory_limit: str | None = None,
@@ -53,24 +97,29 @@ def calibrate(
         has ``metrics.json``, ``calibrator.safetensors`` and the
         folder ``probabilities`` with the columns id, prediction, confidence and temperature.
     method : str or Calibrator, optional
-        One of ts, hts, entropy-only, hots, rbs, structural, structural-free (predictions may
-        change), structural-temperature and structural-vector, or one of these calibrators with
-        parameters. It is fitted to the nodes of the split val. Default: structural, or
-        structural-free with a class in view.
+        A method that looks at a node's own logits or at its neighbours, such as ts, hts, svs, hots,
+        structural or structural-free, by name or as a calibrator with parameters. It is fitted to
+        the nodes of the split val. Default: structural.
+    keep_predictions : bool, optional
+        Whether the predicted class of every node stays, as in :func:`gnncal.calibrate`.
     positive : int or str, optional
         The class that matters, by its number or its name. Then its probability matters more than
-        which class is the most probable one, and predictions may change by default.
+        which class is the most probable one: predictions may change by default, and the result has
+        the column ``probability``.
     calibrator : str, Path or Calibrator, optional
         A fitted calibrator or the file of one; it is applied and nothing is fitted.
+    policy : str, Path or Policy, optional
+        A policy that was certified with this ``calibrator``, or the file of one. The result then
+        has the column ``action``, empty in the splits train and val.
     engine : {"duckdb", "spark"}, default="duckdb"
         ``"duckdb"`` runs in this process.
     master : str, optional
         Address of a Spark cluster, such as ``local[2]``.
     memory_limit : str, optional
-        Memory of this process, such as ``4GiB``; DuckDB moves what exceeds it to disk beside
-        ``out``. With Spark, the memory of the driver.
+        Memory of this process, such as ``4GiB``; what exceeds it goes to disk beside ``out``. With
+        Spark, the memory of the driver.
     threads : int, optional
-        Number of threads of DuckDB, at most 1,024. Default: all cores.
+        Number of threads, at most 1,024. Default: all cores.
     all_probabilities : bool, default=False
         Write p0..pK-1 too, not only the confidence.
     skip_bad : bool, default=False
@@ -109,29 +158,59 @@ def calibrate(
     True
 
     """
-    require("ibis", extra="scale", purpose="calibrating at scale")
-    chosen = _calibrator(method, calibrator, one_class=positive is not None)
-    scale_method = method_for(chosen)
+    chosen = _calibrator(method, calibrator, keep_predictions, one_class=positive is not None)
+    decides = _policy(policy, calibrator)
+    reach = Reach.of(chosen)
+    require("pyarrow", extra="scale", purpose="calibrating at scale")
+    require("duckdb", extra="scale", purpose="calibrating at scale")
     _check_out(str(out), engine)
     sources = find_tables(str(nodes), str(edges), engine)
     tables = [source for source in sources if isinstance(source, Table)]
+    stages, bad, notes = progress or Progress(), BadRowCount(), list[str]()
     with plain_errors(), scale_result(str(out), tables, overwrite=overwrite) as result:
-        work = result.parent
-        (work / "temp").mkdir()
+        work = result.parent / "temp"
+        work.mkdir()
         opened = open_engine(
             engine, work, master=master, memory_limit=memory_limit, threads=threads
         )
         try:
-            run = Run(opened, scale_method, progress or Silent(), skip_bad)
-            run.read(*sources, fits=calibrator is None)
-            check_view(positive, run.n_classes, run.layout.class_names)
-            run.describe()
+            with stages.stage("checking the nodes", opened):
+                layout = _layout(opened, sources, chosen, fits=calibrator is None)
+                view = decides.positive_ if positive is None and decides else positive
+                names, in_view = check_view(view, layout.n_classes, layout.class_names)
+                opened.load(layout, reach, bad, fits=calibrator is None)
+                _refuse(opened, bad, skip_bad=skip_bad)
+            with stages.stage("joining the edges", opened):
+                opened.join(bad)
+                _refuse(opened, bad, skip_bad=skip_bad)
             if calibrator is None:
-                run.fit()
-            run.scale()
-            run.write(result / "probabilities", all_probabilities=all_probabilities)
-            chosen.save(result / "calibrator.safetensors", class_names=run.layout.class_names)
-            summary = run.summary()
+                with stages.stage("fitting", opened):
+                    notes += _fit(chosen, opened, names)
+            judge = Judge(opened.has_test)
+            todo = Work(chosen, judge, all_probabilities, in_view, decides)
+            with stages.stage("calibrating the nodes", opened):
+                sums = opened.run(todo, opened.degrees(judge), result / "probabilities")
+            chosen.save(result / "calibrator.safetensors", class_names=names)
+            after = sums.measured("after")
+            summary = ScaleSummary(
+                method=name_of(chosen),
+                engine=opened.name,
+                n_nodes=opened.n_nodes,
+                n_edges=opened.n_edges,
+                n_classes=layout.n_classes,
+                n_calibration_nodes=sum(chosen.fit_report_.nodes_per_class),
+                n_test_nodes=0 if after is None else after.n_nodes,
+                is_undirected=opened.is_undirected,
+                class_names=names,
+                before=sums.measured("before"),
+                after=after,
+                differences=sums.differences(),
+                learned=learned_values(chosen),
+                skipped=[asdict(each) for each in bad.rows],
+                notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
+                seconds=dict(stages.seconds),
+                prediction_change_rate=sums.changed,
+            )
             summary.write(result)
         finally:
             opened.close()
@@ -147,6 +226,74 @@ def find_tables(nodes: str, edges: str, engine: str) -> list[TableFiles]:
     ]
 
 
+def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fits: bool) -> Layout:
+    """Check the columns of both tables; most rows decide the length of a list column."""
+    nodes, edges = sources
+    kinds, of_edges = engine.open(nodes, edges)
+    columns = check_nodes(kinds, fits=fits)
+    check_edges(of_edges, kinds)
+    n_classes = len(columns) or usual_length(engine.list_lengths())
+    own = None if isinstance(nodes, str) else nodes.class_names
+    fitted = getattr(chosen, "classes_", None)
+    if fitted is not None and len(fitted) != n_classes:
+        raise InputError(
+            f"the calibrator was fitted for {len(fitted)} classes but the nodes have logits of "
+            f"{n_classes}."
+        )
+    names = getattr(chosen, "class_names_", None) if fitted is not None else None
+    if names is not None and own is not None and names != own:
+        raise InputError(
+            f"the calibrator was fitted for the classes {', '.join(names)} but the nodes have "
+            f"{', '.join(own)}; put the columns of logits in the same order."
+        )
+    return layout_of(kinds, columns, n_classes, own or names)
+
+
+def _refuse(engine: Engine, bad: BadRowCount, *, skip_bad: bool) -> None:
+    """Raise an InputError where rows cannot be used, or where none is left without them."""
+    if not skip_bad:
+        bad.refuse()
+    if engine.n_nodes == 0:
+        left = f"no row of the nodes is left: {'; '.join(map(str, bad.rows))}."
+        raise InputError(left if bad.rows else NO_ROWS)
+
+
+def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> list[str]:
+    """Fit as in memory to the calibration nodes alone; return what is worth saying."""
+    rows = engine.calibration_rows()
+    rows = rows.take(rows["id"].to_numpy(zero_copy_only=False).argsort(kind="stable"))
+    if len(rows) == 0:
+        raise InputError("no node has the split val; calibration needs labelled validation nodes.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        every = nodes_of(rows, may_be_probabilities=False)
+        labels = rows["label"].to_numpy().astype(np.int64)
+        labelled = every.with_labels(labels, nodes=np.arange(len(labels)))
+        chosen.fit(labelled)
+        some = nodes_of(engine.sample())
+        others = NodeSummary.of(some, np.arange(some.n_nodes))
+        chosen.fitted_on_ = replace(chosen.fitted_on_, all_nodes=others)
+        price = None
+        if chosen.preserves_predictions:
+            price = price_of_keeping(chosen, labelled, chosen.predict_proba(every))
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    return notes if price is None else [*notes, price.advice(class_names)]
+
+
+def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:
+    """Return what the policy guarantees, and how often it took each action."""
+    if policy is None:
+        return []
+    import pyarrow.dataset as ds
+
+    actions = ds.dataset(folder, format="parquet").to_table(columns=["action"])["action"]
+    counts = {each["values"]: each["counts"] for each in actions.value_counts().to_pylist()}
+    found = ", ".join(f"{action} {counts[action]:,}" for action in sorted(counts) if action)
+    is_foreign = is_of_another(policy.calibrator_, fitted)
+    said = f"Actions: {found or 'none, because all nodes are of the splits train and val'}."
+    return [FOREIGN if is_foreign else str(policy), said]
+
+
 def _check_out(out: str, engine: str) -> None:
     if engine == "spark" and is_remote(out):
         raise InputError(
@@ -156,12 +303,38 @@ def _check_out(out: str, engine: str) -> None:
 
 
 def _calibrator(
-    method: str | Calibrator | None, given: str | Path | Calibrator | None, *, one_class: bool
+    method: str | Calibrator | None,
+    given: str | Path | Calibrator | None,
+    keep_predictions: bool | None,
+    *,
+    one_class: bool,
 ) -> Calibrator:
     """Return the calibrator to fit, or the one that is fitted already."""
-    if given is not None:
-        fitted = given if isinstance(given, Calibrator) else load(given)
-        if not hasattr(fitted, "fit_report_"):
-            raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")
-        return fitted
-    return choose_calibrator(method, positive=one_class)
+    if given is None:
+        return choose_calibrator(method, keep_predictions=keep_predictions, positive=one_class)
+    fitted = given if isinstance(given, Calibrator) else load(given)
+    if not hasattr(fitted, "fit_report_"):
+        raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")
+    return fitted
+
+
+def _policy(given: str | Path | Policy | None, calibrator: Any) -> Policy | None:
+    """Return the policy, if it can decide about one node after the other."""
+    if given is None:
+        return None
+    policy = given if isinstance(given, Policy) else load_any(given)
+    if not isinstance(policy, Policy):
+        raise InputError(
+            f"{given} holds a {type(policy).__name__}; --policy expects policy.safetensors, as "
+            "`gnncal decide` writes it."
+        )
+    if calibrator is None:
+        raise InputError(
+            "a policy guarantees something with the calibrator that it was certified with; pass "
+            "--calibrator (calibrator=) too."
+        )
+    if policy.costs is not None and not policy.costs._is_same_for_all:
+        raise InputError(
+            "the policy has costs that differ from node to node, which only gnncal apply can read."
+        )
+    return policy

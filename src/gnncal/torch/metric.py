@@ -12,13 +12,14 @@ from gnncal.data.constraints import choice
 from gnncal.data.errors import InputError, require
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
+from gnncal.metrics.table import Metric as GnncalMetric
 
 require("torchmetrics", extra="torchmetrics", purpose="gnncal.torch.Metric")
 
 import torchmetrics  # noqa: E402
 from torchmetrics.utilities import dim_zero_cat  # noqa: E402
 
-FLOORS = {f"{name}{FLOOR_SUFFIX}": metric for name, metric in METRICS.items() if metric.floor}
+FLOORS = [metric.floor_name for metric in METRICS.values() if metric.floor]
 NAME = choice(*METRICS, *FLOORS)
 
 
@@ -58,11 +59,14 @@ class Metric(torchmetrics.Metric):
         NAME.check("name", name)
         super().__init__(**kwargs)
         self.name, self.positive = name, positive
-        self._metric = FLOORS[name] if name in FLOORS else METRICS[name]
         if self._metric.needs_positive and positive is None:
             raise InputError(f"{name} is about one class; pass Metric({name!r}, positive=...).")
         for state in ("labels", "probs", "degrees"):
             self.add_state(state, [], dist_reduce_fx="cat")
+
+    @property
+    def _metric(self) -> GnncalMetric:
+        return METRICS[self.name.removesuffix(FLOOR_SUFFIX)]
 
     def update(self, probs: Tensor, labels: Tensor, in_degree: Tensor | None = None) -> None:
         """Add nodes.

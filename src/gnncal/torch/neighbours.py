@@ -168,20 +168,12 @@ class ConstantProduct(torch.autograd.Function):
         return ConstantProduct.apply(gradients[0], ctx.transpose, ctx.matrix), None, None
 
 
-def sums_by_product(values: Tensor, there: Matrix, back: Matrix, side: Side) -> Tensor:
-    """Multiply by the adjacency, by its transpose, or by both."""
-    if side != "both":
-        ways = (there, back) if side == "in" else (back, there)
-        return ConstantProduct.apply(values, *ways)
-    return ConstantProduct.apply(values, there, back) + ConstantProduct.apply(values, back, there)
-
-
 def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
     """Sum of each column over the neighbours of a node; zero where there are none."""
     dtype = values.detach().numpy().dtype
-    sums = sums_by_product(
-        values, lambda: graph.adjacency(dtype), lambda: graph.reversed.adjacency(dtype), side
-    )
+    there, back = (lambda g=each: g.adjacency(dtype) for each in (graph, graph.reversed))
+    ways = {"in": [(there, back)], "out": [(back, there)], "both": [(there, back), (back, there)]}
+    sums = sum(ConstantProduct.apply(values, *way) for way in ways[side])
     if not graph.self_loops.any():
         return sums
     sums = sums - torch.from_numpy(_loops(graph, side)).to(values.dtype)[:, None] * values
@@ -302,8 +294,7 @@ class EdgeList:
         if torch.compiler.is_compiling():
             sums = self._sums_by_column(values, side)
         elif values.device.type == "cpu":
-            side = "in" if side == "both" and self._is_undirected else side
-            sums = self._sums_by_product(values, side)
+            return self._grouped.mean(values, side)
         else:
             sums = self._sums_by_row(values, side)
         sums = sums - (len(self._directions(side)) * self.self_loops)[:, None] * values
@@ -336,10 +327,6 @@ class EdgeList:
             columns.append(sums.to(self.dtype))
         return torch.stack(columns, dim=1)
 
-    def _sums_by_product(self, values: Tensor, side: Side) -> Tensor:
-        """Multiply by the adjacency on a CPU: several times faster than gathering rows."""
-        return sums_by_product(values, lambda: self._adjacency, lambda: self._transpose, side)
-
     def _sums_by_row(self, values: Tensor, side: Side) -> Tensor:
         """Add rows, some columns at a time: sums in float64 take more memory than their values."""
         parts = []
@@ -353,36 +340,10 @@ class EdgeList:
         return torch.cat(parts, dim=1)
 
     @cached_property
-    def _adjacency(self) -> sparse.csr_array:
-        """A, for which ``A @ x`` sums over the senders of each node."""
-        return self._matrix(self.receivers, self.senders)
-
-    @cached_property
-    def _transpose(self) -> sparse.csr_array:
-        return self._matrix(self.senders, self.receivers)
-
-    def _matrix(self, rows: Tensor, columns: Tensor) -> sparse.csr_array:
-        ones = torch.ones(len(rows), dtype=self.dtype).numpy()
-        small = self.n_nodes <= np.iinfo(np.int32).max
-        ends = [end.numpy().astype(np.int32 if small else np.int64) for end in (rows, columns)]
-        return sparse.csr_array((ones, tuple(ends)), shape=(self.n_nodes, self.n_nodes))
-
-    @cached_property
-    def _is_undirected(self) -> bool:
-        """Whether every edge is listed in both directions, as :class:`gnncal.Graph` finds out."""
-        if not torch.equal(self.in_degree, self.out_degree):
-            return False
-        generator = torch.Generator().manual_seed(0)
-        numbers = torch.randint(1 << 20, (self.n_nodes,), generator=generator)
-        there, back = (
-            torch.zeros_like(numbers).scatter_add(0, end, numbers[start])
-            for start, end in (self._ends, self._ends[::-1])
-        )
-        return torch.equal(there, back)
-
-    @property
-    def _ends(self) -> tuple[Tensor, Tensor]:
-        return self.receivers, self.senders
+    def _grouped(self) -> GroupedEdges:
+        """The same edges for SciPy's products: several times faster than gathering rows."""
+        ends = torch.stack([self.senders, self.receivers]).numpy()
+        return GroupedEdges(Graph(ends, self.n_nodes), self.dtype)
 
     def _directions(self, side: Side) -> list[tuple[Tensor, Tensor]]:
         there, back = (self.senders, self.receivers), (self.receivers, self.senders)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from time import perf_counter, process_time
 from typing import Any
 
@@ -17,8 +18,8 @@ from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import Bundle
 from gnncal.metrics.binning import bins_of
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.ranking import selective_accuracy_of
-from gnncal.metrics.table import measures_of
+from gnncal.metrics.ranking import curve_of
+from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 from gnncal_lab.bench.plan import Cell, constructor_parameters, make_calibrator
 from gnncal_lab.bench.records import COVERAGES, Record
 from gnncal_lab.homophily import Shared
@@ -102,6 +103,28 @@ def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
             "correct": [round(value) for value in _sums(bins.count, bins.accuracy)],
         },
     }
+
+
+def measures_of(outcomes: Outcomes) -> dict[str, float]:
+    """Return every metric and every noise floor by name, as plain numbers."""
+    measured: dict[str, float] = {}
+    for name, metric in METRICS.items():
+        value = metric.of(outcomes)
+        if value is None:
+            continue
+        measured[name] = value
+        floor = metric.floor_of(outcomes)
+        if floor is not None:
+            measured[f"{name}{FLOOR_SUFFIX}"] = floor.mean
+            measured[f"{name}{FLOOR_SUFFIX}_spread"] = floor.spread
+    return measured
+
+
+def selective_accuracy_of(outcomes: Outcomes, coverages: Sequence[float]) -> FloatArray:
+    """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage."""
+    risk = curve_of(outcomes.confidence, outcomes.correct).risk
+    kept = np.ceil(np.asarray(coverages, np.float64) * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
+    return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]
 
 
 def _sums(count: Any, mean: FloatArray) -> list[float]:

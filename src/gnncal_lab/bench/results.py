@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError, warn
-from gnncal.metrics.table import METRICS
+from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import PROTOCOLS, Protocol, knows_protocols, list_methods, protocols_of
 from gnncal_lab.bench.records import Record, read_records
@@ -203,3 +203,8 @@ def _grouped(records: Sequence[Record], protocol: Protocol) -> Grouped:
             key = (record.dataset, record.backbone, record.method)
             grouped.setdefault(key, []).append(record)
     return grouped
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric that a name in a record belongs to; floors belong to their metric."""
+    return METRICS[name.removesuffix("_spread").removesuffix(FLOOR_SUFFIX)]

@@ -17,7 +17,7 @@ from gnncal.calibrators import (
     backend_of,
     whole_number,
 )
-from gnncal_lab.arrays import FloatArray, IntArray
+from gnncal_lab.arrays import FloatArray, IntArray, Side
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.groups import (
     NARROW_RANGE,
@@ -127,6 +127,9 @@ class RatioBinnedScaling(TemperatureCalibrator):
 
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
         return self.bin_temperatures_[_bins(homophily, len(self.bin_temperatures_))]
+
+    def _reach(self) -> tuple[int, Side] | None:
+        return None if self.merge_duplicate_edges else (1, "both")
 
     def _as_formula(self) -> Formula:
         if self.merge_duplicate_edges:

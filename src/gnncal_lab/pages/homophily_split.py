@@ -14,7 +14,7 @@ from gnncal.data.constraints import whole_number
 from gnncal.data.errors import InputError, shown
 from gnncal.data.nodes import as_nodes
 from gnncal.metrics.binning import Cells, bin_edges, bin_index, fill_cells
-from gnncal.metrics.outcomes import confidence_and_correctness
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import INK, LINES, Display, legend_below, open_frame
 
 LEVEL = 0.95  # of the intervals
@@ -76,7 +76,8 @@ def homophily_groups(
     """Sort nodes into equally large groups by homophily, and look at the calibration of each."""
     whole_number(at_least=1).check("n_groups", n_groups)
     values = as_numpy(homophily).astype(np.float64)
-    outcomes = {name: confidence_and_correctness(labels, probs) for name, probs in sides.items()}
+    judged = {name: Outcomes(labels, probs) for name, probs in sides.items()}
+    outcomes = {name: (each.confidence, each.correct) for name, each in judged.items()}
     for confidence, _ in outcomes.values():
         if values.shape != confidence.shape:
             raise InputError(

@@ -23,10 +23,10 @@ from gnncal.calibrators.homophily import Predictor, to_plain
 from gnncal.calibrators.registry import every_calibrator
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.metrics.ranking import selective_accuracy_of
 from gnncal_lab.bench import engines, measure
 from gnncal_lab.bench.engines import workers
 from gnncal_lab.bench.logits import BundledLogits
+from gnncal_lab.bench.measure import selective_accuracy_of
 from gnncal_lab.bench.plan import (
     Cell,
     Plan,

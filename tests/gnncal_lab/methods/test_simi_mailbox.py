@@ -304,10 +304,10 @@ def test_a_weak_group_is_named(planted):
 
 
 def test_it_says_that_it_has_no_torch_module_and_works_in_memory_only():
-    from gnncal.scale.methods.catalogue import method_for
+    from gnncal.scale.batches import Reach
 
     fitted = small_task().fit(gnncal_lab.SimiMailbox())
     with pytest.raises(gnncal.InputError, match="cannot become a torch module of logits and edges"):
         fitted.to_torch()
-    with pytest.raises(gnncal.InputError, match="simi-mailbox works in memory only"):
-        method_for(fitted)
+    with pytest.raises(gnncal.InputError, match="simi-mailbox needs the graph in memory"):
+        Reach.of(fitted)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.metrics.table import METRICS, metric_of
+from gnncal.metrics.table import METRICS
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import Protocol, knows_protocols
-from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.results import Results, metric_of
 from gnncal_lab.bench.summary import (
     average_present,
     compare_paired,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gnncal.metrics.table import metric_of
 from gnncal_lab.bench import published
-from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.results import Results, metric_of
 from gnncal_lab.bench.summary import average_present
 from gnncal_lab.bench.tables.model import NAN, Entry, marked
 from gnncal_lab.datasets import FACTS

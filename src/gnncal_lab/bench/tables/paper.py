@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gnncal.metrics.table import metric_of
 from gnncal_lab.bench import published
 from gnncal_lab.bench.plan import ABLATIONS, PAPER_METHODS
 from gnncal_lab.bench.records import COVERAGES
-from gnncal_lab.bench.results import POOLED, Results
+from gnncal_lab.bench.results import POOLED, Results, metric_of
 from gnncal_lab.bench.summary import average_present, mean_ranks
 from gnncal_lab.bench.tables.entries import (
     average_entry,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.metrics.table import metric_of
-from gnncal_lab.bench.results import Results
+from gnncal_lab.bench.results import Results, metric_of
 from gnncal_lab.bench.summary import compare_paired, unit_means
 from gnncal_lab.bench.tables.model import NAN, Entry, ResultTable, Row
 from gnncal_lab.classifiers.treatments import SEPARATOR, TREATED, parts_of

@@ -1,0 +1,213 @@
+"""Batches of nodes with what the passes found of their neighbours, for the code in memory.
+
+A batch is an Arrow table of some nodes, from DuckDB in this process or on an executor of Spark:
+
+- ``id``, ``label`` (-1: unknown), ``split`` (its number, -1: none), ``logits`` (a list);
+- ``in_degree``, ``out_degree`` and ``self_loops``;
+- ``class_mean``, for methods of one hop the mean probability that the neighbours give to the node's
+  predicted class, for those of two hops the mean of the neighbours' ``means`` of it;
+- ``means``, for methods of two hops the neighbours' mean probabilities, entropy and confidence;
+- ``support``, for some nodes the mean probability that the senders give to the predicted class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
+from gnncal.calibrators.registry import name_of
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.data.probability import (
+    LOWEST_SHIFTED_LOGIT,
+    entropy_of_sums,
+    shifted,
+    softmax,
+)
+from gnncal.decisions import Policy
+from gnncal.graph.graph import Side
+from gnncal.scale.measures import SIDES, Terms
+from gnncal.scale.tables import TEST, VAL
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a method must know of the neighbours of each node."""
+
+    hops: int
+    side: Side
+
+    @classmethod
+    def of(cls, calibrator: Calibrator) -> Reach:
+        """Return what a calibrator needs, or say that it works in memory only."""
+        reach = calibrator._reach()
+        if reach is None:
+            raise InputError(
+                f"{name_of(calibrator)} needs the graph in memory; at scale use a method that "
+                "looks at a node's neighbours alone, such as hots, structural or structural-free, "
+                "or at its own logits, such as ts, hts or svs."
+            )
+        is_fitted = hasattr(calibrator, "fit_report_")
+        if getattr(calibrator, "protocol", "converged") == "paper" and not is_fitted:
+            raise InputError(
+                f"{name_of(calibrator)} with protocol='paper' is fitted in memory only; use "
+                "protocol='converged', or fit it with gnncal calibrate and pass --calibrator."
+            )
+        return cls(*reach)
+
+
+def values_to_average(logits: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return predictions (n,), and what neighbours are averaged over: (n, n_classes + 2).
+
+    These are the probabilities, the entropy and the confidence, in the precision of the logits.
+    """
+    n_rows, n_classes = logits.shape
+    predictions = logits.argmax(axis=1).astype(np.int32)
+    values = np.empty((n_rows, n_classes + 2), dtype=logits.dtype)
+    probs = values[:, :n_classes]
+    # softmax and normalised_entropy at once: exp takes the most time here
+    s = np.maximum(shifted(logits), LOWEST_SHIFTED_LOGIT)
+    np.exp(s, out=probs)
+    mass = probs.sum(axis=1)
+    values[:, n_classes] = entropy_of_sums(mass, np.einsum("ik,ik->i", probs, s), n_classes)
+    probs /= mass[:, None]
+    values[:, n_classes + 1] = probs[np.arange(n_rows), predictions]
+    return predictions, values
+
+
+class BatchNeighbours:
+    """The neighbours of a batch's nodes, from columns that passes over the edges have made."""
+
+    def __init__(self, batch: Any) -> None:
+        names = batch.schema.names
+        self.in_degree, self.out_degree, self.self_loops = (
+            batch[name].to_numpy(zero_copy_only=False).astype(np.int64)
+            for name in ("in_degree", "out_degree", "self_loops")
+        )
+        self._class_mean, self.support = (
+            batch[name].to_numpy(zero_copy_only=False) if name in names else None
+            for name in ("class_mean", "support")
+        )
+        self._means = matrix_of(batch["means"]) if "means" in names else None
+
+    def counts(self, side: Side) -> IntArray:
+        """Return how many neighbours each node has."""
+        senders, receivers = self.in_degree - self.self_loops, self.out_degree - self.self_loops
+        return {"in": senders, "out": receivers, "both": senders + receivers}[side]
+
+    def mean(self, values: FloatArray, side: Side) -> FloatArray:
+        """Return what a pass found for values of this width: those of two hops."""
+        assert self._means is not None
+        assert self._means.shape[1] == values.shape[1]
+        return self._means.copy()  # formulas may write into it
+
+    def class_mean(self, values: FloatArray, classes: IntArray, side: Side) -> FloatArray:
+        """Return what a pass found for the predicted classes."""
+        assert self._class_mean is not None
+        return np.nan_to_num(self._class_mean, nan=0.0)
+
+
+def matrix_of(lists: Any) -> FloatArray:
+    """Return an Arrow column of lists that are equally long as a matrix."""
+    array = lists.combine_chunks() if hasattr(lists, "combine_chunks") else lists
+    return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), -1)
+
+
+def column_of(matrix: FloatArray) -> Any:
+    """Return a matrix as an Arrow column of lists."""
+    import pyarrow as pa
+
+    values = pa.array(matrix.reshape(-1))
+    offsets = pa.array(np.arange(len(matrix) + 1, dtype=np.int32) * np.int32(matrix.shape[1]))
+    return pa.ListArray.from_arrays(offsets, values)
+
+
+def nodes_of(batch: Any, *, may_be_probabilities: bool = True) -> Nodes:
+    """Return the record of a batch's nodes with their neighbours."""
+    record = Nodes(matrix_of(batch["logits"]), may_be_probabilities=may_be_probabilities)
+    return record.with_neighbours(BatchNeighbours(batch))
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Which nodes the result is judged on: the test split, or labelled nodes without a split."""
+
+    has_test: bool
+
+    def of(self, labels: IntArray, splits: IntArray) -> BoolArray:
+        """Return whether each node is one of them."""
+        return (labels >= 0) & (splits == (TEST if self.has_test else -1))
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The columns of the result for a batch, and the terms of the metrics of its test nodes."""
+
+    columns: dict[str, Any]
+    rows: IntArray  # the test nodes
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with each batch; it is sent to the executors of Spark."""
+
+    calibrator: Calibrator
+    judge: Judge
+    all_probabilities: bool = False
+    positive: int | None = None
+    policy: Policy | None = None
+
+    def columns(self, n_classes: int) -> list[str]:
+        """Return the names of the result's columns after id and prediction."""
+        names = ["confidence"]
+        names += ["temperature"] if isinstance(self.calibrator, TemperatureMixin) else []
+        names += [] if self.positive is None else ["probability"]
+        names += [] if self.policy is None else ["action"]
+        return names + [f"p{k}" for k in range(n_classes) if self.all_probabilities]
+
+    def __call__(self, batch: Any) -> Calibrated:
+        """Calibrate the nodes of a batch by the code in memory."""
+        nodes = nodes_of(batch)
+        probs = self.calibrator.predict_proba(nodes)
+        predictions = probs.argmax(axis=1)
+        confidence = probs[np.arange(len(probs)), predictions].astype(np.float64)
+        columns: dict[str, Any] = {
+            "id": batch["id"],
+            "prediction": predictions.astype(np.int32),
+            "confidence": confidence,
+        }
+        if isinstance(self.calibrator, TemperatureMixin):
+            columns["temperature"] = self.calibrator.predict_temperature(nodes)
+        labels, splits = (batch[name].to_numpy(zero_copy_only=False) for name in ("label", "split"))
+        if self.positive is not None:
+            columns["probability"] = probs[:, self.positive].astype(np.float64)
+        if self.policy is not None:
+            columns["action"] = self._actions(probs, splits)
+        if self.all_probabilities:
+            columns |= {f"p{k}": probs[:, k] for k in range(probs.shape[1])}
+        rows = np.flatnonzero(self.judge.of(labels, splits))
+        terms = Terms.of(
+            labels[rows],
+            dict(zip(SIDES, (softmax(nodes.logits[rows]), probs[rows]), strict=True)),
+            nodes.neighbours.in_degree[rows],
+        )
+        return Calibrated(columns, rows, terms)
+
+    def _actions(self, probs: FloatArray, splits: IntArray) -> Any:
+        """Return what the policy decides about nodes outside training and calibration."""
+        assert self.policy is not None
+        actions = np.full(len(probs), "", dtype=object)
+        decided = (splits == TEST) | (splits < 0)
+        if decided.any():
+            actions[decided] = self.policy.decide(probs[decided])
+        return actions
+
+
+def is_calibration(splits: IntArray) -> BoolArray:
+    """Return which nodes a fit learns from."""
+    return splits == VAL

@@ -1,0 +1,303 @@
+"""Passes over the edges in this process: the database streams pairs of nodes, NumPy adds up.
+
+Nodes have positions 0..n-1. What has a number for each node and class is a file of rows, of which a
+block fits in memory. Edges are kept in cells, one for each pair of blocks: a pass over a cell needs
+the rows of one block and adds to those of another, however many nodes and classes there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.graph.compiled import in_parallel, kernels_for, pieces
+from gnncal.graph.graph import Side
+from gnncal.graph.means import edge_sums, group_by_receiver, row_slices
+
+T = TypeVar("T")
+R = TypeVar("R")
+SHARE_OF_BLOCKS = 0.5  # of the memory, for the rows that are read and those that are added to
+SHARE_OF_EDGES = 0.1  # for a chunk of edges, which are sorted there
+BYTES_PER_EDGE = 40  # of a chunk, with what sorting them takes
+MOST_EDGES, FEWEST_EDGES = 1 << 24, 1 << 16  # in a chunk
+
+
+class RowFile:
+    """A matrix on disk, written from its first row to its last and read in blocks."""
+
+    def __init__(self, path: Path, width: int, dtype: Any) -> None:
+        self.path, self.width, self.dtype, self.n_rows = path, width, np.dtype(dtype), 0
+        self._file = path.open("wb")
+
+    def append(self, rows: FloatArray) -> None:
+        """Write more rows at the end."""
+        self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        self.n_rows += len(rows)
+
+    def finish(self) -> None:
+        """Write what is left; only then it can be read."""
+        self._file.close()
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """Return some rows that follow each other."""
+        size, row = self.dtype.itemsize, self.width
+        stop = min(stop, self.n_rows)
+        count = max(stop - start, 0) * row
+        values = np.fromfile(self.path, self.dtype, count, offset=start * row * size)
+        return values.reshape(-1, row)
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a few rows from anywhere."""
+        found = np.empty((len(rows), self.width), dtype=self.dtype)
+        with self.path.open("rb", buffering=0) as file:  # a map of it would count as memory
+            for place, row in zip(rows.tolist(), found, strict=True):
+                file.seek(place * row.nbytes)
+                file.readinto(row.data)
+        return found
+
+
+class EdgeFile:
+    """Edges on disk, in cells of (block of the receiver, block of the sender)."""
+
+    def __init__(self, path: Path, block: int, n_blocks: int, chunk: int) -> None:
+        self.path, self.block, self.n_blocks, self.chunk = path, block, n_blocks, chunk
+        self._pieces: dict[int, list[tuple[int, int]]] = {}  # by cell: where, and how many edges
+        self._end, self._file = 0, path.open("wb")
+
+    def append(self, senders: IntArray, receivers: IntArray) -> None:
+        """Write edges into their cells."""
+        if self.n_blocks == 1:
+            self._write(0, senders, receivers)
+            return
+        cells = (receivers // self.block) * self.n_blocks + senders // self.block
+        narrow = np.uint16 if self.n_blocks <= 256 else np.uint32
+        order = np.argsort(cells.astype(narrow), kind="stable")  # 16 bits are sorted by radix
+        senders, receivers = senders[order], receivers[order]
+        ends = np.cumsum(np.bincount(cells, minlength=self.n_blocks**2))
+        for cell in np.flatnonzero(np.diff(ends, prepend=0)):
+            part = slice(ends[cell - 1] if cell else 0, ends[cell])
+            self._write(int(cell), senders[part], receivers[part])
+
+    def _write(self, cell: int, senders: IntArray, receivers: IntArray) -> None:
+        for ends in (senders, receivers):
+            self._file.write(np.ascontiguousarray(ends, dtype=np.int32).data)
+        self._pieces.setdefault(cell, []).append((self._end, len(senders)))
+        self._end += len(senders)
+
+    def finish(self) -> None:
+        """Write what is left; only then it can be read."""
+        self._file.close()
+
+    def read(self, receiver_block: int, sender_block: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Give the senders and receivers of a cell in chunks."""
+        found: list[tuple[IntArray, IntArray]] = []
+        size = 0
+        for place, count in self._pieces.get(receiver_block * self.n_blocks + sender_block, []):
+            pair = np.fromfile(self.path, np.int32, 2 * count, offset=8 * place)
+            found.append((pair[:count], pair[count:]))
+            size += count
+            if size >= self.chunk:
+                yield joined(found)
+                found, size = [], 0
+        if found:
+            yield joined(found)
+
+    def cells(self) -> Iterator[tuple[int, int]]:
+        """Give every pair of blocks, those with the same sender block after each other."""
+        yield from ((r, s) for s, r in product(range(self.n_blocks), repeat=2))
+
+
+def joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Return the pairs of several arrays one after the other."""
+    if len(found) == 1:
+        return found[0]
+    senders, receivers = zip(*found, strict=True)
+    return np.concatenate(senders), np.concatenate(receivers)
+
+
+class Neighbourhoods:
+    """What is known of the neighbours of every node, pass by pass."""
+
+    def __init__(self, n_nodes: int, memory: int, work: Path, threads: int) -> None:
+        self.n_nodes, self.memory, self.work, self.threads = n_nodes, memory, work, threads
+        self.in_degree, self.out_degree, self.self_loops = np.zeros((3, n_nodes), dtype=np.int32)
+        edges = int(SHARE_OF_EDGES * memory / BYTES_PER_EDGE)
+        self.chunk = min(max(edges, FEWEST_EDGES), MOST_EDGES)
+        self.class_mean: FloatArray | None = None
+        self.support: FloatArray | None = None
+        self.means: RowFile | None = None
+        self.n_edges = 0
+        self.done = 0.0  # of a pass, for progress
+
+    def plan(self, row_bytes: int, *, sums: bool) -> tuple[int, int]:
+        """Return how many nodes a block has, and how many blocks there are."""
+        room = SHARE_OF_BLOCKS * self.memory / (row_bytes * self.n_nodes)
+        if room >= (3 if sums else 1):
+            return self.n_nodes, 1
+        n_blocks = int(np.ceil((2 if sums else 1) / room))
+        block = -(-self.n_nodes // min(n_blocks, self.n_nodes))  # rounding adds less than a row
+        return block, -(-self.n_nodes // block)
+
+    def count(self, senders: IntArray, receivers: IntArray) -> tuple[IntArray, IntArray]:
+        """Count degrees and self-loops, and return the edges between two nodes."""
+        self.n_edges += len(senders)
+        for ends, degree in ((receivers, self.in_degree), (senders, self.out_degree)):
+            kernels = kernels_for(len(ends))
+            if kernels is not None:
+                kernels.count_nodes(ends, 0, len(ends), degree)
+            else:
+                degree += np.bincount(ends, minlength=self.n_nodes).astype(np.int32)
+        is_loop = senders == receivers
+        if is_loop.any():
+            np.add.at(self.self_loops, receivers[is_loop], 1)
+            return senders[~is_loop], receivers[~is_loop]
+        return senders, receivers
+
+    def counts(self, side: Side) -> IntArray:
+        """Return how many neighbours each node has."""
+        counts = {"in": self.in_degree, "out": self.out_degree}.get(side)
+        if counts is None:
+            return self.in_degree + self.out_degree - 2 * self.self_loops
+        return counts - self.self_loops
+
+    def is_undirected(self, edges: EdgeFile) -> bool:
+        """Whether every edge is listed in both directions, equally often."""
+        if not np.array_equal(self.in_degree, self.out_degree):
+            return False
+        numbers = np.random.default_rng(0).integers(1 << 63, size=self.n_nodes, dtype=np.uint64)
+
+        def turned(chunk: tuple[IntArray, IntArray]) -> int:
+            one, other = (numbers[ends] for ends in chunk)
+            # A fingerprint of each edge less that of the edge turned around, modulo 2^64.
+            return int((one * (other * other) - other * (one * one)).sum(dtype=np.uint64))
+
+        chunks = (chunk for cell in edges.cells() for chunk in edges.read(*cell))
+        return sum(each for each in parallel(turned, chunks, self.threads)) % (1 << 64) == 0
+
+    def class_sums(
+        self,
+        chunks: Iterable[tuple[IntArray, IntArray]],
+        values: FloatArray,
+        first: int,
+        predictions: IntArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add what the others of pairs (others, nodes) give to the predicted class of a node.
+
+        ``values`` are the rows of the others, the first of which is number ``first``.
+        """
+        flat, width = values.reshape(-1), values.shape[1]
+
+        def of_nodes(chunk: tuple[IntArray, IntArray]) -> FloatArray:
+            others, nodes = chunk
+            places = (others - first).astype(np.int64)
+            places *= width
+            places += predictions[nodes]
+            given = flat.take(places)
+            return cast(FloatArray, np.bincount(nodes, given, minlength=self.n_nodes))
+
+        for part in parallel(of_nodes, chunks, self.threads):
+            sums += part
+
+    def find_class_mean(
+        self,
+        edges: EdgeFile,
+        values: RowFile,
+        predictions: IntArray,
+        side: Side,
+        *,
+        only: BoolArray | None = None,
+    ) -> FloatArray:
+        """Return the mean over neighbours of their value of a node's predicted class; NaN if none.
+
+        ``only`` says which nodes it is wanted for.
+        """
+        sums = np.zeros(self.n_nodes)
+        for sender_block in range(edges.n_blocks):
+            first = sender_block * edges.block
+            rows = values.read(first, first + edges.block)
+            chunks = self._pairs(edges, sender_block, side, only)
+            self.class_sums(chunks, rows, first, predictions, sums)
+            del rows  # before the next block is read
+            self.done = (sender_block + 1) / edges.n_blocks
+        with np.errstate(invalid="ignore"):
+            return sums / self.counts(side)
+
+    def _pairs(
+        self, edges: EdgeFile, block: int, side: Side, only: BoolArray | None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Give pairs (others, nodes) of neighbours whose other end lies in a block."""
+        for of_nodes in range(edges.n_blocks):
+            for others, nodes in self._cell(edges, of_nodes, block, side):
+                if only is None:
+                    yield others, nodes
+                else:
+                    kept = only[nodes]
+                    yield others[kept], nodes[kept]
+
+    def _cell(
+        self, edges: EdgeFile, of_nodes: int, of_others: int, side: Side
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
+        if side != "out":
+            yield from edges.read(of_nodes, of_others)
+        if side != "in":
+            yield from (pair[::-1] for pair in edges.read(of_others, of_nodes))
+
+    def find_means(self, edges: EdgeFile, values: RowFile, side: Side) -> RowFile:
+        """Return the mean over neighbours of their rows; zero for nodes without any."""
+        means = RowFile(self.work / "means", values.width, values.dtype)
+        counts = self.counts(side)
+        for of_nodes in range(edges.n_blocks):
+            start = of_nodes * edges.block
+            stop = min(start + edges.block, self.n_nodes)
+            # One block has room for it; others are added to a few times only.
+            precise = np.float64 if edges.n_blocks == 1 else values.dtype
+            sums = np.zeros((stop - start, values.width), dtype=precise)
+            for of_others in range(edges.n_blocks):
+                first = of_others * edges.block
+                rows = values.read(first, first + edges.block)
+                for others, nodes in self._cell(edges, of_nodes, of_others, side):
+                    add_rows(rows, others - first, nodes - start, sums, self.n_edges)
+                del rows  # before the next block is read
+                self.done = (of_nodes + (of_others + 1) / edges.n_blocks) / edges.n_blocks
+            sums /= np.maximum(counts[start:stop], 1)[:, None].astype(precise)
+            means.append(sums)
+        means.finish()
+        return means
+
+
+def add_rows(
+    values: FloatArray, others: IntArray, nodes: IntArray, sums: FloatArray, of_edges: int = 0
+) -> None:
+    """Add to ``sums[node]`` the row ``values[other]`` of each pair; the graph has more of them."""
+    n_rows = max(len(values), len(sums))
+    grouped = group_by_receiver(others, nodes, n_rows, of_edges=of_edges)
+    starts, indices = grouped.indptr[: len(sums) + 1], grouped.indices
+    kernels = kernels_for(max(len(others), of_edges))
+    if kernels is not None:
+        in_parallel(
+            lambda first, last: kernels.add_rows(starts, indices, values, first, last, sums),
+            *pieces(starts),
+        )
+        return
+    for rows in row_slices(starts):
+        sums[rows] += edge_sums(starts, indices, rows, values)
+
+
+def parallel(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Apply a function on several threads; results come in order, and few items are ahead."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: list[Future[R]] = []
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
