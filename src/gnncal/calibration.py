@@ -11,7 +11,7 @@ from typing import Any
 from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
-from gnncal.calibrators.registry import make, name_of, resolve
+from gnncal.calibrators.registry import DEFAULT_METHOD, make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
@@ -325,9 +325,6 @@ def _check_test_nodes(
     }
     check_apart("test_nodes", test, given, advice=JUDGE_ELSEWHERE)
     return test, truth
-
-
-DEFAULT_METHOD = "structural"
 
 
 def choose_calibrator(
