@@ -395,7 +395,6 @@ def test_many_small_updates_learn_what_one_large_update_does(name):
         many = many.update(logits, labels, graph, nodes=range(start, start + 20))
     gap = many.predict_proba(logits, graph) - once.predict_proba(logits, graph)
     assert np.abs(gap).mean() < 0.01
-    assert many.history_[-1].tau == pytest.approx(once.history_[-1].tau, abs=0.05)
 
 
 def test_what_updates_start_from_is_saved(tmp_path):
