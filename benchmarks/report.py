@@ -113,7 +113,7 @@ def main() -> None:
     cpu = steps.seconds()
     calibrating = sum(seconds for step, seconds in cpu.items() if step.startswith("calibrating"))
     # Each method is fitted twice: once for everything, once without the nodes held out.
-    calibration = 2 * sum(found.seconds for found in made.inspection.methods.values())
+    calibration = 2 * sum(found.seconds for found in made.findings.methods.values())
     with tempfile.TemporaryDirectory() as folder:
         page_file = made.save(Path(folder) / "report.html")
         result = {

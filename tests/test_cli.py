@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import gnncal
 from gnncal.__main__ import app
 from gnncal.calibration import DEFAULT_METHOD
-from gnncal.cli.terminal import friendly
+from gnncal.cli.verbs import help_of
 from gnncal.files.output import MARKER
-from gnncal.reporting.subject import DEFAULT_METHODS
+from gnncal.reporting.input import DEFAULT_METHODS
 from tests.methods import each_of
 from tests.test_bundles import (
     BAD_ARRAYS,
@@ -98,7 +98,7 @@ def test_the_commands_that_the_first_minute_ends_with_run_as_they_stand(digits, 
 
 def test_help_lists_the_verbs_in_the_order_of_the_work():
     order = ["calibrate", "evaluate", "report", "decide", "check", "watch", "update", "apply"]
-    listed = re.findall(r"^│ (\w+)", run("--help").stdout, flags=re.M)
+    listed = re.findall(r"^  (\w+) ", run("-h").stdout, flags=re.M)
     assert [name for name in listed if name in order] == order
 
 
@@ -175,14 +175,14 @@ def test_every_method_calibrates_and_evaluates(tmp_path, method):
         assert metrics["difference"]["prediction_change_rate"] == 0
 
 
-def test_evaluating_logits_alone_shows_only_before(tmp_path):
+def test_evaluating_logits_alone_shows_the_model(tmp_path):
     source = write_npz(tmp_path / "in.npz")
     metrics = json.loads(run("evaluate", source, "--json").stdout)
     assert metrics["before"]["n_nodes"] == N // 2
     assert metrics["after"] is metrics["difference"] is None
     table = run("evaluate", source).stdout
-    assert "before" in table
-    assert "after" not in table
+    assert "model" in table
+    assert not {"before", "after"} & set(table.split())
 
 
 @pytest.mark.parametrize("method", ["hots", "vs"])
@@ -372,16 +372,18 @@ def test_without_pyarrow_a_folder_leaves_one_line(tmp_path, monkeypatch):
 )
 def test_the_help_names_the_default_method(verb, default, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert f"[default: ({default})]" in run(verb, "--help").stdout
+    shown = " ".join(run(verb, "--help").stdout.split())
+    assert f"[default: ({default})]" in shown
 
 
 def test_the_help_of_a_verb_has_one_line_for_each_paragraph():
-    @friendly
     def verb():
         """Do something that
         takes two lines.
 
-        And one more.
+        And one
+        more.
         """
 
-    assert verb.__doc__ == "Do something that takes two lines.\n\nAnd one more."
+    assert help_of(verb) == "Do something that takes two lines.\n\nAnd one more."
+    assert help_of(verb, "Do it.") == "Do it.\n\nAnd one more."

@@ -68,7 +68,7 @@ def test_a_report_scores_nodes_once_for_each_set_and_sums_them_up_once_for_all_m
     arrays, splits = task()
     made = gnncal.report(*arrays, **splits)
     calls = calls_of(lambda: gnncal.report(*arrays, **splits))
-    n_sets = sum(len(found.sets) for found in made.inspection.methods.values())
+    n_sets = sum(len(found.sets) for found in made.findings.methods.values())
     assert calls["ranked_scores"] == n_sets == 10
     assert calls["quantities_of"] == 2  # all calibration nodes, and those that are not held out
 

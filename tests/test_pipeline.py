@@ -208,7 +208,7 @@ def test_class_names_of_pytorch_geometric_data_are_used():
     assert gnncal.calibrate(logits, labels, data, nodes=range(150)).class_names[2] == "eel"
     splits = {"nodes": range(150), "test_nodes": range(150, 300)}
     made = gnncal.report(logits, labels, data, **splits, methods=["ts"])
-    assert made.inspection.class_names == ["cat", "dog", "eel"]
+    assert made.findings.class_names == ["cat", "dog", "eel"]
 
 
 @pytest.mark.parametrize("method", ["ts", "hots", "structural", "auto", "isotonic"])
@@ -395,7 +395,7 @@ def test_the_verdict_is_that_of_the_report_and_is_printed_first(is_weighted):
     arrays, splits = fraud_task(is_weighted=is_weighted)
     result = gnncal.calibrate(*arrays, **splits)
     report = gnncal.report(*arrays, **splits, methods=["structural"])
-    assert result.verdict == report.inspection.verdict
+    assert result.verdict == report.findings.verdict
     first = " ".join(repr(result).partition("\n\n")[0].split())
     assert first == f"{result.verdict.label}. {result.verdict.text}"
     assert (result.verdict.label == "Do not use these probabilities") == is_weighted

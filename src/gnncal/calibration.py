@@ -8,10 +8,10 @@ from html import escape
 from textwrap import TextWrapper
 from typing import Any
 
-from gnncal.calibrators.auto import OF_BOTH_KINDS, Auto
+from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
-from gnncal.calibrators.registry import class_of, find_name, get_calibrator, name_of, preset_of
+from gnncal.calibrators.registry import make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
@@ -206,13 +206,12 @@ def calibrate(
     if node_type is not None:
         graph = Graph.of_type(graph, node_type)
     calibrator = choose_calibrator(
-        method, keep_predictions=keep_predictions, one_class=positive is not None, **params
+        method, keep_predictions=keep_predictions, positive=positive is not None, **params
     )
     record = as_nodes(logits, graph)
     names, view = check_view(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    calibrator.check_params()
     labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
     calibrator.fit(labelled)
     if names is not None:
@@ -335,7 +334,7 @@ def choose_calibrator(
     method: str | Calibrator | None,
     *,
     keep_predictions: bool | None = None,
-    one_class: bool = False,
+    positive: bool = False,
     **params: Any,
 ) -> Calibrator:
     """Return a new calibrator that keeps predictions or may change them, as the user says."""
@@ -343,25 +342,21 @@ def choose_calibrator(
         FLAG.check("keep_predictions", keep_predictions)
     if method is None:
         method = DEFAULT_METHOD
-        if one_class and keep_predictions is None:
+        if positive and keep_predictions is None:
             keep_predictions = False
     if isinstance(method, str):
-        calibrator = get_calibrator(method, **_with_answer(method, keep_predictions, params))
+        name, preset = resolve(method)
+        if keep_predictions is not None and "keep_predictions" in preset.kind.constraints:
+            if not preset.params:  # a variant has its answer
+                params = {**params, "keep_predictions": keep_predictions}
+        elif keep_predictions is False and preset.kind is Auto:
+            params = {"candidates": ALL_CANDIDATES, **params}
+        calibrator = make(name, preset, params)
     else:
         calibrator = _copied(method, params)
     if keep_predictions is not None:
-        check_answer(calibrator, keep_predictions)
+        check_keep_predictions(calibrator, keep_predictions)
     return calibrator
-
-
-def _with_answer(method: str, keep: bool | None, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters with what follows from the answer, for methods of both kinds."""
-    kind, is_variant = class_of(method), bool(preset_of(find_name(method)))
-    if keep is not None and not is_variant and "keep_predictions" in kind._get_param_names():
-        return {**params, "keep_predictions": keep}
-    if keep is False and kind is Auto:
-        return {"candidates": OF_BOTH_KINDS, **params}
-    return params
 
 
 def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
@@ -375,10 +370,12 @@ def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
             f"{', '.join(params)} cannot be set on a calibrator object; pass "
             f"{type(method).__name__}({next(iter(params))}=...) as method."
         )
-    return clone(method)
+    copied: Calibrator = clone(method)
+    copied.check_params()
+    return copied
 
 
-def check_answer(calibrator: Calibrator, keep: bool) -> None:
+def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
     """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return

@@ -42,7 +42,8 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
     def draw_everything(self) -> None:
-        """Scroll to the end, so that every chart comes into view, and wait until it is drawn."""
+        """Unfold and scroll, so that every chart comes into view, and wait until it is drawn."""
+        self.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
         charts = self.page.locator(".chart:visible")
         for chart in charts.all():
             chart.scroll_into_view_if_needed()

@@ -1,5 +1,7 @@
 """The report in a real browser: it opens, it answers, it fits, and text stays text."""
 
+import csv
+
 import pytest
 
 import gnncal
@@ -183,7 +185,7 @@ def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
     shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
     gaps = {}
     for name in ("uncalibrated", "structural-free"):
-        found = next(g for g in made.inspection.methods[name].groups if g.name == "class")
+        found = next(g for g in made.findings.methods[name].groups if g.name == "class")
         values = zip(found.group.tolist(), found.confidence - found.accuracy, strict=True)
         gaps[name] = {group: f"{100 * gap:+.1f}".replace("-", "−") for group, gap in values}
     expected = {(gaps["structural-free"][group], gaps["uncalibrated"][group]) for group in range(3)}
@@ -194,7 +196,7 @@ def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, tmp_path):
     data, splits = task(400, n_classes=3)
     made = gnncal.report(*data, **splits, methods=["isotonic"])  # its confidence may be 1
     path = made.save(tmp_path / "report.html")
-    profile = made.inspection.methods["isotonic"].temperature
+    profile = made.findings.methods["isotonic"].temperature
     assert profile.n_without > 0
     note = visit(path).page.text_content("#temperature-note")
     assert f"{profile.n_without} of 400 nodes are not drawn" in note
@@ -258,7 +260,8 @@ def test_costs_add_up_by_hand(visit, class_page):
     rows = page.locator("#cost-table tbody tr").all()
     cells = {
         row.locator("th").text_content(): [
-            int(cell.replace(",", "")) for cell in row.locator("td").all_text_contents()
+            int(cell.replace(",", "").partition(" ")[0])
+            for cell in row.locator("td").all_text_contents()
         ]
         for row in rows
     }
@@ -267,9 +270,56 @@ def test_costs_add_up_by_hand(visit, class_page):
     assert cells["clear everyone"][-1] == 7 * n_positive
     assert cells["act on everyone"][-1] == 3 * (n_nodes - n_positive)
     assert cells["review everyone"][-1] == 2 * n_nodes
-    assert cells["the cheapest action for each node"][-2] <= min(
-        cells[rule][-2] for rule in ("clear everyone", "act on everyone", "review everyone")
+    assert cells["the cheapest action for each node"][3] <= min(
+        cells[rule][3] for rule in ("clear everyone", "act on everyone", "review everyone")
     )
+
+
+def test_the_review_list_has_the_most_probable_nodes_without_those_of_the_fit(visit, class_page):
+    opened = visit(class_page)
+    page = opened.page
+    page.locator("#class-budget").fill("7")
+    page.locator("summary", has_text="Review list").click()
+    shown = page.locator("#review-table tbody th").all_text_contents()
+    _, splits = task(900, n_classes=5)
+    fitted = {str(node) for name in ("nodes", "train_nodes") for node in splits[name]}
+    assert len(shown) == 7
+    assert not set(shown) & fitted
+    with page.expect_download() as saved:
+        page.click("#review-csv")
+    rows = list(csv.reader(saved.value.path().read_text("utf-8-sig").splitlines()))
+    assert rows[0][:2] == ["rank", "node"]
+    assert [row[1] for row in rows[1:]] == shown
+    shares = [float(row[2]) for row in rows[1:]]
+    assert shares == sorted(shares, reverse=True)
+    assert opened.complaints == []
+
+
+def test_numbers_that_make_no_sense_are_refused(visit, class_page):
+    page = visit(class_page).page
+    for place, answer in (("class-budget", "1 or more"), ("cost-review", "0 or more")):
+        page.locator(f"#{place}").fill("-1")
+        name = "class-budget" if place == "class-budget" else "cost"
+        assert answer in page.text_content(f"#{name}-answer")
+        assert page.get_attribute(f"#{place}", "aria-invalid") == "true"
+
+
+def test_the_slider_of_the_threshold_runs_upwards(visit, class_page):
+    page = visit(class_page).page
+    last = page.get_attribute("#class-threshold", "max")
+    counts = []
+    for position in ("0", last):
+        page.locator("#class-threshold").fill(position)
+        counts.append(page.text_content("#class-threshold-answer").split(": ")[1].split(" of ")[0])
+    assert counts == ["450", "1"]
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "text"),
+    [(1, 1, "100.0 %"), (0.99996, 1, ">99.9 %"), (0.99996, 2, ">99.99 %"), (1e-9, 1, "<0.1 %")],
+)
+def test_no_probability_is_rounded_to_certainty(visit, class_page, share, digits, text):
+    assert visit(class_page).page.evaluate(f"Charts.percent({share}, {digits})") == text
 
 
 def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
@@ -288,7 +338,7 @@ def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
     assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
     assert opened.overflow() <= 0
     assert violations(opened.page) == []
-    page, found = opened.page, made.inspection.new_nodes
+    page, found = opened.page, made.findings.new_nodes
     drawn = page.evaluate("document.getElementById('moves-chart').data[0].x")
     assert drawn == pytest.approx([100 * m.distance for m in reversed(found.check.moves)], rel=1e-4)
     rows = page.locator("#new-guarantee-table tbody tr").all()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from gnncal.__main__ import app
 from gnncal.cli import terminal
+from gnncal.cli.main import VERBS
 from gnncal.decisions.scores import SCORES
 from tests.scale.graphs import make_example
 from tests.test_bundles import write_npz
@@ -25,22 +27,46 @@ def test_ctrl_c_ends_a_verb_with_one_line(capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as ended:
-        terminal.friendly(verb)()
+        terminal.with_error_messages(verb)()
     assert ended.value.exit_code == 130
     assert capsys.readouterr() == ("", "stopped: interrupted\n")
 
 
-def test_every_verb_is_friendly():
-    assert len(app.registered_commands) > 10
-    for verb in app.registered_commands:
-        assert verb.callback.__code__ is terminal.friendly(lambda: None).__code__
+@pytest.fixture(scope="module")
+def program():
+    return typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_is_in_the_list_and_says_errors_in_one_line(name, program):
+    context = typer.Context(program)
+    listed = program.get_command(context, name)
+    _, verb, _ = program.resolve_command(context, [name])
+    assert verb.help.startswith(listed.help)
+    assert len(f"  block-model  {listed.help}") <= 100
+    wrapper = verb.callback.__wrapped__  # in that of Typer
+    assert wrapper.__code__ is terminal.with_error_messages(lambda: None).__code__
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_examples_of_a_help_can_be_typed_and_fit(name, program):
+    _, *examples = VERBS[name]
+    for example in examples:
+        typed, *words = shlex.split(example)
+        assert typed == name
+        assert len(f"    gnncal {example}") <= 100
+        _, verb, rest = program.resolve_command(typer.Context(program), [name, *words])
+        verb.make_context(name, rest)  # refuses options and arguments that are not there
+        shown = CliRunner().invoke(app, [name, "-h"], env={"COLUMNS": "100"}).stdout
+        assert f"gnncal {example}" in shown
+        assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_only_the_document_is_on_stdout_with_json():
     program = typer.Typer()
 
     @program.command()
-    @terminal.friendly
+    @terminal.with_error_messages
     def verb(json: bool = False) -> None:
         print("from a calibrator")
         terminal.out.print("from rich")

@@ -14,7 +14,7 @@ WAITING = """
 import time
 from pathlib import Path
 from gnncal.__main__ import app, main
-from gnncal.cli.terminal import friendly
+from gnncal.cli.terminal import with_error_messages
 from gnncal.files.output import result_folder
 
 def wait(target: Path):
@@ -23,7 +23,7 @@ def wait(target: Path):
         print("ready", flush=True)
         time.sleep(60)
 
-app.command()(friendly(wait))
+app.command()(with_error_messages(wait))
 main()
 """
 
@@ -88,7 +88,9 @@ def test_too_little_memory_is_one_sentence_in_every_verb(verb, inputs, tmp_path,
 
     out = tmp_path / "made"
     out.mkdir()
-    reads = "gnncal.shift.log.read_log" if verb == "watch" else "gnncal.files.bundle.read_bundle"
+    reads = (
+        "gnncal.shift.log._new_lines" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
+    )
     monkeypatch.setattr(reads, fail)
     result = run(*typed(verb, inputs, out))
     assert_one_sentence(result)
@@ -108,7 +110,7 @@ def test_libraries_that_lack_memory_are_said_in_the_same_sentence(error, inputs,
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("gnncal.files.bundle.read_bundle", fail)
+    monkeypatch.setattr("gnncal.files.bundle._read_npz_bundle", fail)
     assert "not enough memory" in run("evaluate", inputs / "in.npz").stderr
 
 
@@ -116,7 +118,7 @@ def test_a_mistake_of_the_program_is_not_hidden(inputs, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gnncal.files.bundle.read_bundle", fail)
+    monkeypatch.setattr("gnncal.files.bundle._read_npz_bundle", fail)
     with pytest.raises(AssertionError):
         run("evaluate", inputs / "in.npz")
 
@@ -130,7 +132,9 @@ def test_a_read_only_folder_is_one_sentence_before_any_work(verb, inputs, tmp_pa
         raise AssertionError("it works already")
 
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
-    reads = "gnncal.shift.log.read_log" if verb == "watch" else "gnncal.files.bundle.read_bundle"
+    reads = (
+        "gnncal.shift.log._new_lines" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
+    )
     monkeypatch.setattr(reads, work)
     result = run(*typed(verb, inputs, out))
     assert_one_sentence(result)

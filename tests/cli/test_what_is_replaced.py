@@ -73,7 +73,7 @@ WRITES = {
     "bench figures": Verb("bench figures ABOVE", "folder", "figures", needs="records"),
     "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
 }
-READS = {"evaluate", "label", "methods"}
+READS = {"evaluate", "label", "methods", "bench paper"}
 SLOW = {"demo", "block-model", "csbm", "bench figures"}
 FOLDERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name

@@ -1,10 +1,20 @@
 """Groups of nodes: how they are made, and which of them stands first."""
 
+import networkx
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gnncal import Graph
 from gnncal.metrics import Outcomes
-from gnncal.reporting.groups import Grouping, by_degree, by_distance, by_support, measure_groups
+from gnncal.reporting.groups import (
+    Grouping,
+    by_degree,
+    by_distance,
+    by_support,
+    hops_from,
+    measure_groups,
+)
 from gnncal.reporting.nodes import degree_histogram, label_homophily
 
 
@@ -72,9 +82,9 @@ def test_label_homophily_counts_labelled_neighbours_only():
 
 def test_degree_histogram_doubles():
     found = degree_histogram(np.array([0, 1, 2, 3, 4, 7, 8]))
-    assert found.lower.tolist() == [0, 1, 2, 4, 8]
-    assert found.upper.tolist() == [0, 1, 3, 7, 15]
-    assert found.count.tolist() == [1, 1, 2, 2, 1]
+    assert found["lower"].tolist() == [0, 1, 2, 4, 8]
+    assert found["upper"].tolist() == [0, 1, 3, 7, 15]
+    assert found["count"].tolist() == [1, 1, 2, 2, 1]
 
 
 def test_groups_of_the_same_name_are_told_apart_by_their_position():
@@ -84,3 +94,16 @@ def test_groups_of_the_same_name_are_told_apart_by_their_position():
     assert found.labels == ["same", "same"]
     assert found.group.tolist() == [1, 0]
     assert found.accuracy.tolist() == [0.0, 1.0]
+
+
+@settings(deadline=None)
+@given(st.integers(2, 12), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
+def test_hops_are_the_shortest_paths_of_networkx(n_nodes, pairs):
+    edges = np.array([(a % n_nodes, b % n_nodes) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
+    sources = np.arange(min(2, n_nodes))
+    hops = hops_from(Graph(edges.T, n_nodes), sources)
+    network = networkx.Graph()
+    network.add_nodes_from(range(n_nodes))
+    network.add_edges_from(edges.tolist())
+    distances = networkx.multi_source_dijkstra_path_length(network, set(sources.tolist()))
+    assert hops.tolist() == [distances.get(node, -1) for node in range(n_nodes)]

@@ -11,9 +11,14 @@ import gnncal
 from gnncal import InputError, Nodes
 from gnncal.decisions.guarantees import Certified
 from gnncal.files.bundle import Bundle
-from gnncal.reporting.findings import inspect
-from gnncal.reporting.one_class import CERTIFIED_TARGETS, KeptGuarantee, measure_new_nodes
-from gnncal.reporting.subject import NewNodes, make_subject
+from gnncal.reporting.decisions import (
+    CERTIFIED_TARGETS,
+    HeldOut,
+    ObservedGuarantee,
+    measure_new_nodes,
+)
+from gnncal.reporting.findings import find
+from gnncal.reporting.input import check_input
 
 from .tasks import task
 
@@ -29,7 +34,7 @@ def certified(name, target, threshold, is_certified=True):
     made = Certified(
         *(name, target, action, of, 0.9, is_certified, threshold, 0, 0, target), labels_needed=None
     )
-    return KeptGuarantee(made, 0, np.nan)
+    return ObservedGuarantee(made, 0, np.nan)
 
 
 def test_counts_of_old_and_new_nodes_by_hand():
@@ -37,7 +42,7 @@ def test_counts_of_old_and_new_nodes_by_hand():
     new = np.array([0.02, 0.05, 0.97, 0.98] * 6)
     fitted = gnncal.calibrators.Uncalibrated().fit(logits_of(old), np.arange(20) % 2)
     subject = SimpleNamespace(
-        new=NewNodes(Nodes(logits_of(new)), np.arange(23)),  # the last, 0.98, is left out
+        new=(Nodes(logits_of(new)), np.arange(23)),  # the last, 0.98, is left out
         others=np.arange(4),
         positive=1,
     )
@@ -53,8 +58,8 @@ def test_counts_of_old_and_new_nodes_by_hand():
             certified("recall", 0.99, 0.1, is_certified=False),
         )
     )
-    probs = fitted.predict_proba(logits_of(old))
-    found = measure_new_nodes(subject, fitted, fitted, probs, selective, one_class)
+    held = HeldOut(np.arange(20), fitted, fitted.predict_proba(logits_of(old)))
+    found = measure_new_nodes(subject, fitted, held, selective, one_class)
     assert (found.n_before, found.n_new) == (4, 23)
     assert [(g.name, g.target, g.n_before, g.n_new) for g in found.guarantees] == [
         ("accuracy", 0.8, 3, 23),  # of the old ones, 0.05, 0.3 and 0.97 are sure enough
@@ -81,14 +86,14 @@ def pages():
 def test_the_page_has_the_section_only_when_asked(pages):
     assert 'id="new-nodes"' not in pages["none"].html
     assert "moves-chart" not in pages["none"].html
-    assert pages["none"].inspection.new_nodes is None
+    assert pages["none"].findings.new_nodes is None
     for name in ("moved", "same"):
         assert pages[name].html.count('id="new-nodes"') == 1
         assert 'href="#new-nodes"' in pages[name].html
 
 
 def test_guarantees_stand_only_for_the_same_kind_of_nodes(pages):
-    same, moved = (pages[name].inspection.new_nodes for name in ("same", "moved"))
+    same, moved = (pages[name].findings.new_nodes for name in ("same", "moved"))
     assert same.check.verdict == "same"
     assert same.is_standing
     assert same.sentence.startswith("The guarantees still stand, as far as can be seen")
@@ -104,7 +109,7 @@ def test_guarantees_stand_only_for_the_same_kind_of_nodes(pages):
 
 def test_no_accuracy_of_new_nodes_is_stated(pages):
     for name in ("moved", "same"):
-        found = pages[name].inspection.new_nodes
+        found = pages[name].findings.new_nodes
         assert "accuracy" not in found.sentence + found.check.sentence
         start = pages[name].html.index('<section id="new-nodes"')
         section = pages[name].html[start : pages[name].html.index("</section>", start)]
@@ -115,8 +120,8 @@ def test_no_accuracy_of_new_nodes_is_stated(pages):
 def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
     (logits, labels, graph), splits = task()
     new = (logits[::-1].copy() / 2, graph)
-    subject = make_subject(logits, labels, graph, **splits, methods=["structural"], new=new)
-    found = inspect(subject)
+    subject = check_input(logits, labels, graph, **splits, methods=["structural"], new=new)
+    found = find(subject)
     shown = found.methods["structural"]
     direct = gnncal.check(shown.calibrator, *new)
     assert repr(found.new_nodes.check) == repr(direct)
@@ -136,9 +141,9 @@ def test_training_nodes_of_a_bundle_are_left_out():
     bundle = Bundle(
         logits, labels, graph, splits["train_nodes"], splits["nodes"], splits["test_nodes"]
     )
-    subject = make_subject(logits, labels, graph, **splits, methods=["ts"], new=bundle)
+    subject = check_input(logits, labels, graph, **splits, methods=["ts"], new=bundle)
     expected = np.sort(np.concatenate([splits["nodes"], splits["test_nodes"]]))
-    assert np.array_equal(subject.new.rows, expected)
+    assert np.array_equal(subject.new[1], expected)
 
 
 def test_where_nothing_is_guaranteed_the_page_says_so():
@@ -146,8 +151,8 @@ def test_where_nothing_is_guaranteed_the_page_says_so():
     logits, labels = generator.normal(size=(200, 2)), generator.integers(2, size=200)
     splits = {"nodes": range(100), "test_nodes": range(100, 200)}
     page = gnncal.report(logits, labels, **splits, methods=["ts"], new=(logits, None))
-    assert page.inspection.new_nodes.guarantees == ()
-    assert "so nothing is guaranteed" in page.inspection.new_nodes.sentence
+    assert page.findings.new_nodes.guarantees == ()
+    assert "so nothing is guaranteed" in page.findings.new_nodes.sentence
     assert "Nothing is guaranteed" in page.html
     assert "new-guarantee-table" not in page.html
 

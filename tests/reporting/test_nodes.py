@@ -3,7 +3,7 @@
 import numpy as np
 
 from gnncal import Graph
-from gnncal.reporting.nodes import DRAWN_NEIGHBOURS, look_around, most_changed
+from gnncal.reporting.nodes import DRAWN_NEIGHBOURS, most_changed, neighbourhoods_to_draw
 
 
 def test_most_changed_are_the_largest_changes_in_either_direction():
@@ -15,7 +15,7 @@ def test_most_changed_are_the_largest_changes_in_either_direction():
 def test_surroundings_by_hand():
     # 0 hears 1 and 2, sends to 3; 1 and 2 are joined; 4 is alone.
     graph = Graph([[1, 2, 0, 1, 0], [0, 0, 3, 2, 0]], 5)
-    drawn, (centre, alone) = look_around(graph, np.array([0, 4]))
+    drawn, (centre, alone) = neighbourhoods_to_draw(graph, np.array([0, 4]))
     assert drawn.tolist() == [0, 1, 2, 3, 4]
     assert drawn[centre.neighbours].tolist() == [1, 2, 3]  # itself left out
     assert drawn[centre.edges].tolist() == [[1], [2]]
@@ -25,9 +25,9 @@ def test_surroundings_by_hand():
 
 def test_of_many_neighbours_some_are_drawn_and_all_are_counted():
     star = Graph(np.stack([np.arange(1, 101), np.zeros(100, dtype=int)]), 101)
-    drawn, (hub,) = look_around(star, np.array([0]))
+    drawn, (hub,) = neighbourhoods_to_draw(star, np.array([0]))
     assert hub.n_neighbours == 100
     assert len(hub.neighbours) == DRAWN_NEIGHBOURS
     assert len(drawn) == DRAWN_NEIGHBOURS + 1
-    again, _ = look_around(star, np.array([0]))
+    again, _ = neighbourhoods_to_draw(star, np.array([0]))
     assert np.array_equal(drawn, again)

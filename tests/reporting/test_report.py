@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ import pytest
 
 import gnncal
 from gnncal.data.errors import InputError, MissingExtraError
+from gnncal.files.saved_calibrators import checksum
+from tests.fraud import NAMES, fraud_task
 
 from .tasks import task
 
@@ -59,10 +62,10 @@ def test_it_asks_for_nothing_outside_itself(read):
 
 def test_tables_are_there_without_a_script(made, read):
     text = " ".join(" ".join(read.text).split())
-    evaluation = made.inspection.methods["structural"].evaluation
+    evaluation = made.findings.methods["structural"].evaluation
     assert f"{100 * evaluation.ece.value:.2f}" in text
     assert f"floor {100 * evaluation.ece.floor:.2f}" in text
-    assert made.inspection.verdict.text in text
+    assert made.findings.verdict.text in text
     assert "structural" in text
 
 
@@ -116,7 +119,7 @@ def test_missing_plotly_names_the_extra(monkeypatch):
 def test_few_calibration_nodes_still_give_a_report():
     data, splits = task(300)
     made = gnncal.report(*data, **{**splits, "nodes": splits["nodes"][:1]}, methods=["ts"])
-    thresholds = made.inspection.methods["ts"].selective.threshold
+    thresholds = made.findings.methods["ts"].selective.threshold
     assert np.isinf(thresholds).all()
 
 
@@ -144,8 +147,39 @@ def test_what_the_methods_have_in_common_is_written_once(made):
     data = json.loads(re.search(r'id="data">(.*?)</script>', made.html, re.DOTALL)[1])
     profiles = {name: each["temperature"] for name, each in data["methods"].items()}
     assert len({profile["entropy"] for profile in profiles.values()}) == 1
-    for name, found in made.inspection.methods.items():
+    for name, found in made.findings.methods.items():
         for axis in ("homophily", "entropy"):
             written = np.array(data["columns"][profiles[name][axis]], dtype=np.float64)
             np.testing.assert_allclose(written, getattr(found.temperature, axis), rtol=1e-5)
         assert "nodes" not in profiles[name]
+
+
+def test_the_page_says_when_it_was_made_from_which_data_and_by_which_calibrator():
+    (logits, labels, graph), splits = task(300)
+    page = gnncal.report(logits, labels, graph, **splits, methods=["ts"])
+    other = gnncal.report(logits + 1, labels, graph, **splits, methods=["ts"])
+    again = gnncal.report(logits, labels, graph, **splits, methods=["ts"])
+
+    def made(page):
+        return re.search(r"Made on ([-0-9]+) .*?; data (\w+), calibrator (\w+)", page.html).groups()
+
+    assert made(page) == made(again)
+    assert made(page)[1] != made(other)[1]
+    assert made(page)[0] == date.today().isoformat()
+    assert checksum(page.findings.methods["ts"].calibrator).startswith(made(page)[2])
+
+
+def test_with_a_class_in_view_the_verdict_and_the_table_begin_with_its_probability():
+    (logits, labels, graph), splits = fraud_task(is_weighted=True)
+    page = gnncal.report(
+        logits, labels, graph, **splits, class_names=NAMES, positive="fraud", methods=["ts"]
+    )
+    test = list(splits["test_nodes"])
+    mean = 100 * gnncal.calibrators.softmax(logits)[test, 1].mean()
+    raw = page.findings.methods["uncalibrated"]
+    begins = f"Mean P(fraud) is {mean:.1f} %, and {100 * labels[test].mean():.1f} % of the test"
+    assert raw.verdict.text.startswith(begins)
+    assert raw.verdict.grade == "bad"
+    heads = re.findall(r'class="sort">([^<]*)<', page.html[page.html.index("method-table") :])
+    assert heads[:3] == ["Method", "Mean P %", "ECE of P %"]
+    assert page.html.index('<section id="one-class"') < page.html.index('<section id="methods"')

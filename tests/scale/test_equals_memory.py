@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gnncal
-from gnncal.calibrators.base import HasTemperature
+from gnncal.calibrators.base import TemperatureMixin
 from gnncal.calibrators.homophily import Support
 from gnncal.scale import calibrate
 from tests.methods import each_of
@@ -33,7 +33,7 @@ def assert_same(found, calibrator, example, rtol=1e-6):
     assert np.array_equal(found["prediction"], probs.argmax(axis=1))
     if calibrator.preserves_predictions:
         assert np.array_equal(found["prediction"], example.logits.argmax(axis=1))
-    if isinstance(calibrator, HasTemperature):
+    if isinstance(calibrator, TemperatureMixin):
         temperature = calibrator.predict_temperature(example.logits, example.graph)
         np.testing.assert_allclose(found["temperature"], temperature, rtol=rtol)
     np.testing.assert_allclose(found["confidence"], probs.max(axis=1), atol=1e-6)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gnncal.calibration import apply as run
+from gnncal.calibrators.base import Calibrator
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
     FailIf,
@@ -20,12 +22,12 @@ from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Posit
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.decisions import Policy
+from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
-
-if TYPE_CHECKING:
-    from gnncal.calibrators.base import Calibrator
-    from gnncal.decisions import Policy
-    from gnncal.files.bundle import Bundle
+from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.loading import load as load_any
 
 POLICY = "policy.safetensors"
 
@@ -59,10 +61,6 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
-    from gnncal.calibration import apply as run
-    from gnncal.data.nodes import Nodes
-    from gnncal.files.bundle import read_bundle
-    from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 
     own = () if policy is None else ("uncertified",)
     gates = read_gates(fail_if, others=own)
@@ -123,10 +121,8 @@ def apply(
 
 
 def _load_policy(path: Path) -> Policy:
-    from gnncal.decisions import Policy
-    from gnncal.loading import load
 
-    loaded = load(path)
+    loaded = load_any(path)
     if not isinstance(loaded, Policy):
         raise InputError(
             f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gnncal.calibration import calibrate as run
+from gnncal.calibrators.registry import name_of
 from gnncal.cli.gates import FailIf, check_measurable, end_if_failed, failures_of, read_gates
 from gnncal.cli.params import (
     Input,
@@ -16,6 +18,8 @@ from gnncal.cli.params import (
 )
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
+from gnncal.data.nodes import Nodes
+from gnncal.files.bundle import read_bundle
 from gnncal.files.output import result_folder
 
 
@@ -30,17 +34,12 @@ def calibrate(
     overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
-    """Calibrate INPUT and write probabilities, the calibrator and a summary to a folder.
+    """Fit a calibrator.
 
     The folder gets probabilities.npz (or .parquet when INPUT is a folder),
     calibrator.safetensors and summary.json. With --positive predictions may change, unless you
-    say --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
+    pass --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
-    from gnncal.calibration import calibrate as run
-    from gnncal.calibrators.registry import name_of
-    from gnncal.data.nodes import Nodes
-    from gnncal.files.bundle import read_bundle
-
     gates = read_gates(fail_if)
     calibrator = chosen_calibrator(method, keep_predictions, param, one_class=positive is not None)
     with (

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
+import numpy as np
 import typer
 
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, OverwriteFile, Page
-from gnncal.cli.terminal import err, out, page_target, print_json
+from gnncal.cli.params import CalibratorFile, NewInput, OverwriteFile, Page, SummaryAsJson
+from gnncal.cli.terminal import check_page_target, err, print_result
+from gnncal.files.bundle import read_bundle
+from gnncal.files.output import write_page
+from gnncal.files.saved_calibrators import load
+from gnncal.reporting.shift import check_page
+from gnncal.shift.check import check as compare
 
-MOVED = 5  # the exit code that a scheduler can act on
+SHIFTED = 5  # the exit code that a scheduler can act on
 
 
 def check(
@@ -18,39 +22,21 @@ def check(
     source: NewInput,
     page: Page = None,
     overwrite: OverwriteFile = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
-    """Compare the nodes of NEW with those that a calibrator was fitted on; no label is needed.
+    """Compare the nodes of NEW with those that a calibrator was fitted on.
 
     NEW needs logits and edges only. If it marks training nodes, they are left out. Exit code 5
-    means that the nodes have moved.
+    means that the distribution has shifted.
     """
-    import numpy as np
-
-    from gnncal.files.bundle import read_bundle
-    from gnncal.files.saved_calibrators import load
-    from gnncal.shift.check import check as compare
-
     fitted = load(calibrator)
-    target = (
-        None
-        if page is None
-        else page_target(page, inputs=[calibrator, source], overwrite=overwrite)
-    )
+    check_page_target(page, inputs=[calibrator, source], overwrite=overwrite)
     with err.status("reading the nodes"):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
-        new = np.ones(len(bundle.logits), dtype=bool)
-        new[bundle.train_nodes] = False
+        new = np.setdiff1d(np.arange(len(bundle.logits)), bundle.train_nodes)
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
-    if target is not None:
-        from gnncal.files.output import write_page
-        from gnncal.reporting.shift import check_page
-
-        text = check_page(result, title=f"Check of {source.name}")
-        write_page(target, text, overwrite=overwrite)
-    if json:
-        print_json(result)
-    else:
-        out.print(result, soft_wrap=True)
+    if page is not None:
+        write_page(page, check_page(result, title=f"Check of {source.name}"), overwrite=overwrite)
+    print_result(result, result, as_json=json)
     if result.verdict != "same":
-        raise typer.Exit(MOVED)
+        raise typer.Exit(SHIFTED)

@@ -6,13 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from gnncal import __version__
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.price import price_of_keeping
+from gnncal.calibrators.registry import name_of
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
     FailIf,
+    Gate,
     check_measurable,
     end_if_failed,
     failures_of,
@@ -30,17 +35,25 @@ from gnncal.cli.params import (
 )
 from gnncal.cli.policies import outside, policy_lines, policy_summary, verdict_of
 from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, note, out, print_json, print_written, to_json
+from gnncal.cli.terminal import err, note, print_result, to_json
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import choice, number, whole_number
 from gnncal.data.errors import InputError
+from gnncal.data.nodes import Nodes
+from gnncal.decisions import ConformalClassifier, Costs, Policy, cross_fit, hold_out, nodes_to_label
+from gnncal.decisions.scores import SCORES
+from gnncal.decisions.sets import judge_sets
+from gnncal.files.bundle import (
+    Bundle,
+    read_bundle,
+    read_column,
+    read_probabilities,
+    write_decisions,
+)
 from gnncal.files.output import result_folder
-
-if TYPE_CHECKING:
-    from gnncal.calibrators.base import Calibrator
-    from gnncal.cli.gates import Gate
-    from gnncal.data.arrays import FloatArray, IntArray
-    from gnncal.decisions import Costs, Policy
-    from gnncal.files.bundle import Bundle
+from gnncal.files.saved_calibrators import load
+from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.table import METRICS
 
 DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
@@ -82,9 +95,6 @@ class Fitted:
 
     def fit(self, probabilities: Path | None, certify: str, held_out: float, seed: int) -> None:
         """Read probabilities, or fit the calibrator and keep nodes that it has not seen."""
-        from gnncal.calibrators.price import price_of_keeping
-        from gnncal.data.nodes import Nodes
-        from gnncal.decisions import cross_fit, hold_out
 
         bundle, calibrator = self.bundle, self.calibrator
         fit_nodes = self.nodes = bundle.nodes
@@ -114,9 +124,6 @@ class Fitted:
         self, decision: Any, name: str, verdict: dict[str, Any], members: Any, **said: Any
     ) -> dict[str, Any]:
         """Write decisions, what made them and the summary; return the summary."""
-        from gnncal import __version__
-        from gnncal.calibrators.registry import name_of
-        from gnncal.files.bundle import write_decisions
 
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
         written = write_decisions(
@@ -160,7 +167,6 @@ def fitting(
     overwrite: bool,
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings of the block become notes."""
-    from gnncal.files.bundle import read_bundle
 
     inputs = [source, *([] if probabilities is None else [probabilities])]
     with (
@@ -328,9 +334,6 @@ def sets(
     folder gets decisions.npz (or .parquet when INPUT is a folder) with the sets,
     calibrator.safetensors, conformal.safetensors (for gnncal.load) and summary.json.
     """
-    from gnncal.decisions import ConformalClassifier
-    from gnncal.decisions.scores import SCORES
-    from gnncal.decisions.sets import judge_sets
 
     check_split(held_out, seed)
     number(above=0, below=1).check("--coverage", coverage)
@@ -381,10 +384,6 @@ def label(
     with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
     --region ....
     """
-    from gnncal.data.nodes import Nodes
-    from gnncal.decisions import nodes_to_label
-    from gnncal.files.bundle import read_bundle
-    from gnncal.files.saved_calibrators import load
 
     if (calibrator is None) == (probabilities is None):
         raise InputError("pass --calibrator or --probabilities, one of the two.")
@@ -403,14 +402,13 @@ def label(
         random_state=seed,
     )
     ids = plan.nodes if bundle.node_ids is None else bundle.node_ids[plan.nodes]
-    if json:
-        print_json({"nodes": ids.tolist(), "region": plan.region, "n_region": plan.n_region})
-        return
-    out.print("\n".join(map(str, ids.tolist())), markup=False, highlight=False, soft_wrap=True)
-    note(
-        f"{n:,} of the {plan.n_region:,} nodes with a probability of at least {plan.region:.6g}; "
-        f"certify with --region {plan.region:.9g}."
-    )
+    document = {"nodes": ids.tolist(), "region": plan.region, "n_region": plan.n_region}
+    print_result("\n".join(map(str, ids.tolist())), document, as_json=json)
+    if not json:
+        note(
+            f"{n:,} of the {plan.n_region:,} nodes with a probability of at least "
+            f"{plan.region:.6g}; certify with --region {plan.region:.9g}."
+        )
 
 
 def check_split(held_out: float, seed: int) -> None:
@@ -447,7 +445,6 @@ def asked_policy(
     confidence_level: float,
 ) -> Policy:
     """Return the policy that the options ask for."""
-    from gnncal.decisions import Policy
 
     if positive is not None and wishes["accuracy"] is not None:
         raise InputError("--accuracy is about all classes; with --positive say --act or --clear.")
@@ -479,8 +476,6 @@ def asked_policy(
 
 def read_costs(text: str, source: Path) -> Costs:
     """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
-    from gnncal.decisions import Costs
-    from gnncal.files.bundle import read_column
 
     expected = "expected missed=500,false_alarm=20 and perhaps review=3"
     parts: dict[str, Any] = {}
@@ -501,17 +496,6 @@ def read_costs(text: str, source: Path) -> Costs:
     return costs
 
 
-def read_probabilities(path: Path, bundle: Bundle) -> FloatArray:
-    """Return probabilities made elsewhere, of as many classes as the logits."""
-    from gnncal.files.bundle import read_probabilities
-
-    probs = read_probabilities(path, bundle)
-    n_classes = bundle.logits.shape[1]
-    if probs.shape[1] != n_classes:
-        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
-    return probs
-
-
 def notes_of(fitted: Fitted, notes: list[str]) -> list[str]:
     """Return the notes of a decision, and what its probabilities call for."""
     said = FOREIGN if fitted.calibrator is None else fitted.advice
@@ -522,8 +506,6 @@ def gate_values(
     gates: Sequence[Gate], bundle: Bundle, policy: Policy, probs: FloatArray
 ) -> dict[str, float | None]:
     """Return what gates may ask for: metrics of the test nodes, and how much is not certified."""
-    from gnncal.metrics.outcomes import Outcomes
-    from gnncal.metrics.table import METRICS
 
     test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
     own: dict[str, float | None] = {"uncertified": policy.report_.n_uncertified}
@@ -537,13 +519,7 @@ def gate_values(
 def print_summary(
     folder: Path, summary: dict[str, Any], lines: list[str], said: str, *, json: bool
 ) -> None:
-    """Print the notes to stderr, and the result in plain words or as JSON to stdout."""
-    for message in summary["notes"]:
-        if message not in said:
-            note(message)
-    if json:
-        print_json(summary)
-        return
+    """Print the notes that the result does not say itself, the result, and where the files are."""
     n = f"{summary['n_threshold_nodes']:,} validation nodes"
     fitted = f"Certified on {n}."
     if summary["method"] is not None:
@@ -551,6 +527,10 @@ def print_summary(
             f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
             f"validation nodes, and certified on {n}."
         )
-    out.print("\n\n".join([*lines, fitted]), soft_wrap=True)
-    out.print()
-    print_written(folder, summary["files"])
+    print_result(
+        "\n\n".join([*lines, fitted]),
+        summary,
+        as_json=json,
+        notes=[message for message in summary["notes"] if message not in said],
+        written=f"{folder}: {', '.join(summary['files'])}",
+    )

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
+from gnncal.calibration import judge
 from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import Input, Positive
-from gnncal.cli.terminal import out, print_json
+from gnncal.cli.params import Input, Positive, SummaryAsJson
+from gnncal.cli.terminal import print_result
+from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
+from gnncal.data.probability import softmax
+from gnncal.files.bundle import read_bundle, read_probabilities
+from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
+from gnncal.metrics.outcomes import Outcomes
 
 
 def evaluate(
@@ -20,51 +26,32 @@ def evaluate(
     ] = None,
     positive: Positive = None,
     fail_if: FailIf = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
-    """Print all metrics of INPUT's logits and, if given, of calibrated probabilities.
+    """Print metrics.
 
     The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
     """
-    from gnncal.calibration import judge
-    from gnncal.data.checks import warn_if_probabilities
-    from gnncal.data.probability import softmax
-    from gnncal.files.bundle import read_bundle, read_probabilities
-    from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
-    from gnncal.metrics.outcomes import Outcomes
-
     gates = read_gates(fail_if)
     bundle = read_bundle(source)
-    names, view = check_view(positive, bundle.logits.shape[1], bundle.class_names)
-    warn_if_probabilities(bundle.logits)
-    test = bundle.test_nodes
-    truth = bundle.labels[test]
+    logits, test = bundle.logits, bundle.test_nodes
+    names, view = check_view(positive, logits.shape[1], bundle.class_names)
+    warn_if_probabilities(logits)
     if test.size == 0:
         raise InputError(
             f"{source} has no labelled test nodes; give labels to nodes outside train and val."
         )
+    truth, after, comparison = bundle.labels[test], None, None
     if probabilities is None:
         degree = bundle.graph.in_degree[test]
-        raw = softmax(bundle.logits[test])
-        outcomes = Outcomes(truth, raw, degree, positive=view, is_checked=True)
+        outcomes = Outcomes(truth, softmax(logits[test]), degree, positive=view, is_checked=True)
         before = evaluation_of(outcomes, class_names=names)
-        after = comparison = None
+        text = evaluation_table({"model": before}).as_text()
     else:
         probs = read_probabilities(probabilities, bundle)
-        n_classes = bundle.logits.shape[1]
-        if probs.shape[1] != n_classes:
-            raise InputError(
-                f"{probabilities} has {probs.shape[1]} classes but the logits have {n_classes}."
-            )
-        before, after, comparison = judge(
-            bundle.logits, bundle.graph, probs, test, truth, names, view
-        )
-    failures = failures_of(gates, (before if after is None else after).values)
-    if json:
-        print_json({"before": before, "after": after, "difference": comparison})
-        return end_if_failed(failures)
-    sides = {"before": before} if after is None else {"before": before, "after": after}
-    out.print(evaluation_table(sides).as_text())
-    if comparison is not None:
-        out.print(f"\n{comparison}")
-    return end_if_failed(failures)
+        before, after, comparison = judge(logits, bundle.graph, probs, test, truth, names, view)
+        table = evaluation_table({"before": before, "after": after}).as_text()
+        text = f"{table}\n\n{comparison}"
+    document = {"before": before, "after": after, "difference": comparison}
+    print_result(text, document, as_json=json)
+    end_if_failed(failures_of(gates, (after or before).values))

@@ -9,16 +9,15 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gnncal.cli.terminal import print_line
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import InputError
-
-if TYPE_CHECKING:
-    from gnncal.files.bundle import Bundle
+from gnncal.files.bundle import Bundle
+from gnncal.metrics.table import METRICS
 
 NOTHING_CERTIFIED = 3  # exit code of decide
 GATE_FAILED = 4  # exit code of every verb with --fail-if
@@ -67,8 +66,6 @@ class Gate:
 
 def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> list[Gate]:
     """Return the gates that were asked for; names are those of metrics, and some others."""
-    from gnncal.metrics.table import METRICS
-
     gates = []
     for text in given or []:
         match = GATE.fullmatch(text)

@@ -1,4 +1,4 @@
-"""The product's own verbs; those of the laboratory and of other packages join them."""
+"""The program: its verbs in the order of the work, then those of other packages."""
 
 from __future__ import annotations
 
@@ -7,37 +7,84 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli.apply import apply
-from gnncal.cli.calibrate import calibrate
-from gnncal.cli.check import check
-from gnncal.cli.decide import decide, label, sets
-from gnncal.cli.demo import demo
-from gnncal.cli.evaluate import evaluate
-from gnncal.cli.export import export
-from gnncal.cli.methods import methods
-from gnncal.cli.report import report
-from gnncal.cli.scale import scale
-from gnncal.cli.terminal import friendly
-from gnncal.cli.update import update
-from gnncal.cli.verbs import AllVerbs
-from gnncal.cli.watch import watch
+from gnncal.cli.verbs import SETTINGS, Command, LazyVerbs
 
+VERBS = {  # what each does, and examples of how it is called
+    "calibrate": (
+        "Fit a calibrator on INPUT and write probabilities to a folder.",
+        "calibrate model.npz --out calibrated",
+        "calibrate model.npz --out calibrated --positive fraud --fail-if 'positive_ece>0.02'",
+    ),
+    "evaluate": (
+        "Print the metrics of INPUT's logits, and of calibrated probabilities.",
+        "evaluate model.npz --probabilities calibrated/probabilities.npz",
+    ),
+    "report": (
+        "Write an HTML report: can INPUT's probabilities be trusted?",
+        "report model.npz",
+        "report model.npz --positive fraud --methods ts,structural-free --out fraud.html",
+    ),
+    "label": (
+        "Draw the nodes of INPUT to label, where a threshold must lie.",
+        "label model.npz --positive fraud --act 0.9 -n 200 --probabilities probabilities.npz",
+    ),
+    "decide": (
+        "Find the nodes that can be decided automatically, with a guarantee.",
+        "decide model.npz --accuracy 0.95",
+        "decide model.npz --positive fraud --act 0.9 --clear 0.99",
+        "decide model.npz --positive fraud --budget 100",
+    ),
+    "sets": (
+        "Give each node a prediction set with guaranteed coverage.",
+        "sets model.npz --coverage 0.9",
+    ),
+    "check": (
+        "Test NEW for distribution shift; no labels needed.",
+        "check calibrated/calibrator.safetensors new.npz --page check.html",
+    ),
+    "watch": (
+        "Read new labels from LOG and raise an alarm if calibration has drifted.",
+        "watch calibrated/calibrator.safetensors labels.csv --positive fraud",
+        "watch calibrated/calibrator.safetensors --plan 0.05",
+    ),
+    "update": (
+        "Update a saved calibrator with new labels or new base rates.",
+        "update calibrated/calibrator.safetensors new.npz --out updated",
+        "update calibrated/calibrator.safetensors new.npz --out updated --rate fraud=0.06",
+    ),
+    "apply": (
+        "Calibrate INPUT with a saved calibrator; nothing is fitted.",
+        "apply calibrated/calibrator.safetensors new.npz --out applied",
+        "apply calibrator.safetensors new.npz --policy policy.safetensors --out decided",
+    ),
+    "export": (
+        "Write a saved calibrator as an ONNX model or a torch.export program.",
+        "export calibrated/calibrator.safetensors --to onnx",
+    ),
+    "scale": (
+        "Calibrate a Parquet graph that does not fit in memory.",
+        "scale nodes.parquet edges.parquet --out scaled --memory-limit 4GiB",
+    ),
+    "methods": (
+        "List the calibrators, or show one with its parameters.",
+        "methods hots",
+    ),
+    "demo": ("Run everything once on handwritten digits, without a download.", "demo"),
+}
+MODULES = {"label": "decide", "sets": "decide"}  # of verbs that share one
+LazyVerbs.own = {
+    name: Command(help, f"gnncal.cli.{MODULES.get(name, name)}:{name}", tuple(examples))
+    for name, (help, *examples) in VERBS.items()
+}
 app = typer.Typer(
     name="gnncal",
-    cls=AllVerbs,
-    help="Trustworthy confidence for graph neural networks.",
+    cls=LazyVerbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=SETTINGS,
 )
-IN_ORDER_OF_WORK = (
-    *(calibrate, evaluate, report),
-    *(label, decide, sets, check, watch, update),
-    *(apply, export, scale, methods),
-    demo,
-)
-for verb in IN_ORDER_OF_WORK:
-    app.command()(friendly(verb))
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,4 +102,4 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Trustworthy confidence for graph neural networks."""
+    """Calibrated confidence for graph neural networks."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from gnncal.calibration import choose_calibrator
+from gnncal.calibrators.base import Calibrator
 from gnncal.data.errors import InputError
-
-if TYPE_CHECKING:
-    from gnncal.calibrators.base import Calibrator
 
 INPUT_HELP = ".npz file, or folder of Parquet files."
 Input = Annotated[Path, typer.Argument(metavar="INPUT", help=INPUT_HELP)]
@@ -29,7 +28,7 @@ Overwrite = Annotated[
 OverwriteFile = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file, whoever wrote it.")
 ]
-SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Method = Annotated[
     str | None,
     typer.Option(
@@ -70,12 +69,7 @@ def chosen_calibrator(
     *,
     one_class: bool = False,
 ) -> Calibrator:
-    """Return the calibrator that --method, --keep-predictions or --free, and --param ask for.
-
-    The default is free where ``one_class`` is in view.
-    """
-    from gnncal.calibration import choose_calibrator
-
+    """Return the calibrator that is asked for; the default is free with ``one_class`` in view."""
     params = parse_params(given or [])
     if keep_predictions is not None and "keep_predictions" in params:
         raise InputError(
@@ -83,15 +77,11 @@ def chosen_calibrator(
             "the two."
         )
     answer = {"keep_predictions": keep_predictions}
-    return choose_calibrator(method or None, one_class=one_class, **(answer | params))
+    return choose_calibrator(method or None, positive=one_class, **(answer | params))
 
 
 def parse_params(given: Sequence[str]) -> dict[str, Any]:
-    """Return parameters by name from ``name=value`` texts.
-
-    A value is read as JSON (``0.1``, ``true``, ``null``, ``[0.5, 2]``) or as True, False or None;
-    anything else is taken as text. Nothing is evaluated.
-    """
+    """Return parameters by name; a value is JSON, True, False, None, or else text."""
     params: dict[str, Any] = {}
     for entry in given:
         name, equals, value = entry.partition("=")

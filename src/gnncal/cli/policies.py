@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from gnncal.data.arrays import BoolArray, FloatArray
-    from gnncal.decisions import Costs, Policy
-    from gnncal.files.bundle import Bundle
+from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.decisions import Costs, Policy
+from gnncal.files.bundle import Bundle
 
 N_MOST_PROBABLE = 5  # nodes that are named
 
@@ -106,10 +105,16 @@ def policy_lines(summary: dict[str, Any]) -> list[str]:
         lines.append(policy["assumption"])
     if "most_probable" in policy:
         listed = ", ".join(
-            f"{node['id']} ({100 * node['probability']:.0f} %, {node['action']})"
+            f"{node['id']} ({_below_one(node['probability'])}, {node['action']})"
             for node in policy["most_probable"]
         )
         lines.append(f"Most probable: {listed}. The file of decisions has every node.")
     if "test" in policy:
         lines.append(policy["test"]["sentence"])
     return lines
+
+
+def _below_one(probability: float) -> str:
+    """Return a probability in percent; none but 1 itself is shown as 100 %."""
+    text = f"{100 * probability:.1f} %"
+    return ">99.9 %" if text == "100.0 %" and probability < 1 else text

@@ -5,13 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gnncal.cli.params import OverwriteFile
-from gnncal.cli.terminal import console_beside, err, page_target, print_json
+from gnncal.cli.params import OverwriteFile, SummaryAsJson
+from gnncal.cli.terminal import check_page_target, console_beside, err, print_result
 from gnncal.data.errors import InputError
+from gnncal.files.bundle import read_bundle
+from gnncal.files.output import write_page
+from gnncal.reporting.input import DEFAULT_METHODS
+from gnncal.reporting.report import report as make
+from gnncal.reporting.summary import summary_page, summary_verdict
+from gnncal.scale.summary import is_summary, read_summary
 
 ReportPredictions = Annotated[
     bool | None,
@@ -47,100 +53,79 @@ def report(
     positive: Annotated[
         str | None,
         typer.Option(
-            metavar="CLASS", help="The class that matters, by name or number: adds a section on it."
+            metavar="CLASS", help="The class that matters, by name or number: judge it first."
         ),
     ] = None,
     new: Annotated[
         Path | None,
         typer.Option(
             metavar="NEW",
-            help="Input with other nodes, no labels needed: adds a section on what moved and "
-            "whether the guarantees still stand.",
+            help="Input with other nodes, no labels needed: adds a section on distribution shift "
+            "and whether the guarantees still hold.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     overwrite: OverwriteFile = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print verdicts and metrics as JSON.")
-    ] = False,
+    json: SummaryAsJson = False,
 ) -> None:
-    """Write one HTML file that shows whether INPUT's confidence can be trusted.
+    """Write a report.
 
     The file needs no network. It has the verdict, reliability before and after, the groups of
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
-    from gnncal.files.bundle import read_bundle
-    from gnncal.reporting.report import report as make
-    from gnncal.reporting.subject import DEFAULT_METHODS
-    from gnncal.scale.summary import is_summary
-
-    target = page_target(
-        page, inputs=[source] if new is None else [source, new], overwrite=overwrite
-    )
+    check_page_target(page, inputs=[source] if new is None else [source, new], overwrite=overwrite)
+    heading = title or f"Calibration of {source.name}"
     if is_summary(source):
-        if keep_predictions is not None:
-            raise InputError(
-                f"{source} was calibrated by gnncal scale already; pass --keep-predictions or "
-                "--free to that command."
+        given = {
+            "--keep-predictions": keep_predictions,
+            "--free": keep_predictions is False,
+            "--new": new,
+            "--methods": methods,
+            "--positive": positive,
+            "--node": node,
+        }
+        text, document = _at_scale(source, page, heading, given, overwrite=overwrite)
+    else:
+        with err.status("reading the input") as status:
+            bundle = read_bundle(source)
+            made = make(
+                bundle.logits,
+                bundle.labels,
+                bundle.graph,
+                **bundle.splits,
+                methods=DEFAULT_METHODS if methods is None else methods.split(","),
+                keep_predictions=keep_predictions,
+                class_names=bundle.class_names,
+                node_ids=bundle.node_ids,
+                focus=node or (),
+                positive=positive,
+                new=None if new is None else read_bundle(new, labels_required=False),
+                title=heading,
+                command=shlex.join(["gnncal", *sys.argv[1:]]),
+                progress=status.update,
             )
-        needs_nodes = {"--new": new, "--methods": methods, "--positive": positive, "--node": node}
-        given = [name for name, value in needs_nodes.items() if value]
-        if given:
-            raise InputError(
-                f"{source} is the output of gnncal scale, and a report does not read its nodes "
-                f"again; for {' and '.join(given)}, pass a part of the graph that fits in memory."
-            )
-        _report_at_scale(source, target, title=title, overwrite=overwrite, json=json)
-        return
-    with err.status("reading the input") as status:
-        bundle = read_bundle(source)
-        made = make(
-            bundle.logits,
-            bundle.labels,
-            bundle.graph,
-            **bundle.splits,
-            methods=DEFAULT_METHODS if methods is None else methods.split(","),
-            keep_predictions=keep_predictions,
-            class_names=bundle.class_names,
-            node_ids=bundle.node_ids,
-            focus=node or (),
-            positive=positive,
-            new=None if new is None else read_bundle(new, labels_required=False),
-            title=title or f"Calibration of {source.name}",
-            command=shlex.join(["gnncal", *sys.argv[1:]]),
-            progress=status.update,
-        )
-        made.save(target, overwrite=overwrite)
-    inspection = made.inspection
-    if json:
-        evaluations = {name: method.evaluation for name, method in inspection.methods.items()}
-        verdicts = {name: method.verdict for name, method in inspection.methods.items()}
-        new_nodes = {} if inspection.new_nodes is None else {"new_nodes": inspection.new_nodes}
-        print_json({"page": str(page), "verdicts": verdicts, "methods": evaluations, **new_nodes})
-        return
-    say = console_beside(page)
-    say.print(inspection.verdict.sentence)
-    if inspection.new_nodes is not None:
-        say.print(inspection.new_nodes.check.sentence)
-        say.print(inspection.new_nodes.sentence)
-    say.print(f"written to {page}", soft_wrap=True)
+            made.save(page, overwrite=overwrite)
+        text, document = made.sentences, made.document
+    print_result(
+        text,
+        {"page": str(page), **document},
+        as_json=json,
+        written=str(page),
+        to=console_beside(page),
+    )
 
 
-def _report_at_scale(
-    source: Path, page: Path, *, title: str | None, overwrite: bool, json: bool
-) -> None:
+def _at_scale(
+    source: Path, page: Path, title: str, given: dict[str, Any], *, overwrite: bool
+) -> tuple[str, dict[str, Any]]:
     """Draw what a run at scale measured; its nodes are not read again."""
-    from gnncal.files.output import write_page
-    from gnncal.reporting.summary import summary_page, summary_verdict
-    from gnncal.scale.summary import read_summary
-
+    asked = [name for name, value in given.items() if value]
+    if asked:
+        raise InputError(
+            f"{source} is the output of gnncal scale, and a report does not read its nodes "
+            f"again; for {' and '.join(asked)}, pass a part of the graph that fits in memory."
+        )
     summary = read_summary(source)
-    text = summary_page(summary, title=title or f"Calibration of {source.name}")
-    write_page(page, text, overwrite=overwrite)
+    write_page(page, summary_page(summary, title=title), overwrite=overwrite)
     verdict = summary_verdict(summary)
-    if json:
-        print_json({"page": str(page), "verdicts": {summary.method: verdict}})
-        return
-    say = console_beside(page)
-    say.print(f"{verdict.label}. {verdict.text}")
-    say.print(f"written to {page}", soft_wrap=True)
+    return verdict.sentence, {"verdicts": {summary.method: verdict}}

@@ -1,4 +1,4 @@
-"""What ``calibrate`` and ``apply`` write and print of a result."""
+"""What ``calibrate``, ``apply`` and ``update`` write and print of a result."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gnncal.cli.terminal import note, out, print_json, print_written, to_json
-
-if TYPE_CHECKING:
-    from gnncal.calibration import Calibration
-    from gnncal.data.nodes import Nodes
-    from gnncal.decisions import Policy
-    from gnncal.files.bundle import Bundle
+from gnncal import __version__
+from gnncal.calibration import Calibration
+from gnncal.calibrators.base import TemperatureMixin
+from gnncal.calibrators.fit_report import learned_values
+from gnncal.calibrators.registry import name_of
+from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
+from gnncal.cli.terminal import print_result, to_json
+from gnncal.data.nodes import Nodes
+from gnncal.decisions import Policy
+from gnncal.files.bundle import Bundle, write_decisions, write_probabilities
+from gnncal.metrics.evaluation import class_in_view
 
 
 @contextmanager
@@ -38,24 +42,17 @@ def write_results(
     is_foreign: bool = False,
     also: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write probabilities, perhaps what a policy decides, and summary; return the summary.
-
-    A calibrator that was fitted here is written too; one from a file was ``applied_to`` nodes.
-    ``also`` names files that the caller has written.
-    """
-    from gnncal.calibrators.base import HasTemperature
-    from gnncal.cli.policies import policy_summary, verdict_of
-    from gnncal.files.bundle import write_decisions, write_probabilities
-
-    calibrator = result.calibrator
+    """Write probabilities, the calibrator unless it was only ``applied_to`` nodes, a policy's
+    decisions, and the summary, which is returned; ``also`` names files that are there already."""
+    calibrator, probs = result.calibrator, result.probabilities
     temperature = None
-    if isinstance(calibrator, HasTemperature):
+    if isinstance(calibrator, TemperatureMixin):
+        is_fitted_here = applied_to is None
         temperature = (
             calibrator.temperature_
-            if applied_to is None  # fitted on this very graph
+            if is_fitted_here
             else calibrator.predict_temperature(applied_to)
         )
-    probs = result.probabilities
     written = write_probabilities(staging, bundle, probs, temperature, as_parquet=as_parquet)
     files = [written.name]
     if applied_to is None:
@@ -76,16 +73,12 @@ def write_results(
 
 def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
     """Return everything of a result except the probabilities, as plain data for summary.json."""
-    from gnncal import __version__
-    from gnncal.calibrators.registry import name_of
-    from gnncal.metrics.evaluation import class_in_view
-
     calibrator = result.calibrator
     summary = {
         "gnncal": __version__,
         "method": name_of(calibrator),
         "params": calibrator.get_params(deep=False),
-        "learned": calibrator._learned_values(),
+        "learned": learned_values(calibrator),
         "fit_report": calibrator.fit_report_,
         "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
@@ -105,19 +98,13 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     return summary
 
 
-def print_results(
-    folder: Path, result: Calibration, summary: dict[str, Any], *, as_json: bool
-) -> None:
-    """Print the notes to stderr, and the result as tables or the summary as JSON to stdout."""
-    for message in summary["notes"]:
-        note(message)
-    if as_json:
-        print_json(summary)
-        return
-    out.print(result, soft_wrap=True)
-    out.print()
-    if "policy" in summary:
-        from gnncal.cli.policies import policy_lines
-
-        out.print("\n\n".join(policy_lines(summary)) + "\n", soft_wrap=True)
-    print_written(folder, summary["files"])
+def print_results(folder: Path, result: object, summary: dict[str, Any], *, as_json: bool) -> None:
+    """Print a result, what a policy makes of it, and where the files are."""
+    said = [result, *(policy_lines(summary) if "policy" in summary else ())]
+    print_result(
+        "\n\n".join(map(str, said)),
+        summary,
+        as_json=as_json,
+        notes=summary["notes"],
+        written=f"{folder}: {', '.join(summary['files'])}",
+    )

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gnncal.cli.gates import NOTHING_CERTIFIED
 from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJson
-from gnncal.cli.terminal import err, note, out, print_json, print_written
-
-if TYPE_CHECKING:
-    from gnncal.scale import ScaleSummary
-    from gnncal.scale.engines import Engine
-    from gnncal.scale.run import Progress
+from gnncal.cli.terminal import err, print_result
+from gnncal.data.errors import InputError
+from gnncal.files.saved_calibrators import FOREIGN
+from gnncal.scale import ScaleSummary, calibrate
+from gnncal.scale.engines import Engine
+from gnncal.scale.run import Progress
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -87,9 +87,6 @@ def scale(
     probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if a policy
     guarantees nothing here.
     """
-    from gnncal.data.errors import InputError
-    from gnncal.files.saved_calibrators import FOREIGN
-    from gnncal.scale import calibrate
 
     if method is not None and calibrator is not None:
         raise InputError("--method fits and --calibrator only applies; pass one of the two.")
@@ -122,25 +119,22 @@ def scale(
 
 
 def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
-    for skipped in summary.skipped:
-        examples = ", ".join(skipped["examples"])
-        note(
-            f"left out {skipped['count']:,} rows of the {skipped['table']}: {skipped['reason']} "
-            f"({examples})"
-        )
-    for message in summary.notes:
-        note(message)
-    if as_json:
-        print_json(summary)
-        return
-    out.print(summary, soft_wrap=True)
-    out.print()
-    print_written(folder, ["probabilities/", "calibrator.safetensors", "metrics.json"])
+    skipped = (
+        f"left out {each['count']:,} rows of the {each['table']}: {each['reason']} "
+        f"({', '.join(each['examples'])})"
+        for each in summary.skipped
+    )
+    print_result(
+        summary,
+        summary,
+        as_json=as_json,
+        notes=[*skipped, *summary.notes],
+        written=f"{folder}: probabilities/, calibrator.safetensors, metrics.json",
+    )
 
 
 def _listener() -> Progress:
     """Return a listener that shows each stage on stderr: as a bar, or as a line with its time."""
-    from gnncal.scale.run import Progress
 
     class Shown(Progress):
         @contextmanager

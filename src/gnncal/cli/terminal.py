@@ -9,17 +9,17 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
-from inspect import cleandoc
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
-from rich.progress import track
 from rich.segment import Segment
 from rich.status import Status
+from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
 from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError, plain, without_secrets
 from gnncal.files.output import check_file, is_special
@@ -33,6 +33,8 @@ LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "fsspec", "s3fs", "botocore", "aiob
 LIBRARIES |= {"pyspark", "py4j", "safetensors", "numba", "llvmlite", "onnx", "onnxruntime"}
 MEMORY = "there is not enough memory for this; allow the process more, or pass a smaller input."
 LONGEST = 1500  # characters of a sentence
+WIDTH = 100  # columns of what is printed
+WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def sentence_of(error: BaseException) -> str | None:
@@ -94,30 +96,6 @@ class Terminal(Console):
         return super().status(Text(status) if isinstance(status, str) else status, **options)
 
 
-class Verbs(TyperGroup):
-    """The program's verbs; what is wrong with a command line is said without its control codes."""
-
-    def make_context(self, *given: Any, **options: Any) -> Any:
-        """Read the command line up to the verb."""
-        with _printable_errors():
-            return super().make_context(*given, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Read the rest of the command line and run the verb."""
-        with _printable_errors():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _printable_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "format_message"):  # of Click, which Typer has a copy of
-            error.message = printable(error.message)  # type: ignore[attr-defined]
-        raise
-
-
 out, err = Terminal(), Terminal(stderr=True)
 
 P = ParamSpec("P")
@@ -126,36 +104,39 @@ T = TypeVar("T")
 _stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
-def friendly(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a command so that bad input ends with one line on stderr, and warnings become notes."""
+@contextmanager
+def error_messages() -> Iterator[None]:
+    """End with one line on stderr where the block fails, unless the program itself is at fault."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_line("stopped", "interrupted")
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
+    except Exception as error:
+        sentence = sentence_of(error)
+        if sentence is None:
+            raise
+        print_line("error", sentence)
+        raise typer.Exit(2) from None
+
+
+def with_error_messages(verb: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a verb so that bad input ends with one line on stderr, and warnings become notes."""
 
     @wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         global _stdout
         _stdout = sys.stdout
         only_json = redirect_stdout(sys.stderr) if kwargs.get("json") else nullcontext()
-        with warnings.catch_warnings(), only_json:  # calibrators of other packages may print
+        with error_messages(), warnings.catch_warnings(), only_json:  # calibrators may print
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
-            try:
-                return verb(*args, **kwargs)
-            except KeyboardInterrupt:
-                print_line("stopped", "interrupted")
-                raise typer.Exit(130) from None
-            except BrokenPipeError:
-                raise  # the reader has left, as in `gnncal ... | head -1`; Typer ends quietly
-            except Exception as error:
-                sentence = sentence_of(error)
-                if sentence is None:
-                    raise
-                print_line("error", sentence)
-        raise typer.Exit(2)
+            return verb(*args, **kwargs)
+        raise AssertionError  # for the type checker: the block returns or raises
 
-    # The help of a verb is its docstring; without the line ends of the source it fits any width.
-    wrapped.__doc__ = "\n\n".join(
-        " ".join(paragraph.split()) for paragraph in cleandoc(verb.__doc__ or "").split("\n\n")
-    )
     return wrapped
 
 
@@ -173,12 +154,53 @@ def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
     """Show a progress bar while the items are worked through, if there is a terminal to show it."""
     if not err.is_terminal:
         return items  # a bar that is switched off still ends its line in Rich before 14.3
+    from rich.progress import track
+
     return track(items, doing, console=err, transient=True)
 
 
 def print_written(folder: Path | str, files: list[str]) -> None:
     """Print where the results are, unwrapped so that the path can be copied."""
     out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
+
+
+def plain_table(title: str, columns: Iterable[str] = ()) -> Table:
+    """Return an empty table in the house style: a name, and columns of numbers."""
+    style: dict[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
+    table = Table(title=title, title_justify="left", **style)
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left", no_wrap=True)
+    return table
+
+
+def wrapped(text: str) -> str:
+    """Return text with lines of at most 100 columns."""
+    lines = (
+        each if len(each) <= WIDTH else fill(each, WIDTH, **WHOLE) for each in text.split("\n")
+    )
+    return "\n".join(lines)
+
+
+def print_result(
+    text: object,
+    document: Any,
+    *,
+    as_json: bool,
+    notes: Iterable[str] = (),
+    written: str = "",
+    to: Console | None = None,
+) -> None:
+    """Print the notes to stderr, and JSON or the text, and what was written where, to stdout."""
+    for message in notes:
+        note(message)
+    if as_json:
+        print_json(document)
+        return
+    console = to or out
+    is_rich = hasattr(text, "__rich_console__")
+    console.print(text if is_rich else wrapped(str(text)), soft_wrap=not is_rich)
+    if written:
+        console.print(f"\nwritten to {written}", soft_wrap=True)  # a path that can be copied
 
 
 def print_json(value: Any) -> None:
@@ -191,14 +213,17 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
-def page_target(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> Path:
-    """Check before any work that a page can be written to this path."""
+def check_page_target(
+    path: Path | None, *, inputs: Iterable[Path] = (), overwrite: bool = False
+) -> None:
+    """Check before any work that a page can be written to this path, if there is one."""
+    if path is None:
+        return
     if path.is_dir():
         raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
     check_file(path, inputs=inputs, overwrite=overwrite)
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
-    return path
 
 
 def console_beside(page: Path) -> Console:

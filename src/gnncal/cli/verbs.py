@@ -1,6 +1,6 @@
-"""Verbs of other packages, found through entry points.
+"""Verbs that are imported when they run, of the program and of other packages.
 
-A package declares them in its ``pyproject.toml``, and gnncal needs no change::
+A package declares its verbs in its ``pyproject.toml``, and gnncal needs no change::
 
     [project.entry-points."gnncal.commands"]
     my-verb = "my_package.verbs:MY_VERB"
@@ -10,108 +10,136 @@ A package declares them in its ``pyproject.toml``, and gnncal needs no change::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from inspect import cleandoc
+from pkgutil import resolve_name
+from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from gnncal.cli.terminal import Verbs, friendly, note
+from gnncal.cli.terminal import error_messages, note, printable, with_error_messages
 
 GROUP = "gnncal.commands"
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A verb that a package adds to the program ``gnncal``.
-
-    It belongs into a module that imports little: ``gnncal --help`` imports it to show the help,
-    and ``load`` is called when the verb runs.
+    """A verb of the program ``gnncal``, imported when it runs.
 
     Parameters
     ----------
     help : str
         What the verb does, in one line.
-    load : callable
-        Takes nothing and returns a function with Typer's annotations, or a Typer app whose
-        commands are the verb's own. An ``InputError`` in them becomes one line on stderr.
+    target : str
+        Where the verb is, as ``"package.module:name"``: a function with Typer's annotations, or a
+        Typer app whose commands are the verb's own. An ``InputError`` in them becomes one line on
+        stderr.
+    examples : tuple of str, optional
+        Command lines for the help, without the program's name.
 
     Examples
     --------
     >>> from gnncal.cli import Command
-    >>> def load():
-    ...     def hello(name: str = "graph") -> None:
-    ...         print(f"hello {name}")
-    ...     return hello
-    >>> HELLO = Command("Greet somebody.", load)
+    >>> HELLO = Command("Greet somebody.", "my_package.hello:hello")
 
     """
 
     help: str
-    load: Callable[[], Callable[..., None] | typer.Typer]
+    target: str
+    examples: tuple[str, ...] = ()
 
 
-class AllVerbs(Verbs):
-    """The program's own verbs, then those that entry points declare."""
+class LazyVerbs(TyperGroup):
+    """The verbs of a table, then those that entry points declare."""
+
+    own: ClassVar[dict[str, Command]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all verbs."""
-        own = super().list_commands(ctx)
-        return own + [each.name for each in _declared() if each.name not in own]
+        """Return the names of all verbs, those of the table in its order."""
+        return list(dict.fromkeys([*self.own, *super().list_commands(ctx), *_declared()]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb by name; of a declared one, only what the help shows."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
-            return own
-        found = next((each for each in _declared() if each.name == cmd_name), None)
-        return None if found is None else _announced(found)
+        """Return what the list of verbs shows of one."""
+        command = self._described(cmd_name)
+        if command is None:
+            return super().get_command(ctx, cmd_name)
+        return TyperCommand(cmd_name, help=command.help, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the verb that is about to run, loaded."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command.loaded() if isinstance(command, _Announced) else command, rest
+        """Return the verb that is about to run, imported."""
+        name, found, rest = super().resolve_command(ctx, args)
+        command = self._described(name or "")
+        if command is not None:
+            with error_messages():
+                found = typer.main.get_command(_app_of(command))
+        return name, found, rest
 
+    def _described(self, name: str) -> Command | None:
+        declared = _declared()
+        return self.own.get(name) or (_load_declared(declared[name]) if name in declared else None)
 
-class _Announced(TyperCommand):
-    """A declared verb that is not imported yet."""
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the command line up to the verb."""
+        with _printable_errors():
+            return super().make_context(*given, **options)
 
-    command: Command
-
-    def loaded(self) -> Any:
-        """Return the verb itself."""
-        return typer.main.get_command(_app_of(self.command))
+    def invoke(self, ctx: Any) -> Any:
+        """Read the rest of the command line and run the verb."""
+        with _printable_errors():
+            return super().invoke(ctx)
 
 
 @cache  # or a verb that runs twice in a process would be wrapped twice
 def _app_of(command: Command) -> typer.Typer:
     """Return the app of a verb, each of its commands with errors in one line."""
-    found = command.load()
-    app = found if isinstance(found, typer.Typer) else typer.Typer()
+    found = resolve_name(command.target)
+    app = found
     if not isinstance(found, typer.Typer):
-        app.command()(found)
-    app._add_completion = False
+        app = typer.Typer()
+        listed = "".join(f"\n  gnncal {example}" for example in command.examples)
+        app.command(epilog=f"\b\nExamples:{listed}" if listed else None)(found)
+    app._add_completion, app.rich_markup_mode = False, None
     for each in app.registered_commands:
-        each.callback = friendly(each.callback)  # type: ignore[arg-type]
+        each.help = help_of(each.callback, None if app is found else command.help)
+        each.callback = with_error_messages(each.callback)
     return app
 
 
-def _declared() -> list[EntryPoint]:
-    return sorted(entry_points(group=GROUP), key=lambda each: each.name)
+def help_of(verb: Any, title: str | None = None) -> str:
+    """Return a verb's docstring with one line for each paragraph, the first being the title."""
+    paragraphs = [" ".join(each.split()) for each in cleandoc(verb.__doc__ or "").split("\n\n")]
+    return "\n\n".join([title or paragraphs[0], *paragraphs[1:]])
 
 
-def _announced(entry_point: EntryPoint) -> _Announced | None:
-    """Return what the help shows of a declared verb; None, after a note, if it cannot be used."""
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Show control characters of a wrong command line instead of sending them to the terminal."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of Click, which Typer has a copy of
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
+
+def _declared() -> dict[str, EntryPoint]:
+    """Return the entry points of verbs by name."""
+    return {each.name: each for each in sorted(entry_points(group=GROUP))}
+
+
+def _load_declared(entry_point: EntryPoint) -> Command | None:
+    """Return a declared verb; None, after a note, if it cannot be used."""
     try:
         command = entry_point.load()
     except Exception as error:  # whatever another package does, gnncal goes on
         command = error
-    if not isinstance(command, Command):
-        note(f"the verb {entry_point.name!r} is left out: {command!r} is no gnncal.cli.Command.")
-        return None
-    announced = _Announced(entry_point.name, help=command.help)
-    announced.command = command
-    return announced
+    if isinstance(command, Command):
+        return command
+    note(f"the verb {entry_point.name!r} is left out: {command!r} is not a gnncal.cli.Command.")
+    return None

@@ -306,6 +306,9 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
         raise InputError(
             f"{path} has {len(probs)} rows but the input has {len(bundle.logits)} nodes."
         )
+    n_classes = bundle.logits.shape[1]
+    if probs.shape[1] != n_classes:
+        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
     if ids is not None and bundle.node_ids is not None:
         parquet.check_ids(ids, f"{path}")
         return probs[parquet.rows_of(bundle.node_ids, ids, f"{path}")]

@@ -162,7 +162,7 @@ class ClassHistograms:
     def of(cls, nodes: Nodes) -> ClassHistograms:
         """Count the calibration nodes, in bins that hold about the same number of them."""
         rows, labels, n_classes = nodes.calibration_nodes, nodes.labels, nodes.n_classes
-        group, value = _said(nodes.calibration_logits)
+        group, value = _bin_variables(nodes.calibration_logits)
         n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
         levels = np.arange(1, n_bins) / n_bins
         cuts = np.zeros((n_groups, n_bins - 1))
@@ -180,7 +180,7 @@ class ClassHistograms:
 
     def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
-        bins = self._bins(*_said(nodes.logits[rows]), nodes, rows)
+        bins = self._bins(*_bin_variables(nodes.logits[rows]), nodes, rows)
         return np.bincount(bins, minlength=self.counts.shape[1])
 
     def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
@@ -284,7 +284,7 @@ def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
     return rates
 
 
-def _said(logits: FloatArray) -> tuple[IntArray, FloatArray]:
+def _bin_variables(logits: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the group of each node, and the number by which it is put into a bin."""
     probs = softmax(logits)
     if logits.shape[1] == 2:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from gnncal.metrics.evaluation import Comparison, Difference, Evaluation
+from gnncal.metrics.evaluation import Comparison, Difference, Evaluation, shown_class
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly matters in use
@@ -43,6 +43,39 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class PositiveEvidence:
+    """The numbers about the probability of one class."""
+
+    name: str
+    rate: float  # share of the nodes that have the class
+    mean_before: float  # mean probability of the class
+    mean_after: float
+    error_before: float  # mean gap between the probability and the share that has the class
+    error_after: float
+    floor: float  # the error that perfect calibration would show
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether the error is at most negligibly above what perfect calibration shows."""
+        return self.error_after - self.floor < NEGLIGIBLE
+
+    @property
+    def sentence(self) -> str:
+        """Mean against base rate, then the error, before and after."""
+        p, n_digits = f"P({self.name})", 1 if self.rate >= 0.01 else 2
+        mean, rate, was = (
+            _percent(share, n_digits) for share in (self.mean_after, self.rate, self.mean_before)
+        )
+        about = f"Mean {p} is {mean}, and {rate} of the test nodes are {self.name}"
+        floor = f"(perfect calibration would show {_percent(self.floor, n_digits)})"
+        error = _percent(self.error_after, n_digits)
+        if (self.mean_before, self.error_before) == (self.mean_after, self.error_after):
+            return f"{about}. The calibration error of {p} is {error} {floor}."
+        moved = f"goes from {_percent(self.error_before, n_digits)} to {error}"
+        return f"{about} (before: {was}). The calibration error of {p} {moved} {floor}."
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The numbers that a verdict rests on."""
 
@@ -57,6 +90,7 @@ class Evidence:
     accuracy_after: float
     price: str | None = None  # what keeping predictions costs and what to do, where it is much
     favours_a_class: bool = False  # it is given clearly more probability than there is of it
+    positive: PositiveEvidence | None = None  # if a class is in view
 
 
 def evidence_of(
@@ -80,11 +114,40 @@ def evidence_of(
         after.accuracy,
         price,
         favours_a_class,
+        _positive_evidence(before, after),
+    )
+
+
+def _positive_evidence(before: Evaluation, after: Evaluation) -> PositiveEvidence | None:
+    """Collect what the evaluations say about the class in view; None if there is none."""
+    if after.positive is None:
+        return None
+    return PositiveEvidence(
+        shown_class(after.positive, after.class_names),
+        after.positive_rate,
+        before.positive_mean,
+        after.positive_mean,
+        before.positive_ece,
+        after.positive_ece,
+        after.floors["positive_ece"],
     )
 
 
 def judge_method(name: str, evidence: Evidence) -> Verdict:
-    """Say what a method did to the confidence, and whether it is honest now."""
+    """Say what a method did to the confidence, and whether it is honest now.
+
+    With a class in view the text begins with its probability, which must be honest too.
+    """
+    judged = _judge_confidence(name, evidence)
+    if evidence.positive is None:
+        return judged
+    judged = replace(judged, text=f"{evidence.positive.sentence} {judged.text}")
+    if judged.grade == "good" and not evidence.positive.is_honest:
+        return replace(judged, grade="bad", label=f"Do not act on P({evidence.positive.name}) yet")
+    return judged
+
+
+def _judge_confidence(name: str, evidence: Evidence) -> Verdict:
     excess = max(evidence.ece_after - evidence.floor, 0.0)
     honest = not evidence.beyond_chance or excess < NEGLIGIBLE
     if name == UNCALIBRATED:
@@ -152,5 +215,5 @@ def _changes(evidence: Evidence) -> str:
     )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def _percent(share: float, n_digits: int = 1) -> str:
+    return f"{100 * share:.{n_digits}f} %"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import date
+from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
 
@@ -12,114 +14,95 @@ import numpy as np
 
 from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import plain, shown
 from gnncal.decisions.base import POOL
 from gnncal.decisions.reports import ALL_CLASSES
+from gnncal.files.saved_calibrators import checksum
 from gnncal.metrics import METRICS
-from gnncal.reporting.findings import Inspection, MethodFindings
-from gnncal.reporting.one_class import CONFIDENCE_LEVEL, SET_COVERAGE, ClassFindings
+from gnncal.reporting.decisions import SET_COVERAGE, ClassFindings
+from gnncal.reporting.findings import Findings, MethodFindings
+from gnncal.reporting.input import ReportInput
 from gnncal.reporting.page import capital, render_page
 from gnncal.reporting.shift import section_parts
 
 COLUMNS = ("accuracy", "ece", "nll", "brier", "aurc")
-SECTIONS = (
-    ("verdict", "Verdict"),
-    ("calibrated", "{data}"),
-    ("methods", "Methods"),
-    ("one-class", "{positive}"),
-    ("new-nodes", "New nodes"),
-    ("reliability", "Reliability"),
-    ("groups", "Groups"),
-    ("temperature", "Temperature"),
-    ("decisions", "Decisions"),
-    ("nodes", "Nodes"),
-    ("made", "How"),
-)
+POSITIVE_COLUMNS = ("positive_mean", "positive_ece", "accuracy", "ece", "nll", "aurc")
+SECTIONS = {
+    "verdict": "Verdict",
+    "one-class": "{positive}",
+    "methods": "Methods",
+    "new-nodes": "New nodes",
+    "reliability": "Reliability",
+    "groups": "Groups",
+    "decisions": "Decisions",
+    "nodes": "Nodes",
+    "temperature": "Temperature",
+    "calibrated": "{data}",
+    "made": "How",
+}
 FIRST_TARGET = 0.95  # where the slider stands at first
 LISTED_VALUES = 8  # of a learned array that the page shows
-GUARANTEE = (
-    "With probability at least {level:.0f} % over the draw of the calibration nodes, automatic "
-    "decisions reach the target. This holds for each target by itself. The threshold is found on "
-    "{n_held} calibration nodes. Here the method is fitted on the other calibration nodes only, "
-    "and test labels are never used. "
-    f"{POOL} {ALL_CLASSES}"
-)
+CHECKSUM_LENGTH = 16  # characters that are shown
 
 
-def render(inspection: Inspection, *, title: str, command: str = "") -> str:
-    """Draw an inspection as a page."""
-    first = next(iter(inspection.methods.values()))
-    positive = inspection.positive
-    name = None if positive is None else inspection.class_names[positive]
-    new = inspection.new_nodes
-    optional = {"one-class": (name, "one_class.js"), "new-nodes": (new, "shift.js")}
-    absent = {anchor for anchor, (found, _) in optional.items() if found is None}
-    data = "Data" if inspection.facts.structure is None else "Graph"
-    columns = _Columns()
+def render(findings: Findings, given: ReportInput, *, title: str, command: str = "") -> str:
+    """Draw what was found as a page."""
+    name = None if findings.positive is None else findings.class_names[findings.positive]
+    new, structure = findings.new_nodes, findings.facts["structure"]
+    headings = {"data": "Data" if structure is None else "Graph", "positive": name}
+    scripts = {"one-class": "one_class.js", "new-nodes": "shift.js"}
+    optional = {"one-class": name, "new-nodes": new}
+    absent = {anchor for anchor, found in optional.items() if found is None}
     return render_page(
         "gnncal.reporting.page",
         "report.html",
         title=title,
         sections=[
-            (anchor, heading.format(data=data, positive=name))
-            for anchor, heading in SECTIONS
+            (anchor, heading.format(**headings))
+            for anchor, heading in SECTIONS.items()
             if anchor not in absent
         ],
         scripts=(
             "charts.js",
-            *(script for anchor, (_, script) in optional.items() if anchor not in absent),
+            *(script for anchor, script in scripts.items() if anchor not in absent),
             "report.js",
         ),
-        data={
-            "facts": inspection.facts,
-            "class_names": inspection.class_names,
-            "groupings": inspection.groupings,
-            "methods": {
-                method: _data_of(findings, name, columns)
-                for method, findings in inspection.methods.items()
-            },
-            "columns": columns.values,
-            "shown": inspection.shown,
-            "positive_name": name,
-            "first_target": int(np.abs(first.selective.target - FIRST_TARGET).argmin()),
-            "listed": inspection.listed,
-            "drawn": _without(inspection.drawn, "node"),
-            "surroundings": inspection.surroundings,
-            "moves": () if new is None else new.check.moves,
-        },
-        facts=inspection.facts,
-        structure=inspection.facts.structure,
+        data=_data(findings, name),
+        found=findings,
+        facts=findings.facts,
+        structure=structure,
         positive_name=name,
-        class_level=CONFIDENCE_LEVEL,
-        n_held=first.selective.n_fitted,
-        methods=list(inspection.methods),
-        shown=inspection.shown,
-        after_name=inspection.shown,
-        verdict=inspection.verdict,
-        class_rows=_class_rows(inspection),
-        method_heads=(
-            "Method",
-            *(capital(METRICS[name].heading.removesuffix(" score")) for name in COLUMNS),
-            "NLL change",
-            "Changed",
-        ),
-        method_rows=_method_rows(inspection),
-        groupings=inspection.groupings,
-        guarantee=GUARANTEE.format(
-            level=100 * first.selective.confidence_level, n_held=f"{first.selective.n_fitted:,}"
-        ),
+        selective=findings.methods[findings.shown].selective,
+        assumption=f"{POOL} {ALL_CLASSES}",
         set_coverage=SET_COVERAGE,
-        n_listed=len(inspection.listed),
-        node_heads=[
-            *("Node", "Split", "Predicted", "Label", "Before", "After", "Change", "Temperature"),
-            *(() if inspection.facts.structure is None else ("In-degree", "Support")),
-        ],
-        command=command,
-        parameter_rows=_parameter_rows(inspection),
-        versions=_versions(),
-        **section_parts(new, name),
+        methods=_method_table(findings),
+        made=_made(findings, given, command),
+        new=None if new is None else section_parts(new, name),
     )
+
+
+def _data(findings: Findings, name: str | None) -> dict[str, Any]:
+    """Return what the page's script reads."""
+    columns = _Columns()
+    targets = findings.methods[findings.shown].selective.target
+    return {
+        "facts": findings.facts,
+        "class_names": findings.class_names,
+        "groupings": findings.groupings,
+        "methods": {
+            method: _data_of(found, name, columns) for method, found in findings.methods.items()
+        },
+        "columns": columns.values,
+        "shown": findings.shown,
+        "positive_name": name,
+        "first_target": int(np.abs(targets - FIRST_TARGET).argmin()),
+        "listed": findings.listed,
+        "drawn": {key: each for key, each in findings.drawn.items() if key != "node"},
+        "surroundings": findings.surroundings,
+        "moves": () if findings.new_nodes is None else findings.new_nodes.check.moves,
+    }
 
 
 class _Columns:
@@ -169,7 +152,7 @@ def _data_of(
 def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
     """Return what the page's script reads of the class in view."""
     low, high = findings.reliability.accuracy_interval()
-    kept = [
+    guarantees = [
         {
             **plain(each.certified),
             "sentence": each.certified.sentence(name),
@@ -181,39 +164,40 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
     return {
         **plain(findings),
         "reliability": {**plain(findings.reliability), "low": low, "high": high},
-        "guarantees": kept,
+        "guarantees": guarantees,
     }
 
 
-def _class_rows(inspection: Inspection) -> list[tuple[Any, ...]]:
-    counts = inspection.facts.classes
-    columns = (counts.train, counts.calibration, counts.test, counts.predicted)
-    return list(zip(counts.name, *(column.tolist() for column in columns), strict=True))
-
-
-def _method_rows(inspection: Inspection) -> list[dict[str, Any]]:
-    """One row for each method; the best value of each column is marked."""
+def _method_table(findings: Findings) -> dict[str, Any]:
+    """Return one row for each method; the best value of each column is marked."""
+    columns = COLUMNS if findings.positive is None else POSITIVE_COLUMNS
     best = {
-        column: _best(
-            column, [_value_of(findings, column) for findings in inspection.methods.values()]
-        )
-        for column in COLUMNS
+        column: _best(column, [_value_of(each, column) for each in findings.methods.values()])
+        for column in columns
     }
-    return [
-        {"name": name, "cells": _cells(findings, best)}
-        for name, findings in inspection.methods.items()
-    ]
+    titles = [capital(METRICS[name].heading.removesuffix(" score")) for name in columns]
+    return {
+        "heads": ["Method", *titles, "NLL change", "Changed"],
+        "falling": {
+            titles[i] for i, name in enumerate(columns) if METRICS[name].better == "higher"
+        },
+        "rows": {name: _cells(found, best) for name, found in findings.methods.items()},
+    }
 
 
 def _cells(findings: MethodFindings, best: Mapping[str, float]) -> list[dict[str, Any]]:
     cells = []
-    for column in COLUMNS:
+    for column, mark in best.items():
         metric, value, more = METRICS[column], _value_of(findings, column), ""
         if column == "ece":
             ece = findings.evaluation.ece
             ends = f"[{metric.shown(ece.low)}, {metric.shown(ece.high)}]"
             more = f"{ends}, floor {metric.shown(ece.floor)}"
-        cells.append(_cell(value, metric.shown(value), more, best=value == best[column]))
+        elif column == "positive_ece":
+            more = f"floor {metric.shown(findings.evaluation.floors[column])}"
+        elif column == "positive_mean":
+            more = f"rate {metric.shown(_value_of(findings, 'positive_rate'))}"
+        cells.append(_cell(value, metric.shown(value), more, best=value == mark))
     nll, rate = findings.gain.nll, findings.gain.prediction_change_rate
     interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
     cells.append(_cell(nll.mean, f"{nll.mean:+.4f}", interval))
@@ -227,32 +211,53 @@ def _value_of(findings: MethodFindings, column: str) -> float:
 
 
 def _best(column: str, values: Sequence[float]) -> float:
-    return min(values) if METRICS[column].better == "lower" else max(values)
+    better = METRICS[column].better
+    return min(values) if better == "lower" else max(values) if better == "higher" else np.nan
 
 
 def _cell(value: float, text: str, more: str = "", *, best: bool = False) -> dict[str, Any]:
     return {"value": value, "text": text, "more": more, "best": best}
 
 
-def _parameter_rows(inspection: Inspection) -> list[dict[str, Any]]:
-    return [
+def _made(findings: Findings, given: ReportInput, command: str) -> dict[str, Any]:
+    """Return when, how, from which data and by which calibrators the page was made."""
+    rows = [
         {
             "name": name,
-            "parameters": named(findings.calibrator.get_params(deep=False)) or "none",
-            "learned": named(_learned(findings.calibrator)) or "none",
-            "seconds": findings.seconds,
-            "notes": " ".join(findings.notes) or "none",
+            "parameters": named(found.calibrator.get_params(deep=False)) or "none",
+            "learned": named(_learned(found.calibrator)) or "none",
+            "checksum": checksum(found.calibrator)[:CHECKSUM_LENGTH],
+            "seconds": found.seconds,
+            "notes": " ".join(found.notes) or "none",
         }
-        for name, findings in inspection.methods.items()
+        for name, found in findings.methods.items()
     ]
+    return {
+        "command": command,
+        "date": date.today().isoformat(),
+        "checksum": data_checksum(given)[:CHECKSUM_LENGTH],
+        "calibrator": rows[list(findings.methods).index(findings.shown)]["checksum"],
+        "rows": rows,
+        "versions": _versions(),
+    }
+
+
+def data_checksum(given: ReportInput) -> str:
+    """Return the SHA-256 of logits, labels, edges and splits, which tells data apart."""
+    digest = sha256()
+    edges = () if given.graph is None else (given.graph.indptr, given.graph.indices)
+    for array in (given.logits, given.labels, *given.splits.values(), *edges):
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _learned(calibrator: Calibrator) -> dict[str, Any]:
     """Return the numbers that a fit found: scalars, and arrays if they are short."""
     return {
         f"{name}_": value
-        for name, value in calibrator._learned_values(LISTED_VALUES).items()
-        if f"{name}_" not in calibrator.fitted_graph_attributes and not name.endswith("fingerprint")
+        for name, value in learned_values(calibrator, LISTED_VALUES).items()
+        if f"{name}_" not in calibrator.transductive_attributes and not name.endswith("fingerprint")
     }
 
 

@@ -6,47 +6,45 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
 from gnncal.decisions.sets import SetOutcome
-from gnncal.graph.graph import Graph
 from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.verdict import UNCALIBRATED, Verdict
-from gnncal.reporting.groups import GroupFindings, Grouping, make_groupings, measure_groups
-from gnncal.reporting.nodes import (
-    Explanation,
-    GraphFacts,
-    NodeView,
-    Surroundings,
-    describe_nodes,
-    describe_structure,
-    explain,
-    look_around,
-    most_changed,
-)
-from gnncal.reporting.one_class import (
+from gnncal.reporting.decisions import (
     ClassFindings,
+    HeldOut,
     NewNodeFindings,
     SelectiveFindings,
+    hold_out_nodes,
     measure_class,
     measure_new_nodes,
     measure_selection,
     measure_sets,
-    split_for_decisions,
 )
-from gnncal.reporting.subject import Subject
+from gnncal.reporting.groups import GroupFindings, Grouping, make_groupings, measure_groups
+from gnncal.reporting.input import ReportInput
+from gnncal.reporting.nodes import (
+    EgoGraph,
+    Explanation,
+    describe_nodes,
+    explain,
+    most_changed,
+    neighbourhoods_to_draw,
+)
 from gnncal.reporting.temperature import TemperatureProfile, temperature_profile
 
 Progress = Callable[[str], None]
@@ -58,7 +56,7 @@ class MethodFindings:
 
     calibrator: Calibrator
     evaluation: Evaluation
-    gain: Comparison  # against the model as it is
+    gain: Comparison  # against the raw model
     verdict: Verdict
     reliability: ReliabilityBins
     groups: tuple[GroupFindings, ...]
@@ -72,18 +70,18 @@ class MethodFindings:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Findings:
     """What a report shows. ``gnncal.report`` draws it."""
 
-    facts: GraphFacts
+    facts: dict[str, Any]  # nodes, classes, splits and edges in a few numbers
     class_names: Sequence[str]
     groupings: Mapping[str, str]  # name and title of each
-    methods: Mapping[str, MethodFindings]  # by name, the model as it is first
+    methods: Mapping[str, MethodFindings]  # by name, the raw model first
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
-    drawn: NodeView
+    drawn: dict[str, Any]  # arrays with an entry for each node that is listed or a neighbour
     positive: int | None  # the class in view
-    surroundings: Sequence[Surroundings]  # of the listed nodes; without a graph they are alone
+    surroundings: Sequence[EgoGraph]  # of the listed nodes; without a graph they are alone
     new_nodes: NewNodeFindings | None  # if there are some to compare with
 
     @property
@@ -92,195 +90,177 @@ class Inspection:
         return self.methods[self.shown].verdict
 
 
-def inspect(subject: Subject, *, progress: Progress = lambda step: None) -> Inspection:
-    """Fit every method of a subject, judge it on the test nodes and look at single nodes."""
-    progress("looking at the graph" if subject.graph is not None else "looking at the nodes")
-    edges = subject.edges
-    neighbourhood = subject.connected.once(describe_neighbourhoods)
-    support = _support(edges, neighbourhood)
-    groupings = make_groupings(
-        subject.graph,
-        neighbourhood.predictions,
-        support,
-        subject.train_nodes,
-        subject.class_names,
-        subject.name_of,
-    )
-    before = softmax(subject.logits)
-    runs, halves = {}, Halves(subject.labelled)
-    for name, method in subject.methods.items():
-        progress(f"calibrating with {name}")
-        runs[name] = _fit_method(subject, method, halves)
-    listed = _listed_nodes(subject, before, runs[subject.shown].probs, neighbourhood.predictions)
-    drawn, surroundings = look_around(edges, listed)
-    first = _outcomes(subject, runs[UNCALIBRATED].probs)
-    reference = evaluation_of(first)
-    findings = {}
-    for name, run in runs.items():
-        progress(f"judging {name}")
-        outcomes = first if name == UNCALIBRATED else _outcomes(subject, run.probs)
-        findings[name] = _judge(subject, name, run, groupings, reference, first, outcomes, listed)
-    return Inspection(
-        describe_nodes(
-            subject.labels,
-            neighbourhood.predictions,
-            subject.splits,
-            subject.class_names,
-            None
-            if subject.graph is None
-            else describe_structure(subject.graph, subject.labels, support),
-        ),
-        subject.class_names,
-        {grouping.name: grouping.title for grouping in groupings},
-        findings,
-        subject.shown,
-        np.searchsorted(drawn, listed),
-        _view(subject, drawn, neighbourhood, support, before, runs),
-        subject.positive,
-        surroundings,
-        _compare(subject, runs[subject.shown], findings[subject.shown], progress),
-    )
-
-
 @dataclass(frozen=True)
-class _FittedMethod:
+class _Fit:
     """A fitted method and its probabilities."""
 
     calibrator: Calibrator
     probs: FloatArray
-    held_out: IntArray  # calibration nodes, kept for decisions
-    without: Calibrator  # the method fitted without them
-    held_out_probs: FloatArray  # its probabilities
-    used: Calibrator  # the calibrator, or the one that it chose
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
     price: Price | None  # of keeping predictions
+    held: HeldOut
+
+    @property
+    def used(self) -> Calibrator:
+        """The calibrator, or the one that it chose."""
+        return self.calibrator.calibrator_ if isinstance(self.calibrator, Auto) else self.calibrator
 
 
-def _fit_method(subject: Subject, method: Calibrator, halves: Halves) -> _FittedMethod:
+def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
+    """Fit every method, judge it on the test nodes and look at single nodes."""
+    progress("looking at the graph" if given.graph is not None else "looking at the nodes")
+    looking = _Finder(given)
+    fits, halves = {}, Halves(given.labelled)
+    for name, method in given.methods.items():
+        progress(f"calibrating with {name}")
+        fits[name] = _fit(given, method, halves)
+    shown = fits[given.shown]
+    listed = looking.listed_nodes(shown.probs)
+    drawn, surroundings = neighbourhoods_to_draw(given.connected.required_graph, listed)
+    methods = {}
+    for name, fit in fits.items():
+        progress(f"judging {name}")
+        methods[name] = looking.judge(name, fit, fits[UNCALIBRATED], listed)
+    if given.new is not None:
+        progress("looking at the new nodes")
+    found = methods[given.shown]
+    return Findings(
+        looking.facts(),
+        given.class_names,
+        {grouping.name: grouping.title for grouping in looking.groupings},
+        methods,
+        given.shown,
+        np.searchsorted(drawn, listed),
+        looking.view(drawn, fits),
+        given.positive,
+        surroundings,
+        measure_new_nodes(given, shown.calibrator, shown.held, found.selective, found.one_class),
+    )
+
+
+def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        calibrator = clone(method).fit(subject.labelled)
-        probs = calibrator.predict_proba(subject.record)
+        calibrator = clone(method).fit(given.labelled)
+        probs = calibrator.predict_proba(given.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    others, held_out = split_for_decisions(subject.nodes, subject.labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GnncalWarning)
-        part = subject.labelled.restricted(np.isin(subject.nodes, others))
-        without = clone(method).fit(part)
-        held_out_probs = without.predict_proba(subject.record)
-    used, temperature = calibrator, getattr(calibrator, "temperature_", None)
-    if isinstance(calibrator, Auto):
-        used = calibrator.chosen()
-        if isinstance(used, HasTemperature):
-            temperature = used.predict_temperature(subject.record)
-    return _FittedMethod(
-        calibrator,
-        probs,
-        held_out,
-        without,
-        held_out_probs,
-        used,
-        temperature,
-        seconds,
-        tuple(notes),
-        price_of_keeping(calibrator, subject.labelled, probs, halves),
-    )
+    temperature = getattr(calibrator, "temperature_", None)
+    chosen = calibrator.calibrator_ if isinstance(calibrator, Auto) else None
+    if isinstance(chosen, TemperatureMixin):
+        temperature = chosen.predict_temperature(given.record)
+    price = price_of_keeping(calibrator, given.labelled, probs, halves)
+    held = hold_out_nodes(given, method)
+    return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
 
 
-def _outcomes(subject: Subject, probs: FloatArray) -> Outcomes:
-    """Return what metrics look at: the test nodes with these probabilities."""
-    test = subject.test_nodes
-    degree = None if subject.graph is None else subject.graph.in_degree[test]
-    return Outcomes(subject.labels[test], probs[test], degree, is_checked=True)
+class _Finder:
+    """What all methods of a report are looked at with: neighbours, groups, the raw model."""
 
+    def __init__(self, given: ReportInput) -> None:
+        self.given = given
+        self.neighbourhood: Neighbourhood = given.connected.once(describe_neighbourhoods)
+        self.raw = softmax(given.logits)
+        self.support = self._support()
+        self.groupings: list[Grouping] = make_groupings(
+            given.graph,
+            self.neighbourhood.predictions,
+            self.support,
+            given.train_nodes,
+            given.class_names,
+        )
+        self._judged: dict[int, tuple[Outcomes, Evaluation]] = {}
 
-def _judge(
-    subject: Subject,
-    name: str,
-    run: _FittedMethod,
-    groupings: Sequence[Grouping],
-    before: Evaluation,
-    first: Outcomes,
-    outcomes: Outcomes,
-    listed: IntArray,
-) -> MethodFindings:
-    after = before if outcomes is first else evaluation_of(outcomes)
-    gain = comparison_of(first, outcomes)
-    neighbourhood, temperature = subject.connected.once(describe_neighbourhoods), run.temperature
-    return MethodFindings(
-        run.calibrator,
-        after,
-        gain,
-        verdict_of(name, before, after, gain, run.price, subject.class_names),
-        outcomes.once(bins_of),
-        tuple(measure_groups(grouping, outcomes, subject.test_nodes) for grouping in groupings),
-        measure_selection(subject, run.held_out_probs, run.held_out),
-        measure_sets(subject, run.held_out_probs, run.held_out, is_shown=name == subject.shown),
-        temperature_profile(run.calibrator, subject.record, probabilities=run.probs),
-        None if temperature is None else explain(run.used, neighbourhood, temperature, listed),
-        measure_class(subject, run.probs, run.held_out_probs, run.held_out),
-        run.seconds,
-        run.notes,
-    )
+    def facts(self) -> dict[str, Any]:
+        """Nodes, classes, splits and edges in a few numbers."""
+        given = self.given
+        about = (given.labels, self.neighbourhood.predictions, given.splits, given.class_names)
+        return describe_nodes(*about, given.graph, self.support)
 
+    def listed_nodes(self, probs: FloatArray) -> IntArray:
+        """Return the nodes that the user asked for, and those whose confidence changed most."""
+        rows, predictions = np.arange(len(probs)), self.neighbourhood.predictions
+        changed = most_changed(self.raw[rows, predictions], probs[rows, predictions])
+        focus = self.given.focus
+        return np.concatenate([focus, changed[~np.isin(changed, focus)]])
 
-def _compare(
-    subject: Subject, run: _FittedMethod, found: MethodFindings, progress: Progress
-) -> NewNodeFindings | None:
-    if subject.new is not None:
-        progress("looking at the new nodes")
-    fits, judged = (run.calibrator, run.without), (found.selective, found.one_class)
-    return measure_new_nodes(subject, *fits, run.held_out_probs, *judged)
+    def judge(self, name: str, fit: _Fit, raw: _Fit, listed: IntArray) -> MethodFindings:
+        """Judge a method on the test nodes, against the raw model."""
+        given, temperature = self.given, fit.temperature
+        (first, before), (outcomes, after) = self._evaluated(raw), self._evaluated(fit)
+        gain = comparison_of(first, outcomes)
+        explanation = None
+        if temperature is not None:
+            explanation = explain(fit.used, self.neighbourhood, temperature, listed)
+        return MethodFindings(
+            fit.calibrator,
+            after,
+            gain,
+            verdict_of(name, before, after, gain, fit.price, given.class_names),
+            outcomes.once(bins_of),
+            tuple(measure_groups(each, outcomes, given.test_nodes) for each in self.groupings),
+            measure_selection(given, fit.held),
+            measure_sets(given, fit.held, is_shown=name == given.shown),
+            temperature_profile(fit.calibrator, given.record, probabilities=fit.probs),
+            explanation,
+            measure_class(given, outcomes, fit.probs, fit.held),
+            fit.seconds,
+            fit.notes,
+        )
 
+    def view(self, drawn: IntArray, fits: Mapping[str, _Fit]) -> dict[str, Any]:
+        """Return what the page shows of the nodes that are listed or drawn around them."""
+        given, around = self.given, self.neighbourhood
+        predictions = around.predictions[drawn]
+        names = np.array(["", *given.splits])
+        split = np.zeros(len(given.labels), dtype=np.int8)
+        for number, nodes in enumerate(given.splits.values(), start=1):
+            split[nodes] = number
+        return {
+            "node": drawn,
+            "name": [given.name_of(node) for node in drawn.tolist()],
+            "split": names[split[drawn]].tolist(),  # train, calibration, test, or nothing
+            "prediction": predictions,  # of the model
+            "label": given.labels[drawn],  # -1 unknown
+            "in_degree": given.connected.required_graph.in_degree[drawn],
+            "entropy": around.entropy[drawn],
+            "support": self.support[drawn],  # NaN without neighbours
+            "confidence": self.raw[drawn, predictions],
+            "calibrated": {name: fit.probs[drawn, predictions] for name, fit in fits.items()},
+            "predicted": {  # of methods that may change predictions
+                name: fit.probs[drawn].argmax(axis=1)
+                for name, fit in fits.items()
+                if not fit.calibrator.preserves_predictions
+            },
+            "temperature": {
+                name: fit.temperature[drawn]
+                for name, fit in fits.items()
+                if fit.temperature is not None
+            },
+        }
 
-def _support(edges: Graph, neighbourhood: Neighbourhood) -> FloatArray:
-    """Probability that the neighbours give to each prediction; NaN without neighbours."""
-    support = neighbourhood.mean_probs[np.arange(edges.n_nodes), neighbourhood.predictions]
-    isolated = edges.neighbour_counts(side=edges.all_sides) == 0
-    return np.where(isolated, np.nan, support.astype(np.float64))
+    def _evaluated(self, fit: _Fit) -> tuple[Outcomes, Evaluation]:
+        """Return the test nodes with these probabilities, and their metrics, computed once."""
+        if id(fit) not in self._judged:
+            given, test = self.given, self.given.test_nodes
+            degree = None if given.graph is None else given.graph.in_degree[test]
+            outcomes = Outcomes(
+                given.labels[test],
+                fit.probs[test],
+                degree,
+                positive=given.positive,
+                is_checked=True,
+            )
+            names = None if given.positive is None else list(given.class_names)
+            self._judged[id(fit)] = outcomes, evaluation_of(outcomes, class_names=names)
+        return self._judged[id(fit)]
 
-
-def _listed_nodes(
-    subject: Subject, before: FloatArray, after: FloatArray, predictions: IntArray
-) -> IntArray:
-    """Return the nodes that the user asked for, and those whose confidence changed most."""
-    rows = np.arange(len(before))
-    changed = most_changed(before[rows, predictions], after[rows, predictions])
-    return np.concatenate([subject.focus, changed[~np.isin(changed, subject.focus)]])
-
-
-def _view(
-    subject: Subject,
-    drawn: IntArray,
-    neighbourhood: Neighbourhood,
-    support: FloatArray,
-    before: FloatArray,
-    runs: Mapping[str, _FittedMethod],
-) -> NodeView:
-    predictions = neighbourhood.predictions[drawn]
-    names = ["", *subject.splits]
-    split = np.zeros(len(subject.labels), dtype=np.int8)
-    for number, nodes in enumerate(subject.splits.values(), start=1):
-        split[nodes] = number
-    return NodeView(
-        drawn,
-        [subject.name_of(node) for node in drawn.tolist()],
-        [names[number] for number in split[drawn].tolist()],
-        predictions,
-        subject.labels[drawn],
-        subject.edges.in_degree[drawn],
-        neighbourhood.entropy[drawn],
-        support[drawn],
-        before[drawn, predictions],
-        {name: run.probs[drawn, predictions] for name, run in runs.items()},
-        {
-            name: run.probs[drawn].argmax(axis=1)
-            for name, run in runs.items()
-            if not run.calibrator.preserves_predictions
-        },
-        {name: run.temperature[drawn] for name, run in runs.items() if run.temperature is not None},
-    )
+    def _support(self) -> FloatArray:
+        """Probability that the neighbours give to each prediction; NaN without neighbours."""
+        graph, around = self.given.connected.required_graph, self.neighbourhood
+        support = around.mean_probs[np.arange(graph.n_nodes), around.predictions]
+        isolated = graph.neighbour_counts(side=graph.all_sides) == 0
+        return np.where(isolated, np.nan, support.astype(np.float64))

@@ -1,9 +1,10 @@
-"""Single nodes: those whose confidence changed most, and the neighbours around each of them."""
+"""The nodes of a report: in a few numbers, and one by one with their neighbours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,25 +22,7 @@ DRAWN_NEIGHBOURS = 24
 
 
 @dataclass(frozen=True)
-class NodeView:
-    """What is known of some nodes; every array has one entry for each node."""
-
-    node: IntArray  # index in the graph
-    name: Sequence[str]
-    split: Sequence[str]  # train, calibration, test, or nothing
-    prediction: IntArray  # of the model
-    label: IntArray  # -1 unknown
-    in_degree: IntArray
-    entropy: FloatArray
-    support: FloatArray  # NaN without neighbours
-    confidence: FloatArray  # of the model
-    calibrated: Mapping[str, FloatArray]  # by method: probability of the model's prediction
-    predicted: Mapping[str, IntArray]  # by method that may change predictions
-    temperature: Mapping[str, FloatArray]  # by method that has one
-
-
-@dataclass(frozen=True)
-class Surroundings:
+class EgoGraph:
     """A listed node with its neighbours; numbers are positions in the view of the drawn nodes."""
 
     centre: int
@@ -57,10 +40,10 @@ def most_changed(before: FloatArray, after: FloatArray, n_listed: int = LISTED_N
     return candidates[np.argsort(-change[candidates], kind="stable")][:n_listed]
 
 
-def look_around(
+def neighbourhoods_to_draw(
     graph: Graph, nodes: IntArray, *, random_state: int = 0
-) -> tuple[IntArray, list[Surroundings]]:
-    """Return the nodes to draw, and the surroundings of each of ``nodes`` among them."""
+) -> tuple[IntArray, list[EgoGraph]]:
+    """Return the nodes to draw, and each of ``nodes`` with its neighbours among them."""
     generator = np.random.default_rng(random_state)
     circles = []
     for node in nodes.tolist():
@@ -70,8 +53,8 @@ def look_around(
             around = np.sort(generator.choice(around, DRAWN_NEIGHBOURS, replace=False))
         circles.append((node, around, n_neighbours))
     drawn = np.unique(np.concatenate([nodes, *(around for _, around, _ in circles)]))
-    surroundings = [
-        Surroundings(
+    return drawn, [
+        EgoGraph(
             int(np.searchsorted(drawn, node)),
             np.searchsorted(drawn, around),
             np.searchsorted(drawn, _edges_among(graph, around)),
@@ -79,7 +62,6 @@ def look_around(
         )
         for node, around, n_neighbours in circles
     ]
-    return drawn, surroundings
 
 
 def _neighbours(graph: Graph, node: int) -> IntArray:
@@ -100,6 +82,18 @@ def _edges_among(graph: Graph, nodes: IntArray) -> IntArray:
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
 
 
+STRUCTURAL_NOTE = (
+    "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood has "
+    "factors of 1. The product is kept between 1/148 and 148."
+)
+FREE_NOTE = (
+    " The temperature is only a part of it: this method also adds a bias to each class and the "
+    "vote of the neighbours, and may change the prediction."
+)
+HOTS_NOTE = (
+    "The less the neighbours agree and the more certain the model is, the higher the second factor."
+)
+SCALING_NOTE = "This method does not look at the node or its neighbours."
 COVARIATE_TITLES = (
     "support among the neighbours",
     "support two hops away",
@@ -123,40 +117,23 @@ def explain(
     calibrator: Calibrator, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
 ) -> Explanation | None:
     """Take the temperatures of ``nodes`` apart, or return None for methods without a law."""
-    for kind, explained in _LAWS.items():
-        if isinstance(calibrator, kind):
-            return explained(calibrator, around, temperature, nodes)
+    at = temperature[nodes]
+    if isinstance(calibrator, Structural):
+        certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
+        level = entropy_temperature(around.entropy[nodes], certain, uncertain)
+        s = centred(around.covariates[nodes], calibrator.centre_)
+        offset = np.exp(calibrator.class_offsets_[around.predictions[nodes]])
+        factors = np.column_stack([level, np.exp(s * calibrator.weights_), offset])
+        parts = ("the model's own certainty", *COVARIATE_TITLES, "predicted class")
+        more = "" if calibrator.keep_predictions else FREE_NOTE
+        return Explanation(parts, factors, STRUCTURAL_NOTE + more + _ceiling(calibrator))
+    if isinstance(calibrator, HoTS):
+        base = np.full(len(nodes), calibrator.base_temperature_)
+        factors = np.column_stack([base, at / base])
+        return Explanation(("base temperature", "certainty and homophily"), factors, HOTS_NOTE)
+    if isinstance(calibrator, TemperatureScaling):
+        return Explanation(("one temperature for every node",), at[:, None], SCALING_NOTE)
     return None
-
-
-def _one_for_all(
-    calibrator: TemperatureScaling,
-    around: Neighbourhood,
-    temperature: FloatArray,
-    nodes: IntArray,
-) -> Explanation:
-    return Explanation(
-        ("one temperature for every node",),
-        temperature[nodes, None],
-        "This method does not look at the node or its neighbours.",
-    )
-
-
-def _structural(
-    calibrator: Structural, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
-) -> Explanation:
-    entropy = around.entropy[nodes]
-    certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
-    level = entropy_temperature(entropy, certain, uncertain)
-    s = centred(around.covariates[nodes], calibrator.centre_)
-    neighbourhood = np.exp(s * calibrator.weights_)
-    offset = np.exp(calibrator.class_offsets_[around.predictions[nodes]])
-    return Explanation(
-        ("the model's own certainty", *COVARIATE_TITLES, "predicted class"),
-        np.column_stack([level, neighbourhood, offset]),
-        "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood "
-        f"has factors of 1. The product is kept between 1/148 and 148.{_ceiling(calibrator)}",
-    )
 
 
 def _ceiling(calibrator: Structural) -> str:
@@ -167,144 +144,64 @@ def _ceiling(calibrator: Structural) -> str:
     return f" No confidence is above {highest}: the labels of the fit cannot show more."
 
 
-def _homophily(
-    calibrator: HoTS, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
-) -> Explanation:
-    base = calibrator.base_temperature_
-    return Explanation(
-        ("base temperature", "certainty and homophily"),
-        np.column_stack([np.full(len(nodes), base), temperature[nodes] / base]),
-        "The less the neighbours agree and the more certain the model is, the higher the second "
-        "factor.",
-    )
-
-
-_LAWS: dict[type, Callable[..., Explanation]] = {
-    Structural: _structural,
-    HoTS: _homophily,
-    TemperatureScaling: _one_for_all,
-}
-
-
 HOMOPHILY_BINS = 20
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many nodes lie in each interval."""
-
-    lower: FloatArray  # (n_bins,)
-    upper: FloatArray  # (n_bins,)
-    count: IntArray  # (n_bins,)
-
-
-@dataclass(frozen=True)
-class ClassCounts:
-    """How many nodes of each class there are in each split, and how many are predicted."""
-
-    name: Sequence[str]
-    train: IntArray  # (n_classes,) by label
-    calibration: IntArray
-    test: IntArray
-    predicted: IntArray  # of all nodes
-
-
-@dataclass(frozen=True)
-class Structure:
-    """The edges of a graph in a few numbers."""
-
-    n_edges: int
-    n_isolated: int  # nodes without any neighbour
-    undirected: bool
-    mean_degree: float
-    degree: Histogram  # in-degrees
-    support: Histogram  # of the prediction among the neighbours: the estimated homophily
-    label_homophily: Histogram | None  # where a node and a neighbour of it are labelled
-    mean_label_homophily: float | None
-
-
-@dataclass(frozen=True)
-class GraphFacts:
-    """Nodes, their classes and splits in a few numbers."""
-
-    n_nodes: int
-    n_classes: int
-    n_train: int
-    n_calibration: int
-    n_test: int
-    classes: ClassCounts
-    structure: Structure | None  # None without a graph
-
-
-def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
-    """Return the share of a node's labelled neighbours with its label; NaN if unknown."""
-    known = labels >= 0
-    return neighbour_class_share(
-        graph,
-        labels,
-        labels,
-        side=graph.all_sides,
-        counted=known,
-    )
 
 
 def describe_nodes(
     labels: IntArray,
     predictions: IntArray,
-    splits: dict[str, IntArray],
+    splits: Mapping[str, IntArray],
     class_names: Sequence[str],
-    structure: Structure | None,
-) -> GraphFacts:
-    """Collect the facts; ``splits`` has the nodes of train, calibration and test."""
+    graph: Graph | None,
+    support: FloatArray,
+) -> dict[str, Any]:
+    """Nodes, their classes, splits and edges in a few numbers, for the page."""
     n_classes = len(class_names)
-
-    def counts(nodes: IntArray) -> IntArray:
-        classes = labels[nodes]
-        return np.bincount(classes[classes >= 0], minlength=n_classes)[:n_classes]
-
-    return GraphFacts(
-        n_nodes=len(labels),
-        n_classes=n_classes,
-        n_train=len(splits["train"]),
-        n_calibration=len(splits["calibration"]),
-        n_test=len(splits["test"]),
-        classes=ClassCounts(
-            class_names,
-            counts(splits["train"]),
-            counts(splits["calibration"]),
-            counts(splits["test"]),
-            np.bincount(predictions, minlength=n_classes),
-        ),
-        structure=structure,
-    )
+    classes: dict[str, Any] = {"name": class_names}
+    for name, nodes in splits.items():
+        known = labels[nodes][labels[nodes] >= 0]
+        classes[name] = np.bincount(known, minlength=n_classes)[:n_classes]
+    classes["predicted"] = np.bincount(predictions, minlength=n_classes)
+    return {
+        "n_nodes": len(labels),
+        "n_classes": n_classes,
+        **{f"n_{name}": len(nodes) for name, nodes in splits.items()},
+        "classes": classes,
+        "structure": None if graph is None else _describe_structure(graph, labels, support),
+    }
 
 
-def describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> Structure:
-    """Collect what the edges say, with the support of each prediction among its neighbours."""
+def _describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> dict[str, Any]:
     homophily = label_homophily(graph, labels)
-    known = ~np.isnan(homophily)
-    return Structure(
-        n_edges=graph.n_edges,
-        n_isolated=int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
-        undirected=graph.is_undirected,
-        mean_degree=graph.n_edges / graph.n_nodes,
-        degree=degree_histogram(graph.in_degree),
-        support=share_histogram(support),
-        label_homophily=share_histogram(homophily) if known.any() else None,
-        mean_label_homophily=float(homophily[known].mean()) if known.any() else None,
-    )
+    known = homophily[~np.isnan(homophily)]
+    return {
+        "n_edges": graph.n_edges,
+        "n_isolated": int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
+        "undirected": graph.is_undirected,
+        "mean_degree": graph.n_edges / graph.n_nodes,
+        "degree": degree_histogram(graph.in_degree),
+        "support": share_histogram(support[~np.isnan(support)]),
+        "label_homophily": share_histogram(known) if known.size else None,
+        "mean_label_homophily": float(known.mean()) if known.size else None,
+    }
 
 
-def share_histogram(shares: FloatArray) -> Histogram:
-    """Count shares in equally wide intervals of [0, 1]; NaN is left out."""
-    count, edges = np.histogram(shares[~np.isnan(shares)], HOMOPHILY_BINS, (0.0, 1.0))
-    return Histogram(edges[:-1], edges[1:], count)
+def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
+    """Return the share of a node's labelled neighbours with its label; NaN if unknown."""
+    side, counted = graph.all_sides, labels >= 0
+    return neighbour_class_share(graph, labels, labels, side=side, counted=counted)
 
 
-def degree_histogram(degree: IntArray) -> Histogram:
+def share_histogram(shares: FloatArray) -> dict[str, Any]:
+    """Count shares in equally wide intervals of [0, 1]."""
+    count, edges = np.histogram(shares, HOMOPHILY_BINS, (0.0, 1.0))
+    return {"lower": edges[:-1], "upper": edges[1:], "count": count}
+
+
+def degree_histogram(degree: IntArray) -> dict[str, Any]:
     """Count degrees in intervals that double: 0, 1, 2-3, 4-7, 8-15 and so on."""
     top = int(degree.max(initial=0))
     lower = np.array([0, *(1 << k for k in range(top.bit_length()))])
     upper = np.append(lower[1:], max(2 * int(lower[-1]), 1)) - 1
     count = np.bincount(np.searchsorted(lower, degree, side="right") - 1, minlength=len(lower))
-    return Histogram(lower.astype(np.float64), upper.astype(np.float64), count)
+    return {"lower": lower, "upper": upper, "count": count}

@@ -10,19 +10,19 @@ from typing import Any
 
 from gnncal.files.output import as_path, write_page
 from gnncal.reporting.contents import render
-from gnncal.reporting.findings import Inspection, Progress, inspect
-from gnncal.reporting.subject import DEFAULT_METHODS, Methods, make_subject
+from gnncal.reporting.findings import Findings, Progress, find
+from gnncal.reporting.input import DEFAULT_METHODS, Methods, check_input
 
 NOTEBOOK_HEIGHT = 720  # pixels
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report as a page. A notebook shows it; ``save`` writes it to a file.
+    """An HTML report. A notebook shows it; ``save`` writes it to a file.
 
     Attributes
     ----------
-    inspection : Inspection
+    findings : Findings
         What the page shows, as data.
     html : str
         The page, complete in itself.
@@ -40,7 +40,7 @@ class Report:
 
     """
 
-    inspection: Inspection
+    findings: Findings
     html: str
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -63,8 +63,25 @@ class Report:
         write_page(place, self.html, overwrite=overwrite)
         return place
 
+    @property
+    def sentences(self) -> str:
+        """What the page says in a few lines: the verdict, and what new nodes mean for it."""
+        new = self.findings.new_nodes
+        more = () if new is None else (new.check.sentence, new.sentence)
+        return "\n".join([self.findings.verdict.sentence, *more])
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Verdicts and metrics by method, and what was found about new nodes."""
+        methods, new = self.findings.methods, self.findings.new_nodes
+        return {
+            "verdicts": {name: method.verdict for name, method in methods.items()},
+            "methods": {name: method.evaluation for name, method in methods.items()},
+            **({} if new is None else {"new_nodes": new}),
+        }
+
     def __repr__(self) -> str:
-        return f"Report: {self.inspection.verdict.sentence}"
+        return f"Report: {self.findings.verdict.sentence}"
 
     def _repr_html_(self) -> str:
         return (
@@ -106,7 +123,7 @@ def report(
         Classes 0..K-1, -1 where unknown.
     graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes. Without one the page leaves out what needs neighbours: groups by
-        degree, support and region, sets that look at neighbours, and the neighbours of nodes.
+        degree, support and distance, sets that look at neighbours, and the neighbours of nodes.
     nodes : array_like
         Calibration nodes, mask or indices, usually the validation split.
     test_nodes : array_like
@@ -130,9 +147,10 @@ def report(
     focus : sequence, default=()
         Ids of nodes that the page should show in any case.
     positive : str or int, optional
-        The class that matters, by name or number, such as ``"fraud"``. The page then has a section
-        about it: whether its probability is right, what a threshold, a number of reviews or costs
-        lead to, and what can be guaranteed. It opens with a method whose predictions may change.
+        The class that matters, by name or number, such as ``"fraud"``. The verdict then begins
+        with its probability, and a section shows what a threshold, a review budget or costs lead
+        to, which nodes to review, and what can be guaranteed. The page opens with a method whose
+        predictions may change.
     new : (logits, graph), Nodes or Bundle, optional
         Nodes of another graph or another day, without labels. The page then has a section that
         says what moved since the calibration nodes, how many of the new nodes the certified
@@ -165,7 +183,7 @@ def report(
     'report.html'
 
     """
-    subject = make_subject(
+    given = check_input(
         logits,
         labels,
         graph,
@@ -180,6 +198,6 @@ def report(
         positive=positive,
         new=new,
     )
-    inspection = inspect(subject, progress=progress)
+    findings = find(given, progress=progress)
     progress("writing the page")
-    return Report(inspection, render(inspection, title=title, command=command))
+    return Report(findings, render(findings, given, title=title, command=command))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.decisions.guarantees import percent
-from gnncal.reporting.one_class import GuaranteeCount, NewNodeFindings
+from gnncal.reporting.decisions import GuaranteeCount, NewNodeFindings
 from gnncal.reporting.page import capital, render_page
 from gnncal.shift.check import Check
 from gnncal.shift.claims import Claim
@@ -36,7 +36,7 @@ def check_page(check: Check, *, title: str) -> str:
         sections=(("verdict", "Verdict"), ("moves", "What moved"), ("meaning", "What it means")),
         scripts=("shift.js",),
         data={"moves": check.moves},
-        **_parts(check),
+        new=_parts(check),
     )
 
 
@@ -51,10 +51,8 @@ def _parts(check: Check) -> dict[str, Any]:
     }
 
 
-def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[str, Any]:
+def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]:
     """Return what the report's section on new nodes reads; ``name`` is the class in view."""
-    if findings is None:
-        return {"new_nodes": None}
     is_far = findings.check.verdict == "far"
     grade, label = "bad" if is_far else "warn", "The guarantees do not stand"
     if findings.is_standing:
@@ -63,7 +61,7 @@ def section_parts(findings: NewNodeFindings | None, name: str | None) -> dict[st
         grade, label = "warn", "Nothing is guaranteed"
     return {
         **_parts(findings.check),
-        "new_nodes": findings,
+        "nodes": findings,
         "guarantees_grade": grade,
         "guarantees_label": label,
         "guarantee_rows": [_row(each, findings, name) for each in findings.guarantees],

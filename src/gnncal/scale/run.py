@@ -14,6 +14,7 @@ import numpy as np
 
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.price import price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
@@ -204,7 +205,7 @@ def calibrate(
                 before=sums.measured("before"),
                 after=after,
                 differences=sums.differences(),
-                learned=chosen._learned_values(),
+                learned=learned_values(chosen),
                 skipped=[asdict(each) for each in bad.rows],
                 notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
                 seconds=dict(stages.seconds),
@@ -310,7 +311,7 @@ def _calibrator(
 ) -> Calibrator:
     """Return the calibrator to fit, or the one that is fitted already."""
     if given is None:
-        return choose_calibrator(method, keep_predictions=keep_predictions, one_class=one_class)
+        return choose_calibrator(method, keep_predictions=keep_predictions, positive=one_class)
     fitted = given if isinstance(given, Calibrator) else load(given)
     if not hasattr(fitted, "fit_report_"):
         raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")

@@ -157,7 +157,7 @@ class CalibratedModel(nn.Module):
         node_type = node_type_of(data, node_type)
         labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
         calibrator = choose_calibrator(
-            method, keep_predictions=keep_predictions, one_class=positive is not None, **params
+            method, keep_predictions=keep_predictions, positive=positive is not None, **params
         )
         with evaluating(model), torch.no_grad():
             output = forward(model, data) if forward else model(*ModelInputs.of(data))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import console_beside, err, note, out, page_target, print_json
+from gnncal.cli.terminal import check_page_target, console_beside, err, note, out, print_json
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, shown
 from gnncal.files.output import check_folder
@@ -289,10 +289,10 @@ def report(
     from gnncal_lab.bench.leaderboard import make_leaderboard
     from gnncal_lab.pages.leaderboard.contents import render_leaderboard
 
-    target = page_target(page, inputs=[folder])
+    check_page_target(page, inputs=[folder])
     board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
     html = render_leaderboard(board, title=title, command=_command())
-    write_page(target, html)
+    write_page(page, html)
     n_records = sum(len(cell.seeds) for cell in board.cells)
     if json:
         print_json({"page": str(page), "methods": board.methods, "records": n_records})

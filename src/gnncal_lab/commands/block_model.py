@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,11 +11,14 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from gnncal.cli.terminal import (
     err,
     note,
     out,
+    plain_table,
     print_json,
     print_written,
     to_json,
@@ -24,8 +28,6 @@ from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.files.output import result_folder
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from gnncal.calibration import Calibration
     from gnncal.calibrators.base import Calibrator
     from gnncal.data.arrays import FloatArray, IntArray
@@ -268,8 +270,6 @@ def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[s
 
 
 def _print(bundle: Bundle, results: Results) -> None:
-    from gnncal.reporting.tables import difference_text
-
     out.print(_table(bundle, results))
     out.print(
         "* lowest of the methods that do not use the true h\n"
@@ -280,7 +280,7 @@ def _print(bundle: Bundle, results: Results) -> None:
         "NLL:       log loss, lower is better; it also rewards telling right from wrong\n\n"
         + _why_ece_is_not_all(results)
         + "\n\n"
-        f"{SHOWN} against {REFERENCE}: NLL {difference_text(results.gain.nll)}, "
+        f"{SHOWN} against {REFERENCE}: NLL {results.gain.nll}, "
         "paired 95 % interval\n\n" + _price_of_keeping(bundle, results)
     )
 
@@ -311,7 +311,6 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
 
 def _table(bundle: Bundle, results: Results) -> Table:
     from gnncal.metrics import METRICS
-    from gnncal.reporting.tables import MethodRow, best_marked, interval_text
 
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
     rows = []
@@ -320,7 +319,7 @@ def _table(bundle: Bundle, results: Results) -> Table:
         cells = (
             accuracy.shown(result.accuracy),
             ece.shown(result.ece.value),
-            interval_text(result),
+            f"[{100 * result.ece.low:.1f}, {100 * result.ece.high:.1f}]",
             ece.shown(result.ece.floor),
             ece.shown(gap),
             nll.shown(result.nll),
@@ -331,3 +330,31 @@ def _table(bundle: Bundle, results: Results) -> Table:
     columns = ("acc %", ece.heading, "95 % interval", "floor", "gap by h", nll.heading)
     title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
     return best_marked(title, columns, rows)
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """One method's line: cells as text, and the number that decides what is best."""
+
+    name: str
+    cells: tuple[str, ...]
+    scores: tuple[float | None, ...]  # lower is better; None takes no part
+
+
+def best_marked(title: str, columns: Sequence[str], rows: Sequence[MethodRow]) -> Table:
+    """Return a table with the lowest score of each column marked by a star."""
+    table = plain_table(title, ("method", *columns))
+    lowest = [
+        min((score for row in rows if (score := row.scores[i]) is not None), default=None)
+        for i in range(len(columns))
+    ]
+    for row in rows:
+        cells = zip(row.cells, row.scores, lowest, strict=True)
+        table.add_row(row.name, *(_marked(*cell) for cell in cells))
+    return table
+
+
+def _marked(cell: str, score: float | None, lowest: float | None) -> Text:
+    if lowest is None:
+        return Text(cell)
+    return Text(f"{cell}*", "bold green") if score == lowest else Text(f"{cell} ")

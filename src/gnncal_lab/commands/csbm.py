@@ -10,6 +10,7 @@ import typer
 from gnncal.cli.terminal import (
     note,
     out,
+    plain_table,
     print_json,
     print_written,
     to_json,
@@ -89,8 +90,6 @@ def csbm(
 
 
 def _table(experiment: Experiment, record: Any) -> Table:
-    from gnncal.reporting.tables import plain_table
-
     table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
     for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):
         table.add_column(column)

@@ -9,8 +9,7 @@ import numpy as np
 
 from gnncal import Nodes
 from gnncal.calibrators import Array, whole_number
-from gnncal.calibrators.homophily import CannotLearnError, Weights
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import CannotLearnError, Predictor, Weights
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 

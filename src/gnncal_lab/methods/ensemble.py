@@ -10,8 +10,8 @@ import numpy as np
 from gnncal import Nodes
 from gnncal.calibrators import (
     Array,
-    OwnLogitsCalibrator,
-    Portable,
+    Formula,
+    PointwiseCalibrator,
     Solution,
     TemperatureScaling,
     backend_of,
@@ -31,7 +31,7 @@ LARGEST_POSSIBLE_GAIN = 1e-6  # of the mean log loss, by any other weights
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
 
 
-class EnsembleTemperatureScaling(OwnLogitsCalibrator):
+class EnsembleTemperatureScaling(PointwiseCalibrator):
     r"""A mixture of the scaled, the raw and the uniform distribution (ETS).
 
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
@@ -119,9 +119,9 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
         mixed = mixture(logits, self.base_temperature_, self.weights_.astype(logits.dtype))
         return keep_predictions(mixed, logits.argmax(axis=1))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"base_temperature": self.base_temperature_, "weights": self.weights_}
-        return Portable.of_logits(mixture, learned, is_temperature=False)
+        return Formula.of_logits(mixture, learned, is_temperature=False)
 
 
 def mixture_weights(at_label: FloatArray) -> Solution:

@@ -11,7 +11,7 @@ from gnncal import Nodes
 from gnncal.calibrators import (
     Array,
     FitReport,
-    OwnLogitsCalibrator,
+    PointwiseCalibrator,
     TemperatureScaling,
     keep_predictions,
     lbfgs,
@@ -30,7 +30,7 @@ FEWEST_ITERATIONS = 50
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
-class OrderInvariant(OwnLogitsCalibrator):
+class OrderInvariant(PointwiseCalibrator):
     r"""Scale the gaps between the sorted logits by positive numbers that a network chooses.
 
     .. math:: o_{(k)} = \sum_{j=k}^{K-1} \mathrm{softplus}(a + m_j(z_{(1)}, \dots, z_{(K)}))

@@ -3,7 +3,14 @@
 
 const Charts = (() => {
   const { colour, plain, short, axis, layout, make } = Page;
-  const percent = (share, digits = 1) => (share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
+  /* No probability is shown as 0 % or 100 % that is not. */
+  function percent(share, digits = 1) {
+    if (share === null) return "–";
+    const step = 10 ** -digits, text = (100 * share).toFixed(digits);
+    if (share > 0 && Number(text) === 0) return `<${step.toFixed(digits)} %`;
+    if (share < 1 && Number(text) === 100) return `>${(100 - step).toFixed(digits)} %`;
+    return `${text} %`;
+  }
   const signed = (share, digits = 1) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(digits)}`;
   const count = (number) => number.toLocaleString("en");
   const SYMBOLS = { before: "diamond", after: "circle" };
@@ -13,11 +20,12 @@ const Charts = (() => {
     const shade = colour(side);
     const filled = bins.count.map((_, i) => i).filter((i) => bins.count[i] > 0);
     const pick = (values) => filled.map((i) => values[i]);
-    const [x, y, low, high] = [bins.confidence, bins.accuracy, bins.low, bins.high].map(pick);
+    const split = (values) => filled.flatMap((i, k) => (k > 0 && filled[k - 1] < i - 1 ? [null, values[i]] : [values[i]])); // a line ends at an empty bin
+    const [x, y, low, high] = [bins.confidence, bins.accuracy, bins.low, bins.high].map(split);
     const hover = filled.map((i) => `${count(bins.count[i])} nodes<br>confidence ${percent(bins.confidence[i])}<br>accuracy ${percent(bins.accuracy[i])} [${percent(bins.low[i])}, ${percent(bins.high[i])}]`);
     return { data: [
       { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip" },
-      { type: "scatter", mode: "markers+lines", x, y, text: hover, hovertemplate: "%{text}<extra></extra>",
+      { type: "scatter", mode: "markers+lines", x, y, text: split(bins.count.map((_, i) => hover[filled.indexOf(i)])), hovertemplate: "%{text}<extra></extra>",
         line: { color: shade, width: 1.2 }, marker: { color: shade, size: 9, symbol: SYMBOLS[side] },
         error_y: { type: "data", symmetric: false, array: high.map((v, i) => v - y[i]), arrayminus: low.map((v, i) => y[i] - v), color: shade, thickness: 1.6, width: 5 } },
       { type: "bar", x: filled.map((i) => (bins.lower[i] + bins.upper[i]) / 2), y: pick(bins.count), width: filled.map((i) => 0.92 * (bins.upper[i] - bins.lower[i])),

@@ -9,13 +9,13 @@ const OneClass = (() => {
   const of = (name) => data.methods[name].one_class;
   const found = () => of(state.method);
   const name = data.positive_name;
-  const fine = (share) => (share === null ? "–" : share >= 0.1 ? percent(share) : `${(100 * share).toPrecision(2)} %`);
+  const fine = (share) => (share === null ? "–" : share >= 0.1 ? percent(share) : share > 0 && share < 1e-4 ? "<0.01 %" : `${(100 * share).toPrecision(2)} %`);
   const round = (value) => count(Math.round(value));
 
   function summary() {
     const { rate, mean, n_nodes: n, n_positive: hits } = found();
     id("class-answer").textContent = `${fine(rate)} of the test nodes are ${name} (${count(hits)} of ${count(n)}). ` +
-      `On average the probabilities say ${fine(mean)}; those of the model as it is say ${fine(of("uncalibrated").mean)}.`;
+      `The mean probability is ${fine(mean)}; that of the raw model is ${fine(of("uncalibrated").mean)}.`;
   }
 
   // -- is the probability right? -----------------------------------------------------------
@@ -30,9 +30,9 @@ const OneClass = (() => {
       const side = method === state.method ? "after" : "before";
       const filled = bins.count.map((_, i) => i).filter((i) => bins.count[i] > 0);
       const y = filled.map((i) => on(bins.accuracy[i]));
-      traces.push({ type: "scatter", mode: "markers+lines", name: plain(method === "uncalibrated" ? "before" : method), x: filled.map((i) => on(bins.confidence[i])), y,
-        text: filled.map((i) => `${count(bins.count[i])} nodes<br>probability ${fine(bins.confidence[i])}<br>${plain(name)}: ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
-        hovertemplate: "%{text}<extra></extra>", line: { color: colour(side), width: 1.2 }, marker: { color: colour(side), size: 9, symbol: side === "after" ? "circle" : "diamond" },
+      traces.push({ type: "scatter", mode: "markers", name: plain(method === "uncalibrated" ? "before" : method), x: filled.map((i) => on(bins.confidence[i])), y,
+        text: filled.map((i) => `probability ${fine(bins.confidence[i])}<br>${plain(name)}: ${count(Math.round(bins.accuracy[i] * bins.count[i]))} of ${count(bins.count[i])} nodes, ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
+        hovertemplate: "%{text}<extra></extra>", cliponaxis: false, marker: { color: colour(side), size: 9, symbol: filled.map((i) => (bins.accuracy[i] === 0 ? "triangle-down-open" : side === "after" ? "circle" : "diamond")) },
         error_y: { type: "data", symmetric: false, color: colour(side), thickness: 1.6, width: 4,
           array: filled.map((i, k) => on(bins.high[i]) - y[k]), arrayminus: filled.map((i, k) => y[k] - on(bins.low[i])) } });
     });
@@ -50,12 +50,12 @@ const OneClass = (() => {
     const { ranking } = found();
     slider.max = ranking.n.length - 1;
     state.point = Math.min(state.point, ranking.n.length - 1);
-    slider.value = state.point;
+    slider.value = ranking.n.length - 1 - state.point; // to the right the threshold rises
     const i = state.point, threshold = fine(ranking.threshold[i]);
     id("class-threshold-value").textContent = threshold;
     slider.setAttribute("aria-valuetext", threshold);
-    id("class-threshold-answer").textContent = `Act from ${threshold} on: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on, ` +
-      `${percent(precision(ranking, i))} of them rightly, and ${percent(recall(ranking, i))} of all ${name} are caught.`;
+    id("class-threshold-answer").textContent = `Act above ${threshold}: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on, ` +
+      `${percent(precision(ranking, i))} of those are correct, and ${percent(recall(ranking, i))} of all ${name} are caught.`;
   }
   chart("class-ranking-chart", () => {
     const traces = sides().map((method) => {
@@ -69,22 +69,48 @@ const OneClass = (() => {
     return { data: traces, label: `Precision against recall of ${name}. ${id("class-threshold-answer").textContent}`,
       layout: layout({ showlegend: true, xaxis: axis(`share of all ${plain(name)} that is caught`, { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("share of the actions that are right", { range: [0, 1.02], tickformat: ".0%" }) }) };
   });
-  slider.addEventListener("input", () => { state.point = Number(slider.value); moveSlider(); redraw("class-ranking-chart"); });
+  slider.addEventListener("input", () => { state.point = found().ranking.n.length - 1 - Number(slider.value); moveSlider(); redraw("class-ranking-chart"); });
 
   // -- a budget ----------------------------------------------------------------------------
   /* The first point of the ranking that has at least so many nodes. */
   const pointOf = (ranking, n) => { const i = ranking.n.findIndex((here) => here >= n); return i < 0 ? ranking.n.length - 1 : i; };
   function budget() {
-    const wanted = Math.max(1, Math.floor(Number(id("class-budget").value) || 0));
+    const wanted = Math.floor(Number(id("class-budget").value));
+    id("class-budget").setAttribute("aria-invalid", String(!(wanted >= 1)));
+    if (!(wanted >= 1)) { id("class-budget-answer").textContent = "Enter a number of nodes, 1 or more."; return; }
     const { ranking } = found(), i = pointOf(ranking, wanted), n = ranking.n[i];
-    id("class-budget-answer").textContent = `Among the ${count(n)} most suspicious test nodes the probabilities expect ${percent(ranking.expected[i] / n)} ${name}; ` +
+    id("class-budget-answer").textContent = `Of the ${count(n)} most probable test nodes the probabilities expect ${percent(ranking.expected[i] / n)} to be ${name}; ` +
       `${percent(precision(ranking, i))} are, which is ${percent(recall(ranking, i))} of all.` +
-      (state.method === "uncalibrated" ? "" : ` Ranked by the model as it is: ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))}.`);
+      (state.method === "uncalibrated" ? "" : ` Ranked by the raw model: ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))}.`);
+    reviewTable(wanted);
   }
+  function reviewRows(n) {
+    const { review } = found();
+    return review.name.slice(0, n).map((node, i) => [i + 1, node, review.p[i], review.raw[i], review.is_test[i] ? "test" : ""]);
+  }
+  function reviewTable(n) {
+    const rows = reviewRows(n), all = found().review.name.length;
+    id("review-table").tBodies[0].replaceChildren(...rows.map(([rank, node, p, raw, split]) => make("tr", {}, make("td", {}, rank),
+      make("th", { scope: "row", class: "text" }, node), make("td", {}, fine(p)), make("td", {}, fine(raw)), make("td", { class: "text" }, split))));
+    id("review-count").textContent = `${count(rows.length)} nodes` + (n > all && all === 500 ? "; gnncal decide --budget lists more" : "");
+  }
+  /* Quoted, and with an apostrophe before what a spreadsheet would run as a formula. */
+  const quoted = (value) => `"${String(value).replace(/^(?=[=+\-@\t\r])/, typeof value === "number" ? "" : "'").replaceAll('"', '""')}"`;
+  id("review-csv").addEventListener("click", () => {
+    const rows = [["rank", "node", `P(${name})`, "raw", "split"], ...reviewRows(Math.max(1, Math.floor(Number(id("class-budget").value)) || 1))];
+    const text = rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+    const link = make("a", { href: URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" })), download: "review.csv" });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
   id("class-budget").addEventListener("input", budget);
 
   // -- costs -------------------------------------------------------------------------------
-  const typed = (place) => Math.max(0, Number(id(place).value) || 0);
+  function typed(place) {
+    const value = id(place).value === "" ? NaN : Number(id(place).value);
+    id(place).setAttribute("aria-invalid", String(!(value >= 0)));
+    return value;
+  }
   /* Nodes are acted on up to one point of the ranking, reviewed up to the next, and then cleared. */
   function costOf(ranking, acted, reviewed, costs) {
     const at = (values, i) => (i < 0 ? 0 : values[i]);
@@ -92,8 +118,10 @@ const OneClass = (() => {
     const total = (positives) => costs.falseAlarm * (at(ranking.n, acted) - at(positives, acted)) + costs.missed * (positives[last] - at(positives, reviewed)) +
       costs.review * (at(ranking.n, reviewed) - at(ranking.n, acted));
     return { acted: at(ranking.n, acted), reviewed: at(ranking.n, reviewed) - at(ranking.n, acted), cleared: ranking.n[last] - at(ranking.n, reviewed),
-      expected: total(ranking.expected), cost: total(ranking.found) };
+      expected: total(ranking.expected), cost: total(ranking.found),
+      spread: 1.96 * Math.sqrt(costs.falseAlarm ** 2 * at(ranking.variance, acted) + costs.missed ** 2 * (ranking.variance[last] - at(ranking.variance, reviewed))) };
   }
+  const between = ({ expected, spread }) => `${round(Math.max(0, expected - spread))} to ${round(expected + spread)}`;
   const lastAbove = (ranking, threshold) => ranking.threshold.findLastIndex((value) => value >= threshold);
   function cheapest(ranking, costs) {
     const even = costs.falseAlarm / Math.max(costs.falseAlarm + costs.missed, 1e-300);
@@ -104,15 +132,17 @@ const OneClass = (() => {
   }
   function costTable() {
     const costs = { missed: typed("cost-missed"), falseAlarm: typed("cost-false-alarm"), review: typed("cost-review") };
+    if (!Object.values(costs).every((cost) => cost >= 0)) { id("cost-answer").textContent = "Enter costs of 0 or more."; return; }
     const { ranking } = found(), last = ranking.n.length - 1;
     const best = cheapest(ranking, costs), raw = of("uncalibrated").ranking;
-    const rows = [["the cheapest action for each node", best], ["the same with the model as it is", cheapest(raw, costs)],
-      ["act from 50 % on, as the model is", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
+    const rows = [["the cheapest action for each node", best], ["the same with the raw model", cheapest(raw, costs)],
+      ["act above 50 % (raw model)", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
       ["clear everyone", costOf(ranking, -1, -1, costs)], ["review everyone", costOf(ranking, -1, last, costs)], ["act on everyone", costOf(ranking, last, last, costs)]];
-    id("cost-answer").textContent = `Cheapest: act from ${fine(best.act)} on (${count(best.acted)} nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
-      `review the rest (${count(best.reviewed)}). Expected to cost ${round(best.expected)}; on the test nodes it cost ${round(best.cost)}.`;
+    id("cost-answer").textContent = `Cheapest: act above ${fine(best.act)} (${count(best.acted)} nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
+      `review the rest (${count(best.reviewed)}). Expected cost ${round(best.expected)} [${between(best)}]; observed on the test nodes: ${round(best.cost)}.` +
+      (Math.abs(best.cost - best.expected) > best.spread ? " Warning: the observed cost lies outside the interval, so these probabilities are not right where this rule uses them." : "");
     id("cost-table").tBodies[0].replaceChildren(...rows.map(([rule, row]) => make("tr", {}, make("th", { scope: "row" }, rule),
-      ...["acted", "reviewed", "cleared"].map((part) => make("td", {}, count(row[part]))), make("td", {}, round(row.expected)), make("td", {}, round(row.cost)))));
+      ...["acted", "reviewed", "cleared"].map((part) => make("td", {}, count(row[part]))), make("td", {}, round(row.expected)), make("td", {}, between(row)), make("td", {}, round(row.cost)))));
   }
   ["cost-missed", "cost-false-alarm", "cost-review"].forEach((place) => id(place).addEventListener("input", costTable));
 

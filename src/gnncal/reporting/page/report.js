@@ -34,7 +34,7 @@
   });
 
   // -- reliability -------------------------------------------------------------------------
-  chart("before-chart", () => Charts.reliability(before.reliability, before.ece, "before", "the model as it is"));
+  chart("before-chart", () => Charts.reliability(before.reliability, before.ece, "before", "the raw model"));
   chart("after-chart", () => Charts.reliability(method().reliability, method().ece, "after", state.method));
   const reliabilityTable = () => Charts.fillBins(id("reliability-table"), method().reliability);
 

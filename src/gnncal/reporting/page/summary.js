@@ -5,7 +5,7 @@
   const { data, chart } = Page;
   const sides = { before: data.before, after: data.after };
   for (const [side, found] of Object.entries(sides)) {
-    const title = side === "before" ? "the model as it is" : data.method;
+    const title = side === "before" ? "the raw model" : data.method;
     chart(`${side}-chart`, () => Charts.reliability(found.reliability, { value: found.ece, floor: found.ece_floor }, side, title));
   }
   Charts.fillBins(document.getElementById("reliability-table"), data.after.reliability);

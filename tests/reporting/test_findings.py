@@ -8,9 +8,9 @@ from gnncal.data.errors import InputError
 from gnncal.decisions import Policy, hold_out
 from gnncal.math.structural import describe_neighbourhoods
 from gnncal.metrics import calibration_by_group, reliability_bins
-from gnncal.reporting.findings import inspect
+from gnncal.reporting.findings import find
+from gnncal.reporting.input import LONGEST_NAME, check_input
 from gnncal.reporting.nodes import explain
-from gnncal.reporting.subject import LONGEST_NAME, make_subject
 
 from .tasks import task
 
@@ -19,7 +19,7 @@ from .tasks import task
 def found():
     data, splits = task()
     methods = ["ts", "hots", "structural", "structural-free"]
-    return data, splits, inspect(make_subject(*data, **splits, methods=methods, focus=[5]))
+    return data, splits, find(check_input(*data, **splits, methods=methods, focus=[5]))
 
 
 def test_every_method_is_judged_as_calibrate_judges_it(found):
@@ -54,8 +54,8 @@ def test_bins_and_groups_are_those_of_the_test_nodes(found):
 def test_the_nodes_listed_changed_most_after_those_asked_for(found):
     (logits, labels, graph), splits, inspection = found
     drawn, listed = inspection.drawn, inspection.listed
-    assert drawn.node[listed[0]] == 5
-    change = np.abs(drawn.calibrated["structural"] - drawn.confidence)[listed[1:]]
+    assert drawn["node"][listed[0]] == 5
+    change = np.abs(drawn["calibrated"]["structural"] - drawn["confidence"])[listed[1:]]
     assert (np.diff(change) <= 0).all()
     everywhere = gnncal.calibrate(logits, labels, graph, **splits).probabilities
     model = gnncal.calibrators.softmax(logits)
@@ -67,11 +67,11 @@ def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
     (logits, labels, graph), splits, inspection = found
     other = labels.copy()
     other[splits["test_nodes"]] = 0
-    again = inspect(make_subject(logits, other, graph, **splits, methods=["structural"], focus=[5]))
+    again = find(check_input(logits, other, graph, **splits, methods=["structural"], focus=[5]))
     before, after = inspection.methods["structural"], again.methods["structural"]
     assert np.array_equal(before.selective.threshold, after.selective.threshold)
     assert np.array_equal(before.selective.n_decided, after.selective.n_decided)
-    assert np.array_equal(inspection.drawn.node, again.drawn.node)
+    assert np.array_equal(inspection.drawn["node"], again.drawn["node"])
 
 
 def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
@@ -135,7 +135,7 @@ def test_methods_without_a_law_are_not_explained():
 
 def test_methods_may_be_calibrators_under_names_of_ones_own():
     data, splits = task()
-    subject = make_subject(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
+    subject = check_input(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
     assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
     assert subject.shown == "mine"
 
@@ -159,22 +159,22 @@ def test_methods_may_be_calibrators_under_names_of_ones_own():
 def test_bad_input_is_refused_in_one_sentence(changed, message):
     data, splits = task()
     with pytest.raises(InputError) as error:
-        make_subject(*data, **{**splits, **changed})
+        check_input(*data, **{**splits, **changed})
     assert message in str(error.value)
 
 
 def test_without_a_graph_what_needs_neighbours_is_left_out():
     (logits, labels, _), splits = task(300)
-    found = inspect(make_subject(logits, labels, None, **splits))
+    found = find(check_input(logits, labels, None, **splits))
     assert list(found.methods) == ["uncalibrated", "ts", "svs", "hts"]
-    assert found.facts.structure is None
-    assert found.facts.n_nodes == 300
+    assert found.facts["structure"] is None
+    assert found.facts["n_nodes"] == 300
     assert list(found.groupings) == ["class"]
     assert list(found.methods["hts"].sets) == ["aps"]
     assert found.methods["hts"].evaluation.degree_ece is None
     assert all(around.n_neighbours == 0 for around in found.surroundings)
     with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
-        make_subject(logits, labels, None, **splits, methods=["hots"])
+        check_input(logits, labels, None, **splits, methods=["hots"])
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_report_has_the_methods_that_the_answer_about_predictions_asks_for(
 ):
     (logits, labels, graph), splits = task(100)
     graph = graph if has_graph else None
-    subject = make_subject(logits, labels, graph, **splits, keep_predictions=keep)
+    subject = check_input(logits, labels, graph, **splits, keep_predictions=keep)
     assert list(subject.methods) == ["uncalibrated", *methods]
     assert subject.shown == opens_with
 
@@ -201,16 +201,16 @@ def test_a_report_has_the_methods_that_the_answer_about_predictions_asks_for(
 def test_very_long_names_are_cut():
     data, splits = task()
     names = ["x" * 10_000, "b", "c", "d"]
-    subject = make_subject(*data, **splits, class_names=names)
+    subject = check_input(*data, **splits, class_names=names)
     assert len(subject.class_names[0]) == LONGEST_NAME
 
 
 def test_auto_is_explained_as_the_method_it_chose():
     data, splits = task(300)
     methods = {"auto": gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
-    inspection = inspect(make_subject(*data, **splits, methods=methods))
+    inspection = find(check_input(*data, **splits, methods=methods))
     chosen = inspection.methods["auto"].calibrator.chosen_
-    temperature = inspection.drawn.temperature
+    temperature = inspection.drawn["temperature"]
     np.testing.assert_allclose(temperature["auto"], temperature[chosen])
 
 
@@ -220,7 +220,7 @@ def test_the_law_that_auto_chose_is_taken_apart():
         "auto": gnncal.calibrators.Auto(candidates=("structural",)),
         "structural": "structural",
     }
-    found = inspect(make_subject(*data, **splits, methods=methods)).methods
+    found = find(check_input(*data, **splits, methods=methods)).methods
     np.testing.assert_allclose(
         found["auto"].explanation.factors, found["structural"].explanation.factors
     )

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from gnncal.reporting.tables import MethodRow, best_marked
+from gnncal_lab.commands.block_model import MethodRow, best_marked
 
 
 def rendered(table, width=80):

@@ -1,24 +1,33 @@
-"""One class in view: is its probability right, and what follows from acting on it?"""
+"""What follows from acting on the probabilities: of one class, of all, and of new nodes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.data.errors import GnncalWarning
+from gnncal.data.estimator import clone
+from gnncal.data.probability import softmax
 from gnncal.decisions import ConformalClassifier, hold_out
-from gnncal.decisions.guarantees import Certified, accuracy, certify_targets, of_one_class
+from gnncal.decisions.guarantees import (
+    Certified,
+    Guarantee,
+    accuracy,
+    certify_targets,
+    of_one_class,
+)
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
 from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
-from gnncal.reporting.subject import Subject
+from gnncal.reporting.input import ReportInput
 from gnncal.shift.check import Check, check
 
 CONFIDENCE_LEVEL = 0.9
@@ -29,6 +38,7 @@ TARGETS: Mapping[str, tuple[float, ...]] = {
 }
 EVERY_NODE = 500  # so many of the most suspicious nodes are points of the ranking, each by itself
 N_POINTS = 900  # of the whole ranking
+REVIEWED = 500  # nodes of the list for reviewers
 
 
 @dataclass(frozen=True)
@@ -39,11 +49,12 @@ class RankedNodes:
     threshold: FloatArray  # (n_points,) probability of the last of them
     found: FloatArray  # (n_points,) positives among them, averaged over the order of equal ones
     expected: FloatArray  # (n_points,) the same by the probabilities
+    variance: FloatArray  # (n_points,) of the positives among them, by the probabilities
 
 
 @dataclass(frozen=True)
-class KeptGuarantee:
-    """A guarantee that held-out nodes certify, and what came of it on the test nodes."""
+class ObservedGuarantee:
+    """A guarantee that held-out nodes certify, and what was observed on the test nodes."""
 
     certified: Certified
     n_counted: int  # test nodes acted on or cleared; for recall, positives among the test nodes
@@ -60,19 +71,19 @@ class ClassFindings:
     mean: float  # mean probability of the class
     reliability: Cells  # with equally many nodes in each bin
     ranking: RankedNodes
-    guarantees: tuple[KeptGuarantee, ...]
+    guarantees: tuple[ObservedGuarantee, ...]
+    review: dict[str, Any]  # the most probable nodes outside training and calibration
 
 
 def measure_class(
-    subject: Subject, probs: FloatArray, held_out_probs: FloatArray, held_out: IntArray
+    given: ReportInput, judged: Outcomes, probs: FloatArray, held: HeldOut
 ) -> ClassFindings | None:
-    """Judge the probability of the subject's positive class; None if it has none."""
-    if subject.positive is None:
+    """Judge the probability of the positive class on the test nodes; None if there is none."""
+    if given.positive is None:
         return None
-    test = subject.test_nodes
-    judged = Outcomes(subject.labels[test], probs[test], positive=subject.positive, is_checked=True)
-    p = judged.probs[:, subject.positive].astype(np.float64)
-    is_positive = judged.labels == subject.positive
+    test = given.test_nodes
+    p = judged.probs[:, given.positive].astype(np.float64)
+    is_positive = judged.labels == given.positive
     return ClassFindings(
         n_nodes=len(test),
         n_positive=int(is_positive.sum()),
@@ -80,8 +91,22 @@ def measure_class(
         mean=float(p.mean()),
         reliability=positive_bins_of(judged),
         ranking=rank(p, is_positive),
-        guarantees=_guarantees(subject, held_out_probs, held_out),
+        guarantees=_observed_guarantees(given, given.positive, held),
+        review=_review_list(given, given.positive, probs),
     )
+
+
+def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[str, Any]:
+    """Return the nodes that most probably have the class, without those of the fit."""
+    p = probs[given.others, positive]
+    first = given.others[np.argsort(-p, kind="stable")[:REVIEWED]]
+    is_test = np.isin(first, given.test_nodes)
+    return {
+        "name": [given.name_of(node) for node in first.tolist()],
+        "is_test": is_test.tolist(),
+        "p": probs[first, positive],
+        "raw": softmax(given.logits[first])[:, positive],
+    }
 
 
 def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
@@ -98,38 +123,41 @@ def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
         points = np.unique(np.concatenate([points, rest]))
     last = points - 1
     return RankedNodes(
-        points, ranked[last], np.cumsum(mean_hits[group])[last], np.cumsum(ranked)[last]
+        points,
+        ranked[last],
+        np.cumsum(mean_hits[group])[last],
+        np.cumsum(ranked)[last],
+        np.cumsum(ranked * (1.0 - ranked))[last],
     )
 
 
-def _guarantees(
-    subject: Subject, probs: FloatArray, held_out: IntArray
-) -> tuple[KeptGuarantee, ...]:
-    assert subject.positive is not None
-    score = probs[:, subject.positive].astype(np.float32).astype(np.float64)
-    pool, test = np.union1d(held_out, subject.others), subject.test_nodes
-    kept = []
+def _certified(
+    given: ReportInput, held: HeldOut, asked: list[Guarantee], score: FloatArray, predicted: Any
+) -> list[Certified]:
+    """Certify each guarantee by itself on the nodes held out, for the nodes outside the fit."""
+    pool, labels = np.union1d(held.nodes, given.others), given.labels[held.nodes]
+    scores = held.probs[pool], score[pool], score[held.nodes]
+    delta = 1.0 - CONFIDENCE_LEVEL
+    return certify_targets(
+        asked, *scores, labels, labels if predicted is None else predicted, delta
+    )
+
+
+def _observed_guarantees(
+    given: ReportInput, positive: int, held: HeldOut
+) -> tuple[ObservedGuarantee, ...]:
+    score = held.probs[:, positive].astype(np.float32).astype(np.float64)
+    labels, p = given.labels[given.test_nodes], score[given.test_nodes]
+    observed = []
     for name, targets in TARGETS.items():
-        asked = [of_one_class(subject.positive, probs.shape[1], {name: t})[0] for t in targets]
-        certified = certify_targets(
-            asked,
-            probs[pool],
-            score[pool],
-            score[held_out],
-            subject.labels[held_out],
-            subject.labels[held_out],
-            1.0 - CONFIDENCE_LEVEL,
-        )
+        asked = [of_one_class(positive, held.probs.shape[1], {name: t})[0] for t in targets]
+        certified = _certified(given, held, asked, score, None)
         for guarantee, each in zip(asked, certified, strict=True):
-            p = score[test]
             has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
-            holds = guarantee._holds_for(subject.labels[test], subject.labels[test])
-            n, right = guarantee._counted(has_action, holds)
-            is_shown = each.is_certified and n > 0
-            kept.append(
-                KeptGuarantee(each, n if is_shown else 0, right / n if is_shown else np.nan)
-            )
-    return tuple(kept)
+            n, right = guarantee._counted(has_action, guarantee._holds_for(labels, labels))
+            n = n if each.is_certified else 0
+            observed.append(ObservedGuarantee(each, n, right / n if n else np.nan))
+    return tuple(observed)
 
 
 SELECTION_TARGETS = np.round(
@@ -159,29 +187,34 @@ class SelectiveFindings:
     confidence_level: float
 
 
-def split_for_decisions(nodes: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
-    """Calibration nodes for the methods, and others for the thresholds, with all classes in
-    both."""
-    return hold_out(nodes, labels=labels) if len(nodes) > 1 else (nodes, nodes)
+@dataclass(frozen=True)
+class HeldOut:
+    """Calibration nodes kept for the thresholds, and a fit of the method without them."""
+
+    nodes: IntArray
+    calibrator: Calibrator
+    probs: FloatArray  # (n_nodes, n_classes) of that fit
 
 
-def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -> SelectiveFindings:
-    """Find thresholds on nodes that the method has not seen, and count what they decide
-    elsewhere."""
+def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
+    """Fit a method without the calibration nodes that the thresholds rest on."""
+    nodes = given.nodes
+    others, held = hold_out(nodes, labels=given.labels) if len(nodes) > 1 else (nodes, nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GnncalWarning)
+        fitted = clone(method).fit(given.labelled.restricted(np.isin(nodes, others)))
+        return HeldOut(held, fitted, fitted.predict_proba(given.record))
+
+
+def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
+    """Count what thresholds that the nodes held out certify decide elsewhere."""
+    probs = held.probs
     score = probs.max(axis=1).astype(np.float32).astype(np.float64)
-    pool = np.union1d(held_out, subject.others)
-    fitted = certify_targets(
-        [accuracy(target) for target in SELECTION_TARGETS.tolist()],
-        probs[pool],
-        score[pool],
-        score[held_out],
-        subject.labels[held_out],
-        probs[held_out].argmax(axis=1),
-        1.0 - CONFIDENCE_LEVEL,
-    )
+    asked = [accuracy(target) for target in SELECTION_TARGETS.tolist()]
+    fitted = _certified(given, held, asked, score, probs[held.nodes].argmax(axis=1))
     threshold = np.array([each.threshold for each in fitted])
-    test, others = subject.test_nodes, subject.others
-    judged = Outcomes(subject.labels[test], probs[test], is_checked=True)
+    test, others = given.test_nodes, given.others
+    judged = Outcomes(given.labels[test], probs[test], is_checked=True)
     reached = score[test] >= threshold[:, None]
     n_test, n_right = reached.sum(axis=1), (reached & (judged.correct > 0)).sum(axis=1)
     n_decided = others.size - np.searchsorted(np.sort(score[others]), threshold)
@@ -197,24 +230,22 @@ def measure_selection(subject: Subject, probs: FloatArray, held_out: IntArray) -
             n_right, n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
         ),
         n_nodes=others.size,
-        n_fitted=len(held_out),
+        n_fitted=len(held.nodes),
         curve_coverage=points / len(test),
         curve_accuracy=1.0 - mistakes.hits_among(points) / points,
         confidence_level=CONFIDENCE_LEVEL,
     )
 
 
-def measure_sets(
-    subject: Subject, probs: FloatArray, held_out: IntArray, *, is_shown: bool
-) -> dict[str, SetOutcome]:
-    """Judge sets of classes on the test nodes, by the name of their score."""
-    test = subject.test_nodes
-    chosen = np.concatenate([held_out, test])
-    own = _sets("aps", probs[chosen], subject.labels[chosen], None, np.arange(len(held_out)))
-    judgements = {"aps": judge_sets(subject.labels[test], own[len(held_out) :])}
-    if subject.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
-        diffused = _sets("daps", probs, subject.labels, subject.graph, held_out)
-        judgements["daps"] = judge_sets(subject.labels[test], diffused[test])
+def measure_sets(given: ReportInput, held: HeldOut, *, is_shown: bool) -> dict[str, SetOutcome]:
+    """Judge prediction sets on the test nodes, by the name of their score."""
+    test, probs, n_held = given.test_nodes, held.probs, len(held.nodes)
+    chosen = np.concatenate([held.nodes, test])
+    own = _sets("aps", probs[chosen], given.labels[chosen], None, np.arange(n_held))
+    judgements = {"aps": judge_sets(given.labels[test], own[n_held:])}
+    if given.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
+        diffused = _sets("daps", probs, given.labels, given.graph, held.nodes)
+        judgements["daps"] = judge_sets(given.labels[test], diffused[test])
     return judgements
 
 
@@ -254,56 +285,43 @@ class NewNodeFindings:
 
 
 def measure_new_nodes(
-    subject: Subject,
+    given: ReportInput,
     calibrator: Calibrator,
-    without: Calibrator,
-    held_out_probs: FloatArray,
+    held: HeldOut,
     selective: SelectiveFindings,
     one_class: ClassFindings | None,
 ) -> NewNodeFindings | None:
-    """Compare the subject's new nodes with its calibration nodes; None if it has no new ones."""
-    if subject.new is None:
+    """Compare new nodes with the calibration nodes; None if there are no new ones."""
+    if given.new is None:
         return None
-    new = subject.new
-    checked = check(calibrator, new.record, nodes=new.rows)
-    before, after = held_out_probs[subject.others], without.predict_proba(new.record)[new.rows]
-    guarantees = _decided(selective, row_maxima(before), row_maxima(after))
-    if one_class is not None:
-        p = [probs[:, subject.positive].astype(np.float64) for probs in (before, after)]
-        guarantees += _of_the_class(one_class, *p)
+    record, rows = given.new
+    checked = check(calibrator, record, nodes=rows)
+    sides = held.probs[given.others], held.calibrator.predict_proba(record)[rows]
+    asked = [
+        ("accuracy", target, threshold, 1.0)
+        for target, threshold in zip(selective.target, selective.threshold, strict=True)
+        if np.isfinite(threshold)
+    ]
+    scores = {"accuracy": [row_maxima(probs) for probs in sides]}
+    for each in () if one_class is None else one_class.guarantees:
+        made = each.certified
+        scores[made.name] = [probs[:, given.positive].astype(np.float64) for probs in sides]
+        if made.is_certified:
+            sign = -1.0 if made.action == "clear" else 1.0
+            asked.append((made.name, made.target, made.threshold, sign))
+    guarantees = tuple(
+        GuaranteeCount(
+            *(name, float(target), float(threshold)),
+            *(int((sign * score >= sign * threshold).sum()) for score in scores[name]),
+        )
+        for name, target, threshold, sign in asked
+        if target in CERTIFIED_TARGETS
+    )
     # A guarantee is about nodes like the calibration nodes, whatever the rest of their graph is.
     is_standing = checked.verdict == "same" and checked.compared_with == "calibration nodes"
     sentence = _sentence(checked, has_any=bool(guarantees), is_standing=is_standing)
-    sizes = len(before), len(after)
-    return NewNodeFindings(checked, *sizes, tuple(guarantees), is_standing, sentence)
-
-
-def _decided(
-    selective: SelectiveFindings, before: FloatArray, after: FloatArray
-) -> list[GuaranteeCount]:
-    rows = zip(selective.target.tolist(), selective.threshold.tolist(), strict=True)
-    return [
-        GuaranteeCount("accuracy", target, threshold, *_reach(threshold, before, after))
-        for target, threshold in rows
-        if target in CERTIFIED_TARGETS and np.isfinite(threshold)
-    ]
-
-
-def _of_the_class(
-    findings: ClassFindings, before: FloatArray, after: FloatArray
-) -> list[GuaranteeCount]:
-    moved = []
-    for made in (kept.certified for kept in findings.guarantees):
-        if made.target in CERTIFIED_TARGETS and made.is_certified:
-            sign = -1.0 if made.action == "clear" else 1.0
-            counts = _reach(sign * made.threshold, sign * before, sign * after)
-            moved.append(GuaranteeCount(made.name, made.target, made.threshold, *counts))
-    return moved
-
-
-def _reach(threshold: float, *sides: FloatArray) -> tuple[int, int]:
-    before, after = (int((side >= threshold).sum()) for side in sides)
-    return before, after
+    n_before, n_new = map(len, sides)
+    return NewNodeFindings(checked, n_before, n_new, guarantees, is_standing, sentence)
 
 
 def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 import gnncal
 from gnncal import InputError
-from gnncal.reporting.findings import inspect
-from gnncal.reporting.one_class import N_POINTS, rank
-from gnncal.reporting.subject import make_subject
+from gnncal.reporting.decisions import N_POINTS, rank
+from gnncal.reporting.findings import find
+from gnncal.reporting.input import check_input
 
 from .tasks import task
 
@@ -46,8 +46,8 @@ def test_a_long_ranking_has_few_points_and_ends_with_the_last_node():
 @pytest.fixture(scope="module")
 def findings():
     data, splits = task()
-    subject = make_subject(*data, **splits, methods=["structural-free"], positive=2)
-    return subject, inspect(subject).methods["structural-free"].one_class
+    subject = check_input(*data, **splits, methods=["structural-free"], positive=2)
+    return subject, find(subject).methods["structural-free"].one_class
 
 
 def test_rate_and_mean_are_those_of_the_test_nodes(findings):
@@ -72,7 +72,7 @@ def test_a_guarantee_is_kept_or_broken_by_the_test_nodes_alone(findings):
 def test_without_a_class_in_view_there_is_no_section():
     data, splits = task()
     page = gnncal.report(*data, **splits, methods=["ts"])
-    assert page.inspection.methods["ts"].one_class is None
+    assert page.findings.methods["ts"].one_class is None
     assert 'id="one-class"' not in page.html
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.data.errors import InputError
-from gnncal.reporting.subject import NodeNames, make_subject
+from gnncal.reporting.input import NodeNames, check_input
 
 from .tasks import task
 
@@ -14,7 +14,7 @@ FREE = "structural-free"  # is added where no method may change predictions
 
 def methods_of(methods):
     data, splits = task(100)
-    return make_subject(*data, **splits, methods=methods).methods
+    return check_input(*data, **splits, methods=methods).methods
 
 
 def test_calibrators_in_a_list_go_by_their_names_in_the_catalogue():
@@ -47,7 +47,7 @@ def test_a_report_has_one_method_at_least_that_may_change_predictions():
     assert list(methods_of(["ts"])) == ["uncalibrated", "ts", FREE]
     assert list(methods_of(["vs", "ts"])) == ["uncalibrated", "vs", "ts"]
     (logits, labels, _), splits = task(100)
-    without_graph = make_subject(logits, labels, None, **splits, methods=["ts"])
+    without_graph = check_input(logits, labels, None, **splits, methods=["ts"])
     assert list(without_graph.methods) == ["uncalibrated", "ts", "svs"]
     assert without_graph.shown == "ts"  # it opens with what was asked for
 

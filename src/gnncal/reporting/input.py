@@ -1,4 +1,4 @@
-"""What is to be inspected: a model's output on a graph, and the methods to compare it with."""
+"""What a report is about: a model's output on a graph, and the methods to compare it with."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibration import DEFAULT_METHOD, JUDGE_ELSEWHERE, check_answer
+from gnncal.calibration import DEFAULT_METHOD, JUDGE_ELSEWHERE, check_keep_predictions
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
-from gnncal.calibrators.registry import find_name, get_calibrator, name_of
+from gnncal.calibrators.registry import get_calibrator, name_of, resolve
 from gnncal.calibrators.temperature import Uncalibrated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import (
@@ -38,21 +38,21 @@ LONGEST_NAME = 200  # characters of a class or node name that are kept
 
 
 @dataclass(frozen=True)
-class Subject:
-    """Checked input of an inspection."""
+class ReportInput:
+    """Checked input of a report."""
 
     record: Nodes  # logits and graph
     labels: IntArray  # (n_nodes,) -1 where unknown
     nodes: IntArray  # calibration nodes
     train_nodes: IntArray
     test_nodes: IntArray
-    methods: Mapping[str, Calibrator]  # by name, the model as it is first
+    methods: Mapping[str, Calibrator]  # by name, the raw model first
     shown: str  # the method that a report opens with
     class_names: Sequence[str]
     name_of: NodeNames
     focus: IntArray  # nodes that the user wants to see
     positive: int | None = None  # the class that matters, if one does
-    new: NewNodes | None = None  # nodes to compare the calibration nodes with, if there are some
+    new: tuple[Nodes, IntArray] | None = None  # nodes to compare with, and which of them
 
     @property
     def logits(self) -> FloatArray:
@@ -77,11 +77,6 @@ class Subject:
         """The nodes as a fit sees them."""
         splits = {"nodes": self.nodes, "train_nodes": self.train_nodes}
         return self.record.with_labels(self.labels, **splits)
-
-    @property
-    def edges(self) -> Graph:
-        """The graph of ``connected``."""
-        return self.connected.required_graph
 
     @cached_property
     def others(self) -> IntArray:
@@ -125,7 +120,7 @@ class NodeNames:
         return np.array(list(matches), dtype=np.int64)
 
 
-def make_subject(
+def check_input(
     logits: Any,
     labels: Any,
     graph: Any,
@@ -140,19 +135,15 @@ def make_subject(
     focus: Sequence[Any] = (),
     positive: Any = None,
     new: Any = None,
-) -> Subject:
-    """Check everything that an inspection reads, before any work is done."""
+) -> ReportInput:
+    """Check everything that a report reads, before any work is done."""
     record = as_nodes(logits, graph)
-    n_nodes, n_classes, checked_graph = record.n_nodes, record.n_classes, record.graph
+    n_nodes, n_classes, has_graph = record.n_nodes, record.n_classes, record.graph is not None
     all_labels = check_labels(labels, n_nodes)
+    given = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     splits = {
-        "nodes": check_nodes([] if nodes is None else nodes, n_nodes, name="nodes"),
-        "train_nodes": check_nodes(
-            [] if train_nodes is None else train_nodes, n_nodes, name="train_nodes"
-        ),
-        "test_nodes": check_nodes(
-            [] if test_nodes is None else test_nodes, n_nodes, name="test_nodes"
-        ),
+        name: check_nodes([] if each is None else each, n_nodes, name=name)
+        for name, each in given.items()
     }
     for name in ("nodes", "test_nodes"):
         if not splits[name].size:
@@ -164,31 +155,28 @@ def make_subject(
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
     # With one class in view its probability matters, not the boundary between the classes.
-    free = positive is not None and keep_predictions is None
+    prefers_free = positive is not None and keep_predictions is None
     if methods is DEFAULT_METHODS:
-        methods = _default_methods(checked_graph is not None, False if free else keep_predictions)
+        methods = _default_methods(has_graph, False if prefers_free else keep_predictions)
     chosen = _choose_methods(methods)
-    opens_with = _opens_with(chosen, keep_predictions, prefers_free=free)
-    if checked_graph is None:
+    shown_first = _default_tab(chosen, keep_predictions, prefers_free=prefers_free)
+    if not has_graph:
         _check_without_graph(chosen)
     names = NodeNames(node_ids, n_nodes)
     class_names = class_names_of(graph) if class_names is None else class_names
     if new is not None:
-        new = check_new_nodes(
-            new,
-            n_classes=n_classes,
-            n_calibration=splits["nodes"].size,
-            class_names=class_names,
-            graph_method=opens_with if chosen[opens_with].needs_graph else None,
-        )
-    return Subject(
+        new = _check_new_nodes(new, class_names)
+        if chosen[shown_first].needs_graph and new[0].graph is None:
+            raise InputError(f"{shown_first} needs a graph and new has none; pass (logits, graph).")
+        check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
+    return ReportInput(
         record,
         all_labels,
         splits["nodes"],
         splits["train_nodes"],
         test,
-        _with_a_free_one(chosen, has_graph=checked_graph is not None),
-        opens_with,
+        _add_unconstrained_method(chosen, has_graph=has_graph),
+        shown_first,
         _class_names(class_names, n_classes),
         names,
         names.find(focus, n_nodes),
@@ -239,7 +227,7 @@ def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence
     ]
 
 
-def _opens_with(
+def _default_tab(
     methods: Mapping[str, Calibrator], keep_predictions: bool | None, *, prefers_free: bool
 ) -> str:
     """Return the method that a report opens with, after a check that it is what the user wants."""
@@ -248,15 +236,17 @@ def _opens_with(
         FLAG.check("keep_predictions", keep_predictions)
     if keep_predictions:
         for method in methods.values():
-            check_answer(method, True)
+            check_keep_predictions(method, True)
     if keep_predictions is False or prefers_free:
         names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
     if keep_predictions is False:
-        check_answer(methods[names[-1]], False)
+        check_keep_predictions(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
 
 
-def _with_a_free_one(methods: dict[str, Calibrator], *, has_graph: bool) -> dict[str, Calibrator]:
+def _add_unconstrained_method(
+    methods: dict[str, Calibrator], *, has_graph: bool
+) -> dict[str, Calibrator]:
     """Return the methods with one at least that may change predictions, to compare with."""
     name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
     if name in methods or not all(each.preserves_predictions for each in methods.values()):
@@ -277,7 +267,7 @@ def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
     """Return the methods by their names in the catalogue."""
     named: dict[str, str | Calibrator] = {}
     for method in methods:
-        name = name_of(method) if isinstance(method, Calibrator) else find_name(method)
+        name = name_of(method) if isinstance(method, Calibrator) else resolve(method)[0]
         if name in named and named[name] is not method:
             raise InputError(
                 f"two methods are called {name!r}; pass a mapping from names of your own to "
@@ -292,25 +282,15 @@ def _class_names(names: Any, n_classes: int) -> list[str]:
     return [shortened(name) for name in checked or (f"class {c}" for c in range(n_classes))]
 
 
-@dataclass(frozen=True)
-class NewNodes:
-    """Checked nodes of another graph, or of another day."""
-
-    record: Nodes  # logits and graph
-    rows: IntArray  # the nodes to compare: those that the model was not trained on
-
-
-def check_new_nodes(
-    new: Any,
-    *,
-    n_classes: int,
-    n_calibration: int,
-    class_names: Sequence[str] | None,
-    graph_method: str | None,
-) -> NewNodes:
-    """Check new nodes before any work is done."""
+def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntArray]:
+    """Return new nodes, and which of them the model was not trained on."""
     if isinstance(new, Bundle):
-        _check_names(new.class_names, class_names)
+        names = new.class_names
+        if names is not None and known is not None and list(names) != list(known):
+            raise InputError(
+                f"the report is about the classes {', '.join(known)} but new has "
+                f"{', '.join(names)}; put the columns of logits in the same order."
+            )
         record, train = Nodes(new.logits, new.graph), new.train_nodes
     elif isinstance(new, Nodes):
         record, train = new.with_known_labels(), new.train_nodes
@@ -321,16 +301,4 @@ def check_new_nodes(
             f"new is of type {type(new).__name__}; expected a pair (logits, graph), Nodes or a "
             "Bundle."
         )
-    if graph_method is not None and record.graph is None:
-        raise InputError(f"{graph_method} needs a graph and new has none; pass (logits, graph).")
-    rows = np.setdiff1d(np.arange(record.n_nodes), train)
-    check_comparable(record, rows, n_classes=n_classes, n_fitted_on=n_calibration)
-    return NewNodes(record, rows)
-
-
-def _check_names(new: Sequence[str] | None, known: Sequence[str] | None) -> None:
-    if new is not None and known is not None and list(new) != list(known):
-        raise InputError(
-            f"the report is about the classes {', '.join(known)} but new has {', '.join(new)}; "
-            "put the columns of logits in the same order."
-        )
+    return record, np.setdiff1d(np.arange(record.n_nodes), train)
