@@ -29,10 +29,17 @@ from gnncal.math.losses import TemperatureLoss
 from gnncal.math.structural import (
     describe_neighbourhoods,
     log_temperature_variance,
-    mean_of_three,
-    three_temperatures,
+    quadrature_mean,
+    quadrature_temperatures,
 )
-from gnncal.math.structural_fit import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
+from gnncal.math.structural_fit import (
+    LawFit,
+    LawPrior,
+    LawRows,
+    TemperatureLaw,
+    dense_arrow,
+    fit_law,
+)
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 
@@ -77,16 +84,16 @@ def probability_of_label(
     """Mean probability of the label over three temperatures, for a share of the variance."""
     certain, uncertain = np.exp(fit.law[:2])
     variance = log_temperature_variance(*rows, certain, uncertain, fit.covariance)
-    temperatures = three_temperatures(fit.law.log_temperature(rows), variance, share)
+    temperatures = quadrature_temperatures(fit.law.log_temperature(rows), variance, share)
     nodes = np.arange(len(z))
-    return mean_of_three([softmax(z, T)[nodes, labels] for T in temperatures])
+    return quadrature_mean([softmax(z, T)[nodes, labels] for T in temperatures])
 
 
 def evidence(fit: LawFit, n_nodes: int) -> float:
     """Log of how probable the law makes the labels, by Laplace's approximation."""
     prior, m, n_classes = LawPrior(), len(fit.law.weights), len(fit.law.offsets)
     half = 0.5 * prior.ratio
-    nothing = Law(half, -half, np.zeros(m), np.zeros(n_classes))
+    nothing = TemperatureLaw(half, -half, np.zeros(m), np.zeros(n_classes))
     typical, _, precision = prior.derivatives(nothing)
     narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(dense_arrow(precision))[1]
     return float(typical - n_nodes * fit.loss - prior.derivatives(fit.law)[0] + 0.5 * narrower)

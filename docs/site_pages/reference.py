@@ -15,7 +15,7 @@ import typer.main
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily_names import ESTIMATORS
+from gnncal.calibrators.homophily import ESTIMATORS
 from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS, Metric
 

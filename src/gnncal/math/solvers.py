@@ -477,7 +477,7 @@ class Parameter:
         return None
 
 
-class Scale:
+class Transform:
     """The solver's coordinates: logarithms of the parameters that must be positive."""
 
     def __init__(self, parameters: tuple[Parameter, ...]) -> None:
@@ -493,7 +493,7 @@ class Scale:
         """Return the parameters (..., p) of coordinates."""
         return np.exp(code, out=code.copy(), where=self.logarithmic)
 
-    def by_code(
+    def chain_rule(
         self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Derivatives by the parameters turned into derivatives by the coordinates."""

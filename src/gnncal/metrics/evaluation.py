@@ -82,7 +82,7 @@ class Evaluation(Tabular):
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
         counts = {"n_nodes": self.n_nodes, "n_clipped": self.n_clipped}
         numbers = {**counts, **self.values, "ece": asdict(self.ece), **floors}
-        view = class_in_view(self.positive, self.class_names)
+        view = positive_as_dict(self.positive, self.class_names)
         return numbers if view is None else {**numbers, "positive": view}
 
     def _tables(self) -> Sequence[Table]:
@@ -176,10 +176,8 @@ def evaluate(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degrees, for the metrics by degree. Without them these metrics are None.
     random_state : int, default=0
@@ -196,12 +194,6 @@ def evaluate(
     -------
     Evaluation
         Each metric is an attribute. ``ece`` has its interval, noise floor and p-value.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together or rows do not sum to one, or a metric of your own has
-        the name of another.
 
     Examples
     --------
@@ -220,7 +212,7 @@ def evaluate(
     """
     added = _check_metrics(metrics)
     outcomes = Outcomes(labels, probs, in_degree)
-    names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+    names, outcomes.positive = check_positive_class(positive, outcomes.probs.shape[1], class_names)
     return evaluation_of(outcomes, random_state=random_state, added=added, class_names=names)
 
 
@@ -317,7 +309,7 @@ def compare(
             f"before has shape {first.probs.shape} and after {second.probs.shape}; expected the "
             "same rows, at least one, and the same columns."
         )
-    names, first.positive = check_view(positive, first.probs.shape[1], class_names)
+    names, first.positive = check_positive_class(positive, first.probs.shape[1], class_names)
     second.positive = first.positive
     return comparison_of(first, second, class_names=names)
 
@@ -337,7 +329,7 @@ def comparison_of(
         {
             name: difference(metric.per_node)
             for name, metric in METRICS.items()
-            if metric.per_node is not None and metric.has_all_of(before)
+            if metric.per_node is not None and metric.is_computable(before)
         },
         float((before.predictions != after.predictions).mean()),
         before.positive,
@@ -414,7 +406,7 @@ def _entry(record: object, field: str, name: str) -> Any:
     return entries[name]
 
 
-def check_view(
+def check_positive_class(
     positive: Any, n_classes: int, class_names: Any
 ) -> tuple[list[str] | None, int | None]:
     """Return the names of the classes, and the number of the positive class, each if given."""
@@ -422,7 +414,9 @@ def check_view(
     return names, None if positive is None else check_positive(positive, n_classes, names)
 
 
-def class_in_view(positive: int | None, class_names: Sequence[str] | None) -> dict[str, Any] | None:
+def positive_as_dict(
+    positive: int | None, class_names: Sequence[str] | None
+) -> dict[str, Any] | None:
     """Return the positive class as plain data for JSON: its number, and its name if it has one."""
     if positive is None:
         return None

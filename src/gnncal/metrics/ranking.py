@@ -182,10 +182,8 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
 
     Returns
     -------

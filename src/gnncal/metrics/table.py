@@ -119,7 +119,7 @@ class Metric:
     ) -> float:
         """Return the metric of some probabilities."""
         outcomes = Outcomes(labels, probs, in_degree, positive=positive)
-        if not self.has_all_of(outcomes):
+        if not self.is_computable(outcomes):
             missing = "positive" if self.needs_positive else "in_degree"
             raise InputError(f"{self.name} needs {missing}; pass {missing}=...")
         value = self.of(outcomes)
@@ -139,7 +139,7 @@ class Metric:
             The value; None if the metric needs what is not given, or these nodes do not define it.
 
         """
-        return self.function(outcomes) if self.has_all_of(outcomes) else None
+        return self.function(outcomes) if self.is_computable(outcomes) else None
 
     def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
         """Return what the metric would be under perfect calibration.
@@ -155,11 +155,11 @@ class Metric:
             The floor; None if it is not defined, or what it needs is missing.
 
         """
-        if self.floor is None or not self.has_all_of(outcomes):
+        if self.floor is None or not self.is_computable(outcomes):
             return None
         return self.floor(outcomes)
 
-    def has_all_of(self, outcomes: Outcomes) -> bool:
+    def is_computable(self, outcomes: Outcomes) -> bool:
         """Tell whether outcomes have the in-degrees and the positive class that the metric needs.
 
         Parameters

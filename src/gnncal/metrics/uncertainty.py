@@ -118,10 +118,8 @@ def estimate_calibration_error(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     kind : {"confidence", "classwise", "groups", "smooth"}, default="confidence"
         ``"confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
         classes, ``"groups"`` the mean gap over ``groups``, ``"smooth"``

@@ -18,7 +18,7 @@ from gnncal.metrics.binning import (
     error_of,
     positive_bins_of,
 )
-from gnncal.metrics.evaluation import check_view, shown_class
+from gnncal.metrics.evaluation import check_positive_class, shown_class
 from gnncal.metrics.floor import calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import (
@@ -276,7 +276,9 @@ class ReliabilityDisplay(Display):
             N_BINS.check("n_bins", n_bins)
             SHARE.check("level", level)
             outcomes = Outcomes(labels, probs)
-            names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+            names, outcomes.positive = check_positive_class(
+                positive, outcomes.probs.shape[1], class_names
+            )
             display = cls(
                 positive_bins_of(outcomes, n_bins),
                 floor=floor_of_bins(outcomes.positive_probability, n_bins, "quantile"),

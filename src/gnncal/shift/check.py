@@ -143,11 +143,6 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     Check
         The verdict in words, and how far each quantity moved, and what chance shows.
 
-    Raises
-    ------
-    InputError
-        If an array cannot be used.
-
     Examples
     --------
     >>> import gnncal

@@ -320,11 +320,6 @@ the calibrator, or fit it again.
         Watch
             The watch.
 
-        Raises
-        ------
-        InputError
-            If there is no such file, it is damaged, or another program has written it.
-
         """
         return cls.load_with_log(path)[0]
 
