@@ -4,7 +4,7 @@
 
 A GCN is trained and ``structural`` is fitted on one graph, then used elsewhere: seven countries
 (42 pairs) and three libraries (6 pairs); tolokers whose test nodes are resampled to another rate
-of positives, or grown by 30 % (the model and the calibrator knew 70 % of the nodes); ogbn-arxiv's
+of positives, or grown by 30% (the model and the calibrator knew 70% of the nodes); ogbn-arxiv's
 graph in later years. Each line of the result has what the check says about the new nodes, the log
 loss that the calibrator has there above one fitted on other labelled nodes of the same kind, and
 its ECE. The limits of ``shift/check.py`` were chosen on the countries (that of a drift on the
@@ -87,7 +87,7 @@ def resampled(models: Models, seed: int) -> Iterator[Any]:
     generator = np.random.default_rng(seed)
     others, positives = (home.test_nodes[labels[home.test_nodes] == c] for c in (0, 1))
     share = positives.size / home.test_nodes.size
-    rates = {name: factor * share for name, factor in RATES.items()} | {"rate 3 %": 0.03}
+    rates = {name: factor * share for name, factor in RATES.items()} | {"rate 3%": 0.03}
     for name, rate in rates.items():
         n_others = min(others.size, round(positives.size * (1 - rate) / rate))
         n_positives = min(positives.size, round(others.size * rate / (1 - rate)))

@@ -7,9 +7,9 @@
 TorchCP asks for torchsort, which must be compiled, and for transformers. Neither is needed for
 the scores that are compared, so stand-ins take their place. For each frozen classifier the test
 nodes are the pool. As many calibration nodes as the split has validation nodes are drawn from it,
-and both libraries give sets to the rest, from the raw logits, at 90 % coverage, with empty sets
+and both libraries give sets to the rest, from the raw logits, at 90% coverage, with empty sets
 left empty. The CSV has a line for each graph and score, with the paired difference of mean sizes
-over draws and its 95 % interval. The random numbers of the two differ: TorchCP draws one for each
+over draws and its 95% interval. The random numbers of the two differ: TorchCP draws one for each
 class, gnncal one for each node. TorchCP's SNAPS holds the similarities of all pairs of nodes: give
 it graphs of at most about 10,000. A node whose features are all zero makes all its scores NaN.
 """

@@ -54,7 +54,7 @@ def against(results: Results, method: str, rivals: list[str], metric: str = "nll
     found = [compare_paired(*results.matched(metric, method, r), results.graphs) for r in rivals]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
     lines = [
-        f"| `{method}` less | {unit} | 95 % interval | lower on | p | p (Holm) |",
+        f"| `{method}` less | {unit} | 95% interval | lower on | p | p (Holm) |",
         "|---|---|---|---|---|---|",
     ]
     for rival, c, p in zip(rivals, found, adjusted, strict=True):
@@ -91,7 +91,7 @@ def by_graph(results: Results, method: str, reference: str) -> str:
 def before_and_after(before: Results, after: Results) -> str:
     """The structural methods of two versions on the same frozen logits, graphs as units."""
     lines = [
-        "| after less before | graphs | 10⁻³ nats | 95 % interval | lower on | after less `ts` |",
+        "| after less before | graphs | 10⁻³ nats | 95% interval | lower on | after less `ts` |",
         "|---" * 6 + "|",
     ]
     kinds = {"at least 100 nodes": lambda graph: graph not in TINY, "few": lambda g: g in TINY}

@@ -4,7 +4,7 @@
     python benchmarks/external.py --show    # the tables of benchmarks/results/external.json again
 
 Eight graphs (acm, blogcatalog, flickr, uai, dblp, cora_ml, minesweeper, facebook), GCN and GAT,
-20 % training, 10 % calibration and 70 % test nodes. Graphs are the units: seeds and backbones of
+20% training, 10% calibration and 70% test nodes. Graphs are the units: seeds and backbones of
 one graph are averaged first. Nothing was chosen on these graphs, and nothing may be. Seeds start at
 1: the labels of minesweeper were drawn with the very permutation that seed 0 gives, so that all
 training nodes of that split would be mines.
@@ -71,7 +71,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         zip(others, holm(np.array([c.p_value for c in compared.values()])), strict=True)
     )
     lines = [
-        "| method | NLL | ECE % | accuracy % | less `ts`, 10⁻³ nats | 95 % interval | below on "
+        "| method | NLL | ECE % | accuracy % | less `ts`, 10⁻³ nats | 95% interval | below on "
         "| p (Holm) |",
         "|---" * 8 + "|",
     ]
@@ -109,7 +109,7 @@ def difference(c: PairedComparison, scale: float) -> str:
 
 def pairs_of_methods(rows: list[dict[str, Any]]) -> str:
     """Return the comparisons of docs/evidence.md beside those with TS."""
-    lines = ["| less | difference | 95 % interval | below on | p |", "|---" * 5 + "|"]
+    lines = ["| less | difference | 95% interval | below on | p |", "|---" * 5 + "|"]
     for method, other, measure in COMPARED:
         c, scale = compare(rows, method, other, measure), 1000 if measure == "nll" else 100
         unit = "10⁻³ nats" if measure == "nll" else "points of ECE"

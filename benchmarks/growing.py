@@ -99,12 +99,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     n_draws = parser.parse_args().draws
-    print(f"expected with a fresh threshold: {100 * expected_coverage():.2f} %")
+    print(f"expected with a fresh threshold: {100 * expected_coverage():.2f}%")
     for name, world in WORLDS.items():
         shares = 100 * covered_after_growth(world, n_draws)
         margin = 1.96 * shares.std(axis=0, ddof=1) / np.sqrt(n_draws)
         texts = [
-            f"{mean:.2f} % [{mean - m:.2f}, {mean + m:.2f}]"
+            f"{mean:.2f}% [{mean - m:.2f}, {mean + m:.2f}]"
             for mean, m in zip(shares.mean(axis=0), margin, strict=True)
         ]
         print(f"{name}: old threshold {texts[0]}, refreshed {texts[1]}")

@@ -153,7 +153,7 @@ def costs(rounds: int = 5) -> Iterator[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """For each kind of model and method: how often something is said, and what it is worth."""
-    yield "| models | fitted | said of | price, median [5 %, 95 %] | on the test nodes |"
+    yield "| models | fitted | said of | price, median [5%, 95%] | on the test nodes |"
     yield "|---|---|---|---|---|"
     for kind, title in KINDS.items():
         for method in METHODS:
@@ -184,7 +184,7 @@ def main() -> None:
             print(*(row[name] for name in ("graph", "backbone", "seed", "method", "nats")))
     timed = list(costs())
     for row in timed:
-        print(*row.values(), f"{100 * row['of_the_comparison'] / row['seconds']:.0f} %")
+        print(*row.values(), f"{100 * row['of_the_comparison'] / row['seconds']:.0f}%")
     found = {"rules": {"worth": MIN_COST_SHARE, "level": LEVEL}, "models": rows, "costs": timed}
     options.out.write_text(json.dumps(found, indent=1) + "\n")
 

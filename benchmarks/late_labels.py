@@ -2,7 +2,7 @@
 
     python benchmarks/late_labels.py --data DATA --cache results/practice --seeds 3
 
-Of the calibration nodes that are positive, 40 % have no label yet. The fit is on what is there: as
+Of the calibration nodes that are positive, 40% have no label yet. The fit is on what is there: as
 it is, with each positive that has come counted for those that are still to come (weight 1 / 0.6),
 or as if the labels of the nodes that are late were known to be complete (all labels).
 """

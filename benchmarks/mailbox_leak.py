@@ -125,7 +125,7 @@ def _is(row: Row, model: tuple[str, str], groups: str, loss: str) -> bool:
 
 def table(compared: list[Row]) -> Iterator[str]:
     """One line for each set of graphs, number of groups and metric."""
-    yield "| graphs | groups | test nodes | ours | with the leak | difference [95 %] | lower on |"
+    yield "| graphs | groups | test nodes | ours | with the leak | difference [95%] | lower on |"
     yield "|---|---|---|---:|---:|---:|---:|"
     for row in compared:
         digits = 2 if row["metric"] == "ece" else 3

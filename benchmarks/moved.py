@@ -20,7 +20,7 @@ from gnncal_lab.datasets import Split
 from practice import LIBRARIES, SETTINGS, TWITCH, Models, Practice
 
 FAMILIES = ("twitch", "libraries", "tolokers", "years")
-RATES = {"twice the rate": 2.0, "half the rate": 0.5, "3 % positive": None}
+RATES = {"twice the rate": 2.0, "half the rate": 0.5, "3% positive": None}
 YEARS = (2019, 2020)
 
 

@@ -3,7 +3,7 @@
 Simulated pools: two normal scores ``apart``, a share ``rate`` positive, and probabilities that are
 right, tied, or wrong by a slope or a shift of the log-odds.
 
-``violations``: draws of 250 calibration nodes after which a guarantee of level 90 % is missed on
+``violations``: draws of 250 calibration nodes after which a guarantee of level 90% is missed on
 the pool, asked in float32. ``power``: what is decided, as a share of the most nodes that pass the
 binomial test in hindsight (the ceiling), where that is at least a tenth of what is possible. Beside
 it the best start of a sequence, which only hindsight knows, and the rule of gnncal before its first
@@ -174,7 +174,7 @@ def _old_ranks(n: int, allowed: IntArray, rate: float) -> IntArray:
 
 
 def mapie(n_draws: int) -> Iterator[dict[str, Any]]:
-    """Compare the share of nodes acted on, at level 95 %, with what MAPIE certifies."""
+    """Compare the share of nodes acted on, at level 95%, with what MAPIE certifies."""
     from mapie.risk_control import BinaryClassificationController
 
     grid = np.linspace(0.99, 0.0, 100)

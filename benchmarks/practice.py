@@ -155,7 +155,7 @@ def resampled(dataset: Dataset, name: str, rate: float) -> Dataset:
 
 
 def _named(data: Path, name: str) -> Dataset:
-    if "@" in name:  # such as twitch_DE@0.05: with 5 % positives
+    if "@" in name:  # such as twitch_DE@0.05: with 5% positives
         whole, rate = name.split("@")
         return resampled(_named(data, whole), name, float(rate))
     if name in FACTS:

@@ -3,9 +3,9 @@
     python benchmarks/rare_classes.py --data DATA --cache results/practice
 
 Graphs: tolokers, amazon_fraud, reddit_bans and twitch_RU as they are, and three more countries of
-twitch whose positives were thinned to 5 %. On each a GCN, and a stronger model, GraphSAGE with
-mini-batches, are trained with class weights (40 % training nodes), calibrated on 20 % and judged on
-40 %. Differences between methods are paired over
+twitch whose positives were thinned to 5%. On each a GCN, and a stronger model, GraphSAGE with
+mini-batches, are trained with class weights (40% training nodes), calibrated on 20% and judged on
+40%. Differences between methods are paired over
 test nodes: the interval is that of 1,000 bootstrap draws of the test nodes, averaged over seeds.
 """
 
@@ -135,7 +135,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
     ]
     for row in rows:
         rate = 100 * row["methods"][SHOWN]["positive_rate"]
-        title = f"**{row['graph']}**, {row['backbone']}, {rate:.1f} % positive"
+        title = f"**{row['graph']}**, {row['backbone']}, {rate:.1f}% positive"
         lines.append(f"| {title} | | | | | |")
         for method, value in row["methods"].items():
             error, floor = 100 * value["positive_ece"], 100 * value["positive_ece_floor"]
@@ -159,7 +159,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 def against_platt(rows: list[dict[str, Any]]) -> str:
     """Return the free method less `platt` and less `svs`, with graphs as units."""
-    lines = ["| model | less | measure | difference | 95 % interval |", "|---" * 5 + "|"]
+    lines = ["| model | less | measure | difference | 95% interval |", "|---" * 5 + "|"]
     for backbone, rival in product(BACKBONES, ("platt", "svs")):
         own = [row for row in rows if row["backbone"] == backbone]
         graphs = [row["graph"] for row in own]

@@ -39,7 +39,7 @@ def main() -> None:
     rest = problem.order[len(nodes) + len(train_nodes) :]
     graph = gnncal.Graph(problem.edge_index, SIZES["n_nodes"])
     logits = torch.from_numpy(problem.logits)
-    print(f"{'method':12}{'neighbours':>11}{'mean':>8}{'99 %':>8}{'largest':>9}{'ECE %':>7}")
+    print(f"{'method':12}{'neighbours':>11}{'mean':>8}{'99%':>8}{'largest':>9}{'ECE %':>7}")
     for method in ("hots", "structural"):
         calibrator = gnncal.get_calibrator(method)
         calibrator.fit(problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes)

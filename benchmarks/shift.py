@@ -129,7 +129,7 @@ def _mean(values: list[float]) -> float | None:
 def two_way(
     values: dict[tuple[str, str], float], statistic: Callable[[FloatArray], float] = np.mean
 ) -> tuple[float, float]:
-    """A 95 % interval for a mean over pairs that share sources and targets.
+    """A 95% interval for a mean over pairs that share sources and targets.
 
     Sources and targets are drawn again, each with replacement and apart from each other; a pair
     counts as often as its source was drawn times its target. So pairs that share a graph move

@@ -7,7 +7,7 @@ Simulated: confidences drawn from those that ``structural`` gives to tolokers' t
 that agree with them or less often by a gap. False alarms are counted over 1,000 streams of 10,000
 labels that are looked at after every label. MAPIE's ``RiskMonitoring`` watches the error rate; it
 is told the stated one as its threshold, without tolerance, and its level for the stream is the same
-5 %. Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
+5%. Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
 countries, in random order.
 """
 

@@ -120,7 +120,7 @@ def test_paired_intervals_cover_the_true_difference():
         labels = (generator.random(100) >= 0.7).astype(int)
         difference = gnncal.compare(labels, before, after).brier
         covered.append(difference.low <= 0.02 <= difference.high)
-    assert np.mean(covered) > 0.91  # 95 % less three standard errors
+    assert np.mean(covered) > 0.91  # 95% less three standard errors
 
 
 def test_one_node_says_nothing_about_the_difference():

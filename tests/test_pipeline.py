@@ -304,7 +304,7 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
 
 
 def weighted_task(n_nodes=900, seed=0):
-    """A model of two classes, 8 % of them fraud, that gives fraud three nats too much."""
+    """A model of two classes, 8% of them fraud, that gives fraud three nats too much."""
     generator = np.random.default_rng(seed)
     score = 2.0 * generator.normal(size=n_nodes) - 4.0
     labels = (generator.random(n_nodes) < 1 / (1 + np.exp(-score))).astype(int)

@@ -18,7 +18,7 @@ def example() -> Bundle:
 
     The images are those of scikit-learn. The model averages the pixels of similar images twice, as
     a graph convolution does, and is a logistic regression on 200 labels with scikit-learn's own
-    settings. Nothing was tuned: the model is right about 97 % of the images and says 80 %.
+    settings. Nothing was tuned: the model is right about 97% of the images and says 80%.
 
     Returns
     -------

@@ -316,7 +316,7 @@ def test_the_slider_of_the_threshold_runs_upwards(visit, class_page):
 
 @pytest.mark.parametrize(
     ("share", "digits", "text"),
-    [(1, 1, "100.0 %"), (0.99996, 1, ">99.9 %"), (0.99996, 2, ">99.99 %"), (1e-9, 1, "<0.1 %")],
+    [(1, 1, "100.0%"), (0.99996, 1, ">99.9%"), (0.99996, 2, ">99.99%"), (1e-9, 1, "<0.1%")],
 )
 def test_no_probability_is_rounded_to_certainty(visit, class_page, share, digits, text):
     assert visit(class_page).page.evaluate(f"Charts.percent({share}, {digits})") == text

@@ -103,7 +103,7 @@ def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_n
 ):
     nothing = decide(source, tmp_path / "o", "--act", "0.9999")
     assert nothing.exit_code == 3
-    assert nothing.output.count("No threshold is certified for acting with 99.99 % right") == 1
+    assert nothing.output.count("No threshold is certified for acting with 99.99% right") == 1
     assert (np.load(tmp_path / "o" / "decisions.npz")["action"] != "act").all()
     some = decide(source, tmp_path / "o", "--act", "0.9999", "--recall", "0.7")
     assert some.exit_code == 0
@@ -259,7 +259,7 @@ def test_a_policy_of_another_calibrator_guarantees_nothing(tmp_path, source):
     result = run("apply", *arguments, "--out", tmp_path / "n")
     assert result.exit_code == 3
     assert "it guarantees nothing" in " ".join(result.stderr.split())
-    assert "at least 80 %" not in " ".join(result.stdout.split())
+    assert "at least 80%" not in " ".join(result.stdout.split())
     assert "guaranteed" not in " ".join(result.stdout.split())
     summary = json.loads((tmp_path / "n" / "summary.json").read_text())
     assert summary["policy"]["n_uncertified"] == 1

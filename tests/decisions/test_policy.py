@@ -100,7 +100,7 @@ def test_a_guarantee_of_ones_own_is_certified_like_the_named_ones():
     mine = Policy(positive="fraud", also=(own,)).fit(PROBS, LABELS, **kwargs)
     named = Policy(positive="fraud", clear=0.97).fit(PROBS, LABELS, **kwargs)
     assert mine.clear_threshold_ == named.clear_threshold_
-    assert "at least 97 % are innocent" in mine.report_.sentence
+    assert "at least 97% are innocent" in mine.report_.sentence
 
 
 @pytest.mark.parametrize("name", ["act", "clear", "recall", "accuracy"])
@@ -149,7 +149,7 @@ def test_labels_needed_counts_the_nodes_of_the_calibrator():
 def test_where_a_quarter_is_labelled_the_rest_is_spoken_of():
     few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, nodes=np.arange(1500))
     assert "of the nodes are labelled" not in few.report_.sentence
-    assert "50 % of the nodes are labelled" in many.report_.sentence
+    assert "50% of the nodes are labelled" in many.report_.sentence
 
 
 @pytest.mark.parametrize("amounts", [False, True])
@@ -389,7 +389,7 @@ def test_sets_by_group_cover_each_group_where_common_ones_do_not():
 @pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.5, 1.0, 2.0])
 def test_intervals_cover_where_probabilities_are_too_sure_or_too_timid(slope):
-    """Of 90 % intervals at least 80 % hold what is found; without a slope 48 % did."""
+    """Of 90% intervals at least 80% hold what is found; without a slope 48% did."""
     held = {"cost": 0, "precision": 0, "recall": 0}
     for seed in range(100):
         probs, labels = world(2250, apart=2.5, seed=seed)

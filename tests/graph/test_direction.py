@@ -46,7 +46,7 @@ def test_methods_without_a_graph_are_silent():
 
 
 def test_both_directions_a_directed_graph_and_a_few_edges_are_silent():
-    directed = np.concatenate([PATH, PATH[::-1, :5]], axis=1)  # 10 % of the edges are answered
+    directed = np.concatenate([PATH, PATH[::-1, :5]], axis=1)  # 10% of the edges are answered
     for graph in (
         gnncal.Graph(PATH).to_undirected(),
         gnncal.Graph(directed),

@@ -81,7 +81,7 @@ def test_changed_predictions_are_said():
     after[:400] = after[:400, ::-1]
     sides = evaluate(labels, before), evaluate(labels, after)
     found = judge_method("vs", evidence_of(*sides, compare(labels, before, after)))
-    assert "It changed 10.0 % of the predictions" in found.text
+    assert "It changed 10.0% of the predictions" in found.text
 
 
 @pytest.mark.parametrize("name", ["ts", "uncalibrated"])

@@ -48,7 +48,7 @@ def test_an_honest_probability_stays_in_its_band_and_a_weighted_one_leaves_it():
         ((d.bins.accuracy < d.band.low) | (d.bins.accuracy > d.band.high)).sum()
         for d in (fair, skewed)
     ]
-    assert outside[0] <= 3  # of 15, each with 5 %
+    assert outside[0] <= 3  # of 15, each with 5%
     assert outside[1] >= 12
 
 

@@ -83,7 +83,7 @@ def test_a_display_draws_the_records_that_one_would_compute_oneself(ax):
     np.testing.assert_allclose(intervals(ax)[:, 1], bins.accuracy_interval()[0][filled])
     ece = 100 * expected_calibration_error(labels, probs, n_bins=7)
     floor = 100 * calibration_floor(probs, n_bins=7).mean
-    assert ax.get_title() == f"raw: ECE {ece:.2f} % (floor {floor:.2f} %)"
+    assert ax.get_title() == f"raw: ECE {ece:.2f}% (floor {floor:.2f}%)"
 
 
 def test_a_record_alone_is_drawn_without_a_title(ax):
@@ -101,10 +101,10 @@ def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeyp
 
     monkeypatch.setattr(figure_module.Figure, "savefig", remember)
     path = tmp_path / "reliability.png"
-    save_reliability({"all nodes": {"ts: ECE 4.15 %": BINS, "hots: ECE 4.10 %": BINS}}, path)
+    save_reliability({"all nodes": {"ts: ECE 4.15%": BINS, "hots: ECE 4.10%": BINS}}, path)
     assert path.read_bytes().startswith(b"\x89PNG")
     (figure,) = figures
-    assert [ax.get_title() for ax in figure.axes] == ["ts: ECE 4.15 %", "hots: ECE 4.10 %"]
+    assert [ax.get_title() for ax in figure.axes] == ["ts: ECE 4.15%", "hots: ECE 4.10%"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["accuracy", "gap to mean confidence", "95% interval", "share of nodes"]
 

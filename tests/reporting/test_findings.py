@@ -120,7 +120,7 @@ def test_an_explanation_names_the_highest_confidence_that_the_labels_allow():
     assert result.probabilities.max() <= highest + 1e-12
     note = explain(calibrator, around, calibrator.temperature_, nodes).note
     assert note.endswith(
-        f"No confidence is above {100 * highest:.1f} %: the labels of the fit cannot show more."
+        f"No confidence is above {100 * highest:.1f}%: the labels of the fit cannot show more."
     )
     calibrator.floor_ = np.full(4, 1e-6)
     assert "No confidence" not in explain(calibrator, around, calibrator.temperature_, nodes).note

@@ -31,11 +31,11 @@ def test_degree_groups_cover_every_degree_once():
 def test_support_groups_by_hand():
     grouping = by_support(np.array([0.0, 0.19, 0.2, 0.99, 1.0, np.nan]))
     assert [grouping.labels[g] for g in grouping.group] == [
-        "0 to 20 %",
-        "0 to 20 %",
-        "20 to 40 %",
-        "80 to 100 %",
-        "80 to 100 %",
+        "0 to 20%",
+        "0 to 20%",
+        "20 to 40%",
+        "80 to 100%",
+        "80 to 100%",
         "no neighbours",
     ]
 
@@ -55,7 +55,7 @@ def test_distance_groups_name_the_hops():
 
 
 def test_the_group_furthest_outside_its_interval_stands_first():
-    # 100 nodes each: certain and half right; certain and right; 60 % sure and 58 % right.
+    # 100 nodes each: certain and half right; certain and right; 60% sure and 58% right.
     probs = np.repeat([[1.0, 0.0], [1.0, 0.0], [0.6, 0.4]], 100, axis=0)
     labels = np.concatenate([np.arange(100) % 2, np.zeros(100), np.arange(100) >= 58]).astype(int)
     grouping = Grouping("made", "made up", ["half", "right", "close"], np.repeat([0, 1, 2], 100))

@@ -177,7 +177,7 @@ def test_with_a_class_in_view_the_verdict_and_the_table_begin_with_its_probabili
     test = list(splits["test_nodes"])
     mean = 100 * gnncal.calibrators.softmax(logits)[test, 1].mean()
     raw = page.findings.methods["uncalibrated"]
-    begins = f"Mean P(fraud) is {mean:.1f} %, and {100 * labels[test].mean():.1f} % of the test"
+    begins = f"Mean P(fraud) is {mean:.1f}%, and {100 * labels[test].mean():.1f}% of the test"
     assert raw.verdict.text.startswith(begins)
     assert raw.verdict.grade == "bad"
     heads = re.findall(r'class="sort">([^<]*)<', page.html[page.html.index("method-table") :])

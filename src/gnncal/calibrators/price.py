@@ -55,7 +55,7 @@ class Price:
 
     def sentence(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures."""
-        share = f"{100 * self.share:.0f} % of the log loss"
+        share = f"{100 * self.share:.0f}% of the log loss"
         lost = f"Keeping predictions costs {self.nats:.2f} nats here, {share}"
         if self.given is None:
             return f"{lost}."
@@ -210,4 +210,4 @@ def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"

@@ -136,7 +136,7 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
     table = plain_table(
         f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
         f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on",
-        ("method", "acc %", ece.heading, "95 % interval", "floor", nll.heading),
+        ("method", "acc %", ece.heading, "95% interval", "floor", nll.heading),
     )
     for name, result in results.items():
         after = result.after
@@ -155,7 +155,7 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
     gained = (
         f"Improvement: the log loss changes by {gain.nll} with {SHOWN}, which changes no "
         f"prediction, and by {free.nll} with {FREE}, which changes "
-        f"{100 * free.prediction_change_rate:.1f} % of them (paired 95 % intervals)."
+        f"{100 * free.prediction_change_rate:.1f}% of them (paired 95% intervals)."
     )
     decided = f"\n{fill(f'Is it an {POSITIVE}? {policy}', width=78)}"
     return Group(table, MEANINGS, fill(gained, width=78), decided)

@@ -115,6 +115,6 @@ def policy_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def _below_one(probability: float) -> str:
-    """Return a probability in percent; none but 1 itself is shown as 100 %."""
-    text = f"{100 * probability:.1f} %"
-    return ">99.9 %" if text == "100.0 %" and probability < 1 else text
+    """Return a probability in percent; none but 1 itself is shown as 100%."""
+    text = f"{100 * probability:.1f}%"
+    return ">99.9%" if text == "100.0%" and probability < 1 else text

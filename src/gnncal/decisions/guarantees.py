@@ -62,8 +62,8 @@ class Guarantee:
 
     Examples
     --------
-    Of the nodes cleared, at least 99 % are neither fraud nor abuse; of those that have had an
-    appeal granted, at most 5 % are acted on:
+    Of the nodes cleared, at least 99% are neither fraud nor abuse; of those that have had an
+    appeal granted, at most 5% are acted on:
 
     >>> from gnncal.decisions import Guarantee, Policy
     >>> fine = Guarantee("fine", 0.99, "clear", ("legitimate", "appealed"))
@@ -325,4 +325,4 @@ def _between(score: FloatArray, n_decided: int, lowest: float) -> float:
 
 def percent(share: float) -> str:
     """Return a share as text, such as ``99.5 %``."""
-    return f"{100 * share:g} %"
+    return f"{100 * share:g}%"

@@ -110,9 +110,9 @@ class PolicyReport(Tabular):
             if self.labelled_share > MUCH_LABELLED:
                 missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
                 parts.append(
-                    f"{100 * self.labelled_share:.0f} % of the nodes are labelled, and it is about "
+                    f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and it is about "
                     "labelled and other nodes together: on the others by themselves a guarantee is "
-                    f"missed with probability up to about {100 * missed:.0f} %."
+                    f"missed with probability up to about {100 * missed:.0f}%."
                 )
         return " ".join(parts)
 
@@ -182,9 +182,9 @@ class Kept:
         """What was found, beside what was asked for or expected."""
         if self.what == "cost":
             return f"cost {self.found:,.0f} (expected {self.low:,.0f} to {self.high:,.0f})"
-        found = f"{self.what.replace('_', '-')} {100 * self.found:.1f} %"
+        found = f"{self.what.replace('_', '-')} {100 * self.found:.1f}%"
         if self.high < 1 or self.asked != self.low:
-            return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f} %)"
+            return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f}%)"
         return f"{found} (target {percent(self.asked)})"
 
 
@@ -243,6 +243,6 @@ def shown_amount(name: str, value: float) -> Cell:
 
 
 def _percents(amount: Amount, level: str | None = None) -> str:
-    ends = f"{100 * amount.low:.0f} to {100 * amount.high:.0f} %"
+    ends = f"{100 * amount.low:.0f} to {100 * amount.high:.0f}%"
     interval = ends if level is None else f"{level} interval {ends}"
-    return f"{100 * amount.expected:.0f} % ({interval})"
+    return f"{100 * amount.expected:.0f}% ({interval})"

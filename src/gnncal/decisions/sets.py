@@ -364,7 +364,7 @@ class SetReport(Tabular):
     names: tuple[str, ...]  # "all nodes", or those of the classes
     counts: tuple[int, ...]  # calibration nodes of each
     thresholds: tuple[float, ...]  # largest score in a set; infinite with too few nodes
-    lows: tuple[float, ...]  # 95 % of draws of as many calibration nodes cover a share between
+    lows: tuple[float, ...]  # 95% of draws of as many calibration nodes cover a share between
     highs: tuple[float, ...]  # these
 
     @property
@@ -402,7 +402,7 @@ class SetReport(Tabular):
         return POOL
 
     def _tables(self) -> Sequence[Table]:
-        ends = f"coverage of {100 * INTERVAL_LEVEL:g} % of such draws"
+        ends = f"coverage of {100 * INTERVAL_LEVEL:g}% of such draws"
         columns = ("nodes", "calibration nodes", "threshold", f"lowest {ends}", "highest")
         values = zip(
             *(self.names, self.counts, self.thresholds, self.lows, self.highs), strict=True
@@ -453,15 +453,15 @@ class SetOutcome(Tabular):
         """The outcome in plain words."""
         said = (
             f"On {self.n_nodes:,} labelled nodes the sets have the true class of "
-            f"{100 * self.coverage:.2f} % (95 % interval {100 * self.coverage_low:.2f} to "
-            f"{100 * self.coverage_high:.2f} %) and {self.mean_size:.2f} classes on average; "
-            f"{100 * self.single:.1f} % have one."
+            f"{100 * self.coverage:.2f}% (95% interval {100 * self.coverage_low:.2f} to "
+            f"{100 * self.coverage_high:.2f}%) and {self.mean_size:.2f} classes on average; "
+            f"{100 * self.single:.1f}% have one."
         )
         if len(self.class_names) > MOST_NAMED:
             return said
         values = zip(self.class_names, self.nodes_by_class, self.coverage_by_class, strict=True)
         parts = [
-            f"{name}: {f'{100 * share:.1f} % of {n:,}' if n else 'no node'}"
+            f"{name}: {f'{100 * share:.1f}% of {n:,}' if n else 'no node'}"
             for name, n, share in values
         ]
         return f"{said} By true class: {', '.join(parts)}."
@@ -469,8 +469,8 @@ class SetOutcome(Tabular):
     def _tables(self) -> Sequence[Table]:
         names = {
             "coverage": "share with the true class",
-            "coverage_low": "  lower end of its 95 % interval",
-            "coverage_high": "  upper end of its 95 % interval",
+            "coverage_low": "  lower end of its 95% interval",
+            "coverage_high": "  upper end of its 95% interval",
             "mean_size": "mean number of classes",
             "single": "share with one class",
             "empty": "share with no class",
@@ -541,7 +541,7 @@ def fewest_calibration(coverage: float) -> int:
 
 
 def coverage_limits(n: int, coverage: float) -> tuple[float, float]:
-    """Return limits of what the quantile of n scores covers, in 95 % of the draws of them."""
+    """Return limits of what the quantile of n scores covers, in 95% of the draws of them."""
     rank = conformal_rank(n, coverage)
     if rank > n:
         return 1.0, 1.0

@@ -17,7 +17,7 @@ from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 
-NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
+NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 NAN = float("nan")
 CLIPPED = f"  nodes below {SMALLEST_PROBABILITY:g}, taken for it"
 IF_CALIBRATED = "  if perfectly calibrated"
@@ -91,7 +91,7 @@ class Evaluation(Tabular):
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of after - before over the same nodes, with a paired 95 % interval."""
+    """Mean of after - before over the same nodes, with a paired 95% interval."""
 
     mean: float
     low: float
@@ -152,7 +152,7 @@ class Comparison(Tabular):
         rate = self.prediction_change_rate
         changed = text("prediction_change_rate", "predictions changed %")
         rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), number(NAN, 0), number(NAN, 0)])
-        title = "after - before, with paired 95 % intervals"
+        title = "after - before, with paired 95% intervals"
         return [Table(title, ("metric", "mean", "low", "high"), rows)]
 
     def _heading(self, name: str) -> str:
@@ -287,7 +287,7 @@ def compare(
     Returns
     -------
     Comparison
-        Mean differences, after - before, with 95 % intervals, and the share of changed predictions.
+        Mean differences, after - before, with 95% intervals, and the share of changed predictions.
         Negative differences are improvements.
 
     Raises
@@ -379,7 +379,7 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
 
 def _ece_rows(estimates: Sequence[CalibrationEstimate]) -> list[list[Cell]]:
     ece = METRICS["ece"].shown
-    ends = f"of its {100 * estimates[0].level:.0f} % interval"
+    ends = f"of its {100 * estimates[0].level:.0f}% interval"
     return [
         [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, ece(e.low)) for e in estimates)],
         [

@@ -267,7 +267,7 @@ OF_ONE_CLASS = (  # P is the probability of the positive class
     ),
     _share(
         "recall_at_precision",
-        f"recall at {100 * ranking.PRECISION:.0f} % precision",
+        f"recall at {100 * ranking.PRECISION:.0f}% precision",
         lambda o: _positives(o).recall_at(ranking.PRECISION),
         better="higher",
     ),

@@ -216,4 +216,4 @@ def _changes(evidence: Evidence) -> str:
 
 
 def _percent(share: float, n_digits: int = 1) -> str:
-    return f"{100 * share:.{n_digits}f} %"
+    return f"{100 * share:.{n_digits}f}%"

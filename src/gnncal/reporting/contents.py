@@ -201,7 +201,7 @@ def _cells(findings: MethodFindings, best: Mapping[str, float]) -> list[dict[str
     nll, rate = findings.gain.nll, findings.gain.prediction_change_rate
     interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
     cells.append(_cell(nll.mean, f"{nll.mean:+.4f}", interval))
-    cells.append(_cell(rate, f"{100 * rate:.2f} %"))
+    cells.append(_cell(rate, f"{100 * rate:.2f}%"))
     return cells
 
 

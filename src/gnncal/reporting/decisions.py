@@ -327,7 +327,7 @@ def measure_new_nodes(
 def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:
     if not has_any:
         listed = ", ".join(f"{100 * target:g}" for target in CERTIFIED_TARGETS)
-        return f"None of the targets {listed} % is certified, so nothing is guaranteed."
+        return f"None of the targets {listed}% is certified, so nothing is guaranteed."
     if is_standing:
         return (
             "The guarantees still stand, as far as can be seen without labels: they are about "

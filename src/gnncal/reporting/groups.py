@@ -39,7 +39,7 @@ class GroupFindings:
     count: IntArray  # (n_groups,)
     confidence: FloatArray
     accuracy: FloatArray
-    low: FloatArray  # exact 95 % interval of the accuracy
+    low: FloatArray  # exact 95% interval of the accuracy
     high: FloatArray
 
 
@@ -77,7 +77,7 @@ def by_degree(in_degree: IntArray) -> Grouping:
 def by_support(support: FloatArray) -> Grouping:
     """Group by the probability that the neighbours give to the prediction; NaN: no neighbours."""
     edges = np.arange(HOMOPHILY_GROUPS + 1) / HOMOPHILY_GROUPS
-    labels = [f"{100 * a:.0f} to {100 * b:.0f} %" for a, b in pairwise(edges)]
+    labels = [f"{100 * a:.0f} to {100 * b:.0f}%" for a, b in pairwise(edges)]
     isolated = np.isnan(support)
     group = np.searchsorted(edges[1:-1], np.where(isolated, 0.0, support), side="right")
     group = np.where(isolated, HOMOPHILY_GROUPS, group)

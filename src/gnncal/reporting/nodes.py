@@ -137,9 +137,9 @@ def explain(
 
 
 def _ceiling(calibrator: Structural) -> str:
-    """Say how confident the floor lets a node be, unless that is 100.0 %."""
-    highest = f"{100 * (1 - calibrator.floor_.sum() + calibrator.floor_.max()):.1f} %"
-    if highest == "100.0 %":
+    """Say how confident the floor lets a node be, unless that is 100.0%."""
+    highest = f"{100 * (1 - calibrator.floor_.sum() + calibrator.floor_.max()):.1f}%"
+    if highest == "100.0%":
         return ""
     return f" No confidence is above {highest}: the labels of the fit cannot show more."
 

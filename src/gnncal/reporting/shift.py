@@ -73,7 +73,7 @@ def _row(moved: GuaranteeCount, findings: NewNodeFindings, name: str | None) -> 
     return [
         GUARANTEES[moved.name].format(target=percent(moved.target), name=name),
         f"{moved.threshold:.4g}",
-        *(f"{n:,} ({100 * n / total:.1f} %)" for n, total in sides),
+        *(f"{n:,} ({100 * n / total:.1f}%)" for n, total in sides),
     ]
 
 

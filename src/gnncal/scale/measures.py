@@ -183,7 +183,7 @@ class Sums:
         )
 
     def differences(self) -> dict[str, Difference]:
-        """After minus before of NLL and Brier score, with paired 95 % intervals."""
+        """After minus before of NLL and Brier score, with paired 95% intervals."""
         n, result, totals = float(self.n_nodes), {}, self.totals
         for name, metric in LOSSES.items() if n else ():
             mean = float((totals[f"{name}_after"] - totals[f"{name}_before"])[0] / n)

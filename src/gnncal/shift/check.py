@@ -103,10 +103,10 @@ class Check(Tabular):
         rows = [
             [
                 text(move.name),
-                Cell(move.distance, f"{100 * move.distance:.1f} %"),
-                Cell(move.chance, f"up to {100 * move.chance:.1f} %"),
+                Cell(move.distance, f"{100 * move.distance:.1f}%"),
+                Cell(move.chance, f"up to {100 * move.chance:.1f}%"),
                 Cell(
-                    move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f} %"
+                    move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f}%"
                 ),
                 Cell(move.is_moved, "yes" if move.is_moved else "no"),
             ]

@@ -281,14 +281,14 @@ def _print(bundle: Bundle, results: Results) -> None:
         + _why_ece_is_not_all(results)
         + "\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {results.gain.nll}, "
-        "paired 95 % interval\n\n" + _price_of_keeping(bundle, results)
+        "paired 95% interval\n\n" + _price_of_keeping(bundle, results)
     )
 
 
 def _why_ece_is_not_all(results: Results) -> str:
     one, gap = results.evaluations[REFERENCE], results.gap_by_homophily[REFERENCE]
     text = (
-        f"Why is an ECE not enough? {REFERENCE} shows {100 * one.ece.value:.1f} %, but at each "
+        f"Why is an ECE not enough? {REFERENCE} shows {100 * one.ece.value:.1f}%, but at each "
         f"kind of node its confidence is off by {100 * gap:.0f} points, too low for one and too "
         "high for the other. The average lets the two cancel; NLL does not."
     )
@@ -299,12 +299,12 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
     kept, free = results.evaluations[SHOWN], results.evaluations[FREE]
     few = results.contradicted
     text = (
-        f"What keeping predictions costs: {SHOWN} has {100 * kept.accuracy:.1f} % accuracy and NLL "
-        f"{kept.nll:.3f}, {FREE} {100 * free.accuracy:.1f} % and {free.nll:.3f}. "
+        f"What keeping predictions costs: {SHOWN} has {100 * kept.accuracy:.1f}% accuracy and NLL "
+        f"{kept.nll:.3f}, {FREE} {100 * free.accuracy:.1f}% and {free.nll:.3f}. "
         f"At {few.n_nodes:,} test nodes the neighbours give the predicted class less than "
-        f"{CONTRADICTED}. It is right in {100 * few.accuracy:.0f} % of them, and no temperature "
+        f"{CONTRADICTED}. It is right in {100 * few.accuracy:.0f}% of them, and no temperature "
         f"can say less than 1/{bundle.logits.shape[1]}: {SHOWN} says "
-        f"{100 * few.confidence[SHOWN]:.0f} %, {FREE} {100 * few.confidence[FREE]:.0f} %."
+        f"{100 * few.confidence[SHOWN]:.0f}%, {FREE} {100 * few.confidence[FREE]:.0f}%."
     )
     return fill(text, width=78)
 
@@ -327,7 +327,7 @@ def _table(bundle: Bundle, results: Results) -> Table:
         scores = (None, result.ece.value, None, None, gap, result.nll)
         ranked = name not in ("uncalibrated", ORACLE)
         rows.append(MethodRow(name, cells, scores if ranked else (None,) * len(cells)))
-    columns = ("acc %", ece.heading, "95 % interval", "floor", "gap by h", nll.heading)
+    columns = ("acc %", ece.heading, "95% interval", "floor", "gap by h", nll.heading)
     title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
     return best_marked(title, columns, rows)
 

@@ -91,7 +91,7 @@ def csbm(
 
 def _table(experiment: Experiment, record: Any) -> Table:
     table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
-    for column in ("quantity", "measured [95 % interval]", "theory, paper or context"):
+    for column in ("quantity", "measured [95% interval]", "theory, paper or context"):
         table.add_column(column)
     for line in experiment.findings(record):
         table.add_row(line.quantity, line.ours, line.reference)

@@ -19,7 +19,7 @@ from gnncal_lab.simulation.estimate import (
 
 def test_the_interval_over_seeds_by_hand():
     found = over_seeds(np.array([1.0, 2.0, 3.0]))
-    # sd 1, standard error 1/sqrt 3, Student's 97.5 % quantile with 2 degrees of freedom 4.3027
+    # sd 1, standard error 1/sqrt 3, Student's 97.5% quantile with 2 degrees of freedom 4.3027
     assert found.value == pytest.approx(2.0)
     assert (found.low, found.high) == pytest.approx(
         (2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5), 1e-4

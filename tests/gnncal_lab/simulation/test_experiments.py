@@ -48,9 +48,9 @@ def test_unknown_experiments_are_refused_with_the_names_of_all():
 def test_posterior_the_fitted_inverse_temperature_is_gamma_over_v(records):
     record = records["posterior"]
     half_width = (record.fitted.high - record.fitted.low) / 2
-    # within twice its 95 % interval in all 13 groups
+    # within twice its 95% interval in all 13 groups
     assert (np.abs(record.fitted.value - record.inverse_temperature) < 2 * half_width).all()
-    assert record.coverage > 0.85  # of 39 intervals, 95 % expected
+    assert record.coverage > 0.85  # of 39 intervals, 95% expected
 
 
 def test_posterior_is_calibrated_to_its_noise_floor(records):

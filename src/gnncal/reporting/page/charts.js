@@ -3,13 +3,13 @@
 
 const Charts = (() => {
   const { colour, plain, short, axis, layout, make } = Page;
-  /* No probability is shown as 0 % or 100 % that is not. */
+  /* No probability is shown as 0% or 100% that is not. */
   function percent(share, digits = 1) {
     if (share === null) return "–";
     const step = 10 ** -digits, text = (100 * share).toFixed(digits);
-    if (share > 0 && Number(text) === 0) return `<${step.toFixed(digits)} %`;
-    if (share < 1 && Number(text) === 100) return `>${(100 - step).toFixed(digits)} %`;
-    return `${text} %`;
+    if (share > 0 && Number(text) === 0) return `<${step.toFixed(digits)}%`;
+    if (share < 1 && Number(text) === 100) return `>${(100 - step).toFixed(digits)}%`;
+    return `${text}%`;
   }
   const signed = (share, digits = 1) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(digits)}`;
   const count = (number) => number.toLocaleString("en");

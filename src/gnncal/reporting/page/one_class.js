@@ -9,7 +9,7 @@ const OneClass = (() => {
   const of = (name) => data.methods[name].one_class;
   const found = () => of(state.method);
   const name = data.positive_name;
-  const fine = (share) => (share === null ? "–" : share >= 0.1 ? percent(share) : share > 0 && share < 1e-4 ? "<0.01 %" : `${(100 * share).toPrecision(2)} %`);
+  const fine = (share) => (share === null ? "–" : share >= 0.1 ? percent(share) : share > 0 && share < 1e-4 ? "<0.01%" : `${(100 * share).toPrecision(2)}%`);
   const round = (value) => count(Math.round(value));
 
   function summary() {
@@ -37,7 +37,7 @@ const OneClass = (() => {
           array: filled.map((i, k) => on(bins.high[i]) - y[k]), arrayminus: filled.map((i, k) => y[k] - on(bins.low[i])) } });
     });
     const range = [Math.log10(lowest), 0.03];
-    const ticks = { type: "log", range, tickvals: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1], ticktext: ["0.0001 %", "0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"] };
+    const ticks = { type: "log", range, tickvals: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1], ticktext: ["0.0001%", "0.001%", "0.01%", "0.1%", "1%", "10%", "100%"] };
     return { data: traces, label: `Reliability of the probability of ${name} on logarithmic axes. Mean probability ${fine(found().mean)}, rate ${fine(found().rate)}.`,
       layout: layout({ showlegend: true, xaxis: axis(`probability of ${plain(name)}`, ticks), yaxis: axis(`share that is ${plain(name)}`, ticks) }) };
   });
@@ -136,7 +136,7 @@ const OneClass = (() => {
     const { ranking } = found(), last = ranking.n.length - 1;
     const best = cheapest(ranking, costs), raw = of("uncalibrated").ranking;
     const rows = [["the cheapest action for each node", best], ["the same with the raw model", cheapest(raw, costs)],
-      ["act above 50 % (raw model)", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
+      ["act above 50% (raw model)", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
       ["clear everyone", costOf(ranking, -1, -1, costs)], ["review everyone", costOf(ranking, -1, last, costs)], ["act on everyone", costOf(ranking, last, last, costs)]];
     id("cost-answer").textContent = `Cheapest: act above ${fine(best.act)} (${count(best.acted)} nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
       `review the rest (${count(best.reviewed)}). Expected cost ${round(best.expected)} [${between(best)}]; observed on the test nodes: ${round(best.cost)}.` +

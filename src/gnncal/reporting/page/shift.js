@@ -8,9 +8,9 @@
   chart("moves-chart", () => {
     const moves = [...data.moves].reverse(), names = moves.map((move) => `${plain(move.name)} `);
     return { data: [
-      { type: "bar", orientation: "h", y: names, x: moves.map((move) => 100 * move.distance), marker: { color: moves.map((move) => colour(move.is_moved ? "warn" : "after")) }, hovertemplate: "%{x:.1f} %<extra></extra>" },
-      { type: "scatter", mode: "markers", y: names, x: moves.map((move) => 100 * move.chance), marker: { color: colour("ink"), symbol: "line-ns-open", size: 18, line: { width: 2 } }, hovertemplate: "chance: up to %{x:.1f} %<extra></extra>" },
-    ], label: `How far each quantity moved: ${data.moves.map((move) => `${move.name} ${(100 * move.distance).toFixed(1)} %`).join(", ")}.`,
+      { type: "bar", orientation: "h", y: names, x: moves.map((move) => 100 * move.distance), marker: { color: moves.map((move) => colour(move.is_moved ? "warn" : "after")) }, hovertemplate: "%{x:.1f}%<extra></extra>" },
+      { type: "scatter", mode: "markers", y: names, x: moves.map((move) => 100 * move.chance), marker: { color: colour("ink"), symbol: "line-ns-open", size: 18, line: { width: 2 } }, hovertemplate: "chance: up to %{x:.1f}%<extra></extra>" },
+    ], label: `How far each quantity moved: ${data.moves.map((move) => `${move.name} ${(100 * move.distance).toFixed(1)}%`).join(", ")}.`,
     layout: layout({ xaxis: axis("distance, % of the nodes", { rangemode: "tozero" }), yaxis: axis("", { showgrid: false }) }) };
   });
 

@@ -96,7 +96,7 @@ def reliability_grid(results: Results, backbone: str) -> Any:
             continue
         bins = pooled_bins(results, dataset, backbone, method)
         error = 100 * results.mean("ece", dataset, [backbone], method)
-        title = f"{dataset}, {method}\nECE {error:.1f} %"
+        title = f"{dataset}, {method}\nECE {error:.1f}%"
         draw_reliability(bins, ax=ax, title=title, level=None)  # seeds share nodes: no interval
         _quiet(ax)
     name = BACKBONES.get(backbone, backbone)

@@ -53,7 +53,7 @@ def findings(record: EntropyRecord) -> list[Finding]:
         )
         for i, k in enumerate(record.n_classes)
     ]
-    errors = ", ".join(f"{100 * error:.0f} %" for error in record.error[:, one])
+    errors = ", ".join(f"{100 * error:.0f}%" for error in record.error[:, one])
     classes = ", ".join(str(k) for k in record.n_classes)
     match = record.match
     moderate = match.x <= 2.0
@@ -61,12 +61,12 @@ def findings(record: EntropyRecord) -> list[Finding]:
     return [
         *orders,
         Finding(f"relative error at |z|/√K = 1, K = {classes}", errors, ""),
-        Finding("largest relative error of π x/√3, 0 < x ≤ 2", f"{100 * off.max():.0f} %", ""),
+        Finding("largest relative error of π x/√3, 0 < x ≤ 2", f"{100 * off.max():.0f}%", ""),
         *(
             Finding(
                 f"NLL of {label}, K = 2",
                 with_interval(match.nll[key], 4),
-                f"ECE {100 * float(match.ece[key].value):.2f} %",
+                f"ECE {100 * float(match.ece[key].value):.2f}%",
             )
             for key, label in (
                 ("bayes", "the Bayes temperature"),

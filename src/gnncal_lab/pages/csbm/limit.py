@@ -64,11 +64,11 @@ def findings(record: LimitRecord) -> list[Finding]:
             if name in ("ts", BY_LEVEL):
                 continue
             reference = f"log loss {float(world.nll[name].value):.3f}, "
-            reference += f"accuracy {100 * float(world.accuracy[name].value):.1f} %"
+            reference += f"accuracy {100 * float(world.accuracy[name].value):.1f}%"
             if name in world.reached:
                 kind = TEMPERATURE if name in SCALED else POSTERIOR
                 share = 100 * float(world.reached[name].value)
-                reference += f"; {share:.0f} % of the way from TS to the {kind}{WHOLE}"
+                reference += f"; {share:.0f}% of the way from TS to the {kind}{WHOLE}"
             closed = with_interval(world.closed[name], 0, scale=100, unit=" %")
             lines.append(Finding(f"{title}: {name}", closed, reference))
         lines.append(

@@ -62,7 +62,7 @@ def findings(record: NecessityRecord) -> list[Finding]:
         *(
             Finding(
                 f"strictness: score vectors with a gap, h = {record.centre:g} ± {spread:g}",
-                f"{100 * record.strict_share[i]:.4g} %",
+                f"{100 * record.strict_share[i]:.4g}%",
                 f"theory: almost all; smallest Var(1/T* | s) {record.least_variance[i]:.1e}, "
                 f"smallest gap {record.least_gap[i]:.1e} nats",
             )

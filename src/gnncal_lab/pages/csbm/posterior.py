@@ -58,8 +58,8 @@ def findings(record: PosteriorRecord) -> list[Finding]:
     return [
         Finding(
             "ECE of the exact posterior, mean over seeds",
-            f"{100 * ece.mean():.2f} %",
-            f"by chance {100 * floor.mean():.2f} %",
+            f"{100 * ece.mean():.2f}%",
+            f"by chance {100 * floor.mean():.2f}%",
         ),
         Finding(
             "seeds at which calibration is rejected at 5%",
@@ -68,7 +68,7 @@ def findings(record: PosteriorRecord) -> list[Finding]:
         ),
         Finding(
             "intervals of 1/T that hold Γ(h)/v",
-            f"{100 * record.coverage:.1f} %",
+            f"{100 * record.coverage:.1f}%",
             "theory 95%",
         ),
         Finding(

@@ -47,7 +47,7 @@ def findings(record: SweepRecord) -> list[Finding]:
         ),
         Finding(
             "fits at the bound of T at the largest h (no calibration error left)",
-            f"template {100 * stuck[0]:.0f} %, GCN {100 * stuck[1]:.0f} %",
+            f"template {100 * stuck[0]:.0f}%, GCN {100 * stuck[1]:.0f}%",
             "",
         ),
     ]
